@@ -1,0 +1,7 @@
+"""`python -m localagent`."""
+
+import sys
+
+from localagent.cli.main import main
+
+sys.exit(main())

@@ -1,0 +1,53 @@
+"""Composition root: where settings become concrete parts. Together with `cli` the only reader of the environment."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parent
+
+
+def data_root() -> Path:
+    """Where `models/`, `policies/`, `sandbox/` lie: in the wheel below `_data/`, in a checkout beside the package."""
+    packed = PACKAGE / "_data"
+    return packed if packed.is_dir() else PACKAGE.parent
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settings:
+    """Every place localagent reads or writes outside a repository.
+
+    `state_dir` holds tasks (journal, report, patch, undo); `data_dir` registered models; `cache_dir` what may be deleted;
+    `scratch_dir` throw-away workspaces, reachable for an unprivileged uid.
+    """
+
+    state_dir: Path
+    data_dir: Path
+    cache_dir: Path
+    scratch_dir: Path
+    models_dir: Path
+    policies_dir: Path
+    sandbox_dir: Path
+
+    @classmethod
+    def from_environ(cls, environ: Mapping[str, str] | None = None) -> "Settings":
+        """XDG directories (XDG_STATE_HOME, XDG_DATA_HOME, XDG_CACHE_HOME), TMPDIR for scratch."""
+        env = os.environ if environ is None else environ
+        home = Path(env.get("HOME") or "~").expanduser()
+
+        def xdg(name: str, default: str) -> Path:
+            value = env.get(name, "")
+            base = Path(value) if value.startswith("/") else home / default
+            return base / "localagent"
+
+        root = data_root()
+        return cls(
+            state_dir=xdg("XDG_STATE_HOME", ".local/state"),
+            data_dir=xdg("XDG_DATA_HOME", ".local/share"),
+            cache_dir=xdg("XDG_CACHE_HOME", ".cache"),
+            scratch_dir=Path(env.get("TMPDIR") or "/tmp"),
+            models_dir=root / "models",
+            policies_dir=root / "policies",
+            sandbox_dir=root / "sandbox",
+        )

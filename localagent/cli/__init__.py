@@ -1,0 +1,1 @@
+"""Command line: one verb, one module, one int. Only `render` prints."""

@@ -1,0 +1,56 @@
+"""Entry point: parse the verb, run its module, turn errors into exit codes."""
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+
+from localagent import __version__
+from localagent.app import Settings
+from localagent.cli.render import Render
+from localagent.errors import LocalagentError, UsageFault
+
+# verb -> (module in localagent.cli, one line of help). Imported only when used: starting must stay quick.
+VERBS: dict[str, tuple[str, str]] = {
+    "fix": ("fix", "repair a repository until its failing tests pass"),
+    "show": ("show", "show a past task's report"),
+    "history": ("history", "list past tasks"),
+    "stats": ("stats", "success, candidates, tokens, seconds over past tasks"),
+    "apply": ("apply", "write an accepted patch into the repository"),
+    "undo": ("undo", "take an applied patch back, exactly"),
+    "doctor": ("doctor", "say what works on this machine and what to do about the rest"),
+    "model": ("model", "list, add, verify models"),
+    "policy": ("policy", "show or check a policy"),
+    "jail": ("jail", "run a command in the jail"),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one verb. Returns the exit code of docs/errors.md; never lets an exception out."""
+    args = list(sys.argv[1:] if argv is None else argv)
+    parser = argparse.ArgumentParser(prog="localagent", description=__doc__, add_help=True, allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=f"localagent {__version__}")
+    sub = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    chosen = args[0] if args and args[0] in VERBS else None
+    for verb, (module, text) in VERBS.items():
+        child = sub.add_parser(verb, help=text, description=text, allow_abbrev=False)
+        if verb == chosen:
+            importlib.import_module(f"localagent.cli.{module}").add_arguments(child)
+    render = Render()
+    try:
+        parsed = parser.parse_args(args)
+        return int(importlib.import_module(f"localagent.cli.{VERBS[parsed.verb][0]}").run(parsed, Settings.from_environ(), render))
+    except SystemExit as stop:  # argparse: 2 for usage, 0 for --help
+        return int(stop.code or 0)
+    except UsageFault as fault:
+        for line in fault.faults:
+            render.error(line)
+        if fault.remedy:
+            render.note(f"  what to do: {fault.remedy}")
+        return fault.exit_code
+    except LocalagentError as fault:
+        render.error(str(fault), fault.remedy)
+        return fault.exit_code
+    except KeyboardInterrupt:
+        render.error("interrupted; the tree is as it was")
+        return 130

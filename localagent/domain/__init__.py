@@ -1,0 +1,1 @@
+"""Frozen values shared by all rooms. No I/O, no third-party imports, nothing that runs."""

@@ -1,0 +1,118 @@
+"""Edits, patches, candidates.
+
+Offsets are byte offsets into the file's bytes as they stand in the snapshot (or, in later rounds of the beam, into
+the bytes the parent candidate produced). Lines are 1-based.
+"""
+
+import hashlib
+from dataclasses import dataclass, field
+
+from localagent.domain.paths import RepoPath
+
+
+def digest_of(data: bytes) -> str:
+    """`sha256:<hex>` of some bytes."""
+    return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Splice:
+    """Replace bytes [start, end) by `text`. start == end inserts; empty text deletes."""
+
+    start: int
+    end: int
+    text: bytes
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scope:
+    """The outermost function around an edit (module-level function or method), whose code object can be swapped.
+
+    `first_line` is the first decorator's line if there are decorators, else the `def` line (co_firstlineno).
+    `start`/`end` are the byte span of the whole definition including decorators; `body_start` is where its body begins:
+    an edit that lies wholly in [body_start, end) leaves signature, defaults and decorators alone.
+    `class_name` is the innermost class for methods (name mangling, `__class__`), else None.
+    """
+
+    name: str
+    qualname: str
+    class_name: str | None
+    first_line: int
+    last_line: int
+    start: int
+    body_start: int
+    end: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Edit:
+    """One structured change at a syntax element of one file.
+
+    `splices` are sorted and do not overlap. `prior` is a log-scale preference of the operator and its arguments (0 is the
+    most likely, more negative is less). `line`/`end_line` is the range of base lines the edit touches.
+    `operator` is the registered operator's name; `note` is a short human description (`< -> <=`).
+    """
+
+    path: RepoPath
+    splices: tuple[Splice, ...]
+    operator: str
+    line: int
+    end_line: int
+    prior: float
+    note: str = ""
+    scope: Scope | None = None
+
+    def apply(self, source: bytes) -> bytes:
+        """The file's bytes after the edit."""
+        out: list[bytes] = []
+        at = 0
+        for s in self.splices:
+            out += (source[at : s.start], s.text)
+            at = s.end
+        out.append(source[at:])
+        return b"".join(out)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FileChange:
+    """Whole-file before and after, from memory; never read back from a workspace."""
+
+    path: RepoPath
+    before: bytes
+    after: bytes
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Patch:
+    """What a candidate changes, against the snapshot. At most one change per path, sorted by path."""
+
+    changes: tuple[FileChange, ...]
+
+    @property
+    def digest(self) -> str:
+        """Digest over paths and resulting bytes; equal patches have equal digests."""
+        h = hashlib.sha256()
+        for c in self.changes:
+            name = c.path.encode("utf-8", "surrogateescape")
+            h.update(len(name).to_bytes(8, "big") + name + len(c.after).to_bytes(8, "big") + c.after)
+        return "sha256:" + h.hexdigest()
+
+    def after(self, path: RepoPath) -> bytes | None:
+        """Resulting bytes of a path, or None if the patch leaves it alone."""
+        for c in self.changes:
+            if c.path == path:
+                return c.after
+        return None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Candidate:
+    """A patch plus where it came from. `edits` in the order applied (one for round 1, more after beam rounds)."""
+
+    number: int
+    patch: Patch
+    edits: tuple[Edit, ...]
+    cost: float
+    round: int = 1
+    parent: int | None = None
+    model_score: float | None = field(default=None)

@@ -1,0 +1,65 @@
+"""What a jail is asked for and what it answers. Values only; `localagent.jail` builds argv from them."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from localagent.domain.outcome import Ending
+
+
+class Access(StrEnum):
+    """How a bind is visible inside."""
+
+    READ_ONLY = "ro"
+    READ_WRITE = "rw"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bind:
+    """Host `source` visible at `target` (both absolute). `untrusted` marks trees whose content the repository wrote."""
+
+    source: str
+    target: str
+    access: Access = Access.READ_ONLY
+    untrusted: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JailLimits:
+    """Every limit, units in the names. `address_space_bytes` is RLIMIT_AS; `resident_bytes` is for the whole tree."""
+
+    wall_seconds: float = 60.0
+    cpu_seconds: float = 60.0
+    address_space_bytes: int = 4 << 30
+    resident_bytes: int = 1536 << 20
+    file_bytes: int = 256 << 20
+    tmp_bytes: int = 512 << 20
+    open_files: int = 256
+    processes: int = 128
+    output_bytes: int = 1 << 20
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JailSpec:
+    """One confined process. Defaults isolate: no network, nothing visible but the system's read-only parts and `binds`.
+
+    `env` replaces the environment entirely. `cwd` is a path inside. File descriptors to pass are given to the runner.
+    """
+
+    argv: tuple[str, ...]
+    cwd: str
+    binds: tuple[Bind, ...] = ()
+    env: tuple[tuple[str, str], ...] = ()
+    limits: JailLimits = field(default_factory=JailLimits)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JailResult:
+    """How a jailed process ended and the (bounded) output it left."""
+
+    ending: Ending
+    returncode: int
+    stdout: bytes
+    stderr: bytes
+    wall_seconds: float
+    backend: str
+    level: str

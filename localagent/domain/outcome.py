@@ -1,0 +1,153 @@
+"""Test outcomes, failures, coverage, and what the two checks answer."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from localagent.domain.paths import RepoPath
+
+
+class Outcome(StrEnum):
+    """What a test did."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    ERROR = "error"
+    SKIPPED = "skipped"
+    TIMED_OUT = "timed-out"
+
+    @property
+    def good(self) -> bool:
+        """Passed, or skipped (also expected failures)."""
+        return self in (Outcome.PASSED, Outcome.SKIPPED)
+
+
+class Ending(StrEnum):
+    """Why a jailed process ended; decided by the runner, never guessed from an exit code."""
+
+    EXITED = "exited"
+    SIGNALLED = "signalled"
+    WALL = "wall"
+    CPU = "cpu"
+    MEMORY = "memory"
+    PROCESSES = "processes"
+    OUTPUT = "output"
+    DISK = "disk"
+    COULD_NOT_START = "could-not-start"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Frame:
+    """One traceback frame inside the repository, innermost last. `path` is None for frames outside it."""
+
+    path: RepoPath | None
+    line: int
+    function: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Failure:
+    """Why a test (or the collection of a file) failed; text is sanitized and bounded.
+
+    `exception` is the type's bare name (`NameError`, `AssertionError`); for a syntax error the last frame is its place.
+    `left`/`right` are the reprs of the two sides of the failing comparison when pytest could tell, else "".
+    """
+
+    exception: str
+    message: str
+    frames: tuple[Frame, ...] = ()
+    left: str = ""
+    right: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TestResult:
+    """One test's outcome. `lines` maps repository files to covered lines when the run was traced, else None."""
+
+    __test__ = False
+
+    id: str
+    outcome: Outcome
+    seconds: float = 0.0
+    failure: Failure | None = None
+    lines: Mapping[RepoPath, frozenset[int]] | None = None
+    path: RepoPath | None = None
+    line: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CheckResult:
+    """One `--check` command's answer. Same shape as a test: good means exit status 0."""
+
+    command: str
+    outcome: Outcome
+    seconds: float
+    output: str = ""
+    failure: Failure | None = None
+    lines: Mapping[RepoPath, frozenset[int]] | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Baseline:
+    """Outcomes of the unpatched tree.
+
+    `failing` are the ids to repair (failing twice; check commands as `check:<command>`; files that cannot be collected as
+    `collect:<path>`). `flaky` changed between the runs; `unstable` are ids that did not exist in both collections.
+    `import_lines` are lines executed while collecting (module level, import time).
+    """
+
+    tests: tuple[TestResult, ...]
+    checks: tuple[CheckResult, ...] = ()
+    collect_failures: Mapping[str, Failure] = field(default_factory=dict)
+    failing: tuple[str, ...] = ()
+    passing: tuple[str, ...] = ()
+    flaky: tuple[str, ...] = ()
+    unstable: tuple[str, ...] = ()
+    import_lines: Mapping[RepoPath, frozenset[int]] = field(default_factory=dict)
+    test_files: frozenset[RepoPath] = frozenset()
+    seconds: float = 0.0
+    notes: tuple[str, ...] = ()
+    python: str = ""
+    pytest: str = ""
+
+
+class QuickRoute(StrEnum):
+    """How a quick check ran its candidate."""
+
+    SWAP = "swap"  # forked from a collected session, the function's code object replaced
+    FRESH = "fresh"  # forked before collection, everything of the repository imported anew
+    COLD = "cold"  # a new jail
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class QuickResult:
+    """What the quick check saw. `outcomes` covers at least each failing id up to the first bad one when stopped early.
+
+    `turned` are baseline-failing ids now good; `broken` are baseline-passing ids now bad (only those that were run).
+    `complete` is True when every failing id and every selected passing id was run.
+    """
+
+    outcomes: Mapping[str, Outcome]
+    turned: tuple[str, ...]
+    broken: tuple[str, ...]
+    complete: bool
+    plausible: bool
+    route: QuickRoute
+    ending: Ending = Ending.EXITED
+    failures: Mapping[str, Failure] = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FullResult:
+    """The full check's answer: accepted only if `reasons` is empty."""
+
+    accepted: bool
+    reasons: tuple[str, ...]
+    fail_to_pass: tuple[str, ...]
+    pass_to_pass: tuple[str, ...]
+    pass_to_fail: tuple[str, ...]
+    still_failing: tuple[str, ...]
+    checks: Mapping[str, str] = field(default_factory=dict)
+    seconds: float = 0.0

@@ -1,0 +1,167 @@
+"""What was asked, what it may cost, and what came of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from localagent.domain.edit import Candidate, Patch
+from localagent.domain.outcome import Baseline, FullResult
+from localagent.domain.paths import RepoPath
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Budget:
+    """What a task may spend."""
+
+    max_candidates: int = 500
+    max_seconds: float = 300.0
+    jobs: int = 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Task:
+    """One request. `repo` is the absolute real path; `tests` are pytest arguments; `checks` are shell-less commands."""
+
+    id: str
+    repo: str
+    tests: tuple[str, ...] = ()
+    checks: tuple[str, ...] = ()
+    text: str = ""
+    python: str = ""
+    seed: int = 0
+    budget: Budget = field(default_factory=Budget)
+
+
+class FileKind(StrEnum):
+    """What a tree entry is."""
+
+    REGULAR = "regular"
+    SYMLINK = "symlink"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TreeEntry:
+    """One entry of a snapshot. `digest` is sha256 of a regular file's bytes; `target` a symlink's text."""
+
+    path: RepoPath
+    kind: FileKind
+    mode: int
+    size: int
+    digest: str = ""
+    target: str = ""
+    ignored: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Snapshot:
+    """The working tree as it stood. `root` is where it is; `store` is our private copy that no test ever touches.
+
+    `left_out` maps paths that were not copied to the reason. `digest` covers paths, kinds, modes and contents.
+    """
+
+    root: str
+    store: str
+    entries: Mapping[RepoPath, TreeEntry]
+    digest: str
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Suspicion:
+    """One ranked statement: lines [line, end_line] of `path` with its suspiciousness (higher is worse, in [0, 1])."""
+
+    path: RepoPath
+    line: int
+    end_line: int
+    score: float
+    why: str = ""
+
+
+class Stage(StrEnum):
+    """The stages of a task, as shown and as timed."""
+
+    SNAPSHOT = "snapshot"
+    BASELINE = "baseline"
+    LOCALIZE = "localize"
+    SEARCH = "search"
+    FULL = "full-check"
+    CHOOSE = "choose"
+    RECORD = "record"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Event:
+    """One step of a trajectory. `data` holds JSON values only. `at_seconds` counts from the task's start."""
+
+    kind: str
+    at_seconds: float
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Verdict(StrEnum):
+    """How a task ended."""
+
+    ACCEPTED = "accepted"
+    NOTHING_TO_FIX = "nothing-to-fix"
+    GAVE_UP = "gave-up"
+    NO_TESTS = "no-tests"
+    UNTRUSTED_TESTS = "untrusted-tests"
+    ALL_DENIED = "all-denied"
+    NEEDS_PERSON = "needs-person"
+    INTERRUPTED = "interrupted"
+    CANNOT_ENFORCE = "cannot-enforce"
+    FAULT = "fault"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Diagnosis:
+    """What we believe was wrong. `kind` is syntax, runtime or logic."""
+
+    kind: str
+    symptom: str
+    cause: str
+    lines: tuple[str, ...]
+    fix: str
+    may_affect: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NearMiss:
+    """A candidate that turned some tests but not all; for the give-up explanation."""
+
+    number: int
+    edits: tuple[str, ...]
+    turned: tuple[str, ...]
+    broken: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TaskResult:
+    """Everything the loop learned; `record` turns it into the report."""
+
+    verdict: Verdict
+    reason: str
+    exit: int
+    patch: Patch | None = None
+    chosen: Candidate | None = None
+    baseline: Baseline | None = None
+    full: FullResult | None = None
+    localization: tuple[Suspicion, ...] = ()
+    diagnosis: Diagnosis | None = None
+    enumerated: int = 0
+    denied: Mapping[str, int] = field(default_factory=dict)
+    verified: int = 0
+    rank_of_first_plausible: int | None = None
+    plausible: int = 0
+    rounds: int = 0
+    near_misses: tuple[NearMiss, ...] = ()
+    model_name: str | None = None
+    model_digest: str | None = None
+    model_tokens: int = 0
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    jail_backend: str = ""
+    jail_level: str = ""
+    limits_hit: Mapping[str, int] = field(default_factory=dict)
+    checks: Mapping[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()

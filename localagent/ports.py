@@ -1,0 +1,128 @@
+"""Protocols between the rooms. `app` builds the concrete parts; `repair` sees only these."""
+
+import socket
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
+
+from localagent.domain.edit import Candidate, Edit
+from localagent.domain.gate import Decision
+from localagent.domain.jailspec import JailResult, JailSpec
+from localagent.domain.outcome import Baseline, Failure, FullResult, QuickResult
+from localagent.domain.paths import RepoPath
+from localagent.domain.task import Event, Suspicion
+
+Sources = Mapping[RepoPath, bytes]
+
+
+class Sink(Protocol):
+    """Takes events: the journal, the progress line, the `--json` stream."""
+
+    def emit(self, event: Event) -> None: ...
+
+
+class JailProcess(Protocol):
+    """A running jail with a byte channel that is not stdin, stdout or stderr."""
+
+    @property
+    def channel(self) -> socket.socket:
+        """Our end of a stream socket pair; the other end is open inside the jail."""
+        ...
+
+    @property
+    def alive(self) -> bool: ...
+
+    def wait(self) -> JailResult:
+        """Blocks until the process ended by itself or by a limit; output is bounded."""
+        ...
+
+    def kill(self) -> JailResult:
+        """Ends the whole process tree now."""
+        ...
+
+
+class Jail(Protocol):
+    """Runs confined processes. Never raises for what the process did; CannotEnforce if no jail could be made.
+
+    In `start`, an argv element that equals `{channel}` becomes the number of the channel's descriptor inside.
+    """
+
+    @property
+    def backend(self) -> str: ...
+
+    @property
+    def level(self) -> str: ...
+
+    def run(self, spec: JailSpec, *, stdin: bytes = b"") -> JailResult: ...
+
+    def start(self, spec: JailSpec) -> JailProcess: ...
+
+
+class Localizer(Protocol):
+    """Ranks statements over all files, most suspicious first."""
+
+    def localize(self, baseline: Baseline, sources: Sources) -> tuple[Suspicion, ...]: ...
+
+
+class EditSpace(Protocol):
+    """All edits admissible for a place, best prior first within a place, each yielding syntax that parses.
+
+    `lines` are the base lines worth editing (None: the whole file). `failures` steer operators that read error messages.
+    A file that does not parse gets the token-level space. `sources` offers the other files as ingredients.
+    """
+
+    def edits(
+        self, path: RepoPath, sources: Sources, *, lines: frozenset[int] | None, failures: Sequence[Failure]
+    ) -> Iterator[Edit]: ...
+
+
+class EditScorer(Protocol):
+    """Scores edits by one forward pass of the model; never raises: an edit it cannot score maps to None.
+
+    Score: log P(first departing token) - log P(token that stood there), capped at 0; nats.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def digest(self) -> str: ...
+
+    @property
+    def tokens_used(self) -> int: ...
+
+    @property
+    def warning(self) -> str:
+        """Why the model was dropped, or "" while it works."""
+        ...
+
+    def score(
+        self, source: bytes, context: str, edits: Sequence[Edit], *, timeout_seconds: float
+    ) -> Sequence[float | None]: ...
+
+    def close(self) -> None: ...
+
+
+class GateChain(Protocol):
+    """Static decisions, cheapest first, stopping at the first that is not allow."""
+
+    def review(self, candidate: Candidate, baseline: Baseline, sources: Sources) -> Iterable[Decision]: ...
+
+
+class QuickCheck(Protocol):
+    """Warm verification; safe to call from several threads at once (each call takes a worker)."""
+
+    def check(self, candidate: Candidate, *, cpu_seconds: float, stop_early: bool = True) -> QuickResult: ...
+
+    def close(self) -> None: ...
+
+
+class Verifier(Protocol):
+    """Everything that runs the repository's code."""
+
+    def baseline(self) -> Baseline: ...
+
+    def quick(self, baseline: Baseline, *, jobs: int) -> QuickCheck: ...
+
+    def full(self, candidate: Candidate, baseline: Baseline, *, seed: int) -> FullResult: ...
+
+    def cancel(self) -> None: ...
