@@ -165,3 +165,4 @@ class TaskResult:
     limits_hit: Mapping[str, int] = field(default_factory=dict)
     checks: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    threads: int = 0
