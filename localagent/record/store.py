@@ -1,0 +1,286 @@
+"""Past tasks on disk: one directory each below `<state>/tasks`, named by time and chance.
+
+A file is there whole or not at all (written beside, synced, renamed), so a killed process or a full disk leaves a task
+without its later files, never with half a one. What is read back is parsed strictly, because other programs of the
+same user can write there; it is not protected against that user.
+"""
+
+import base64
+import binascii
+import re
+import secrets
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+from localagent.domain.edit import FileChange, Patch, digest_of
+from localagent.domain.paths import RepoPath
+from localagent.domain.task import Budget, Task, TaskResult
+from localagent.errors import UsageFault
+from localagent.record.files import CannotRecord, RecordDamaged, read_bounded, sync_directory, write_private
+from localagent.record.jsontext import dump, load
+from localagent.record.report import SCHEMA as REPORT_SCHEMA
+from localagent.record.report import report_json
+
+_T = TypeVar("_T")
+_TASK_SCHEMA = "localagent/task/1"
+_PATCH_SCHEMA = "localagent/patch/1"
+_ID = re.compile(r"\d{8}-\d{6}-\d{6}-[0-9a-f]{6}")
+_TASK_BYTES = 4 << 20
+_REPORT_BYTES = 64 << 20
+_PATCH_BYTES = 256 << 20
+
+
+def new_task_id() -> str:
+    """A name that sorts by time (UTC, microseconds) and does not collide: `20260131-235959-123456-0a1b2c`."""
+    return f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}-{secrets.token_hex(3)}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TaskRecord:
+    """One task's directory. Files appear as the task goes on: `task.json` first, then journal, patch and report."""
+
+    dir: Path
+    task: Task
+
+    @property
+    def id(self) -> str:
+        """The task's name."""
+        return self.task.id
+
+    @property
+    def journal_path(self) -> Path:
+        """Where the journal of this task is written."""
+        return self.dir / "journal.jsonl"
+
+    def save_result(self, result: TaskResult, *, diff: bytes | None = None) -> dict[str, Any]:
+        """Keep the report; returns it. `diff` is the accepted patch as a unified diff."""
+        report = report_json(self.task, result, diff)
+        write_private(self.dir / "report.json", dump(report, indent=2))
+        return report
+
+    def result_json(self) -> dict[str, Any] | None:
+        """The kept report, None while the task runs or if it was killed. RecordDamaged if it is not a report."""
+        found = _read_object(self.dir / "report.json", _REPORT_BYTES)
+        if found is None:
+            return None
+        if found.get("schema") != REPORT_SCHEMA or found.get("task") != self.task.id:
+            raise RecordDamaged(f"{self.dir / 'report.json'} is not the report of task {self.task.id}")
+        return found
+
+    def save_patch(self, patch: Patch) -> None:
+        """Keep before and after of every file, with digests."""
+        write_private(self.dir / "patch.json", dump(_patch_json(patch)))
+
+    def patch(self) -> Patch | None:
+        """The kept patch with every digest checked, None if there is none."""
+        path = self.dir / "patch.json"
+        found = _read_object(path, _PATCH_BYTES)
+        return None if found is None else _parse_patch(found, path)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Listing:
+    """Every task that can be read, newest first, and what is wrong with the others."""
+
+    records: tuple[TaskRecord, ...]
+    faults: tuple[str, ...]
+
+
+class TaskStore:
+    """The tasks below one state directory. Creating the value touches nothing."""
+
+    def __init__(self, state_dir: Path) -> None:
+        self._tasks = state_dir / "tasks"
+
+    def create(self, task: Task) -> TaskRecord:
+        """Keep `task` under a new id (its own `id` is not used) in a directory that only the user can enter."""
+        named = replace(task, id=new_task_id())
+        directory = self._tasks / named.id
+        try:
+            self._tasks.mkdir(mode=0o700, parents=True, exist_ok=True)
+            directory.mkdir(mode=0o700)
+        except OSError as error:
+            raise CannotRecord(
+                f"cannot keep tasks in {self._tasks}: {error.strerror or error}",
+                remedy="set XDG_STATE_HOME to a directory that you may write to and that has space",
+            ) from error
+        sync_directory(self._tasks)
+        write_private(directory / "task.json", dump(_task_json(named), indent=2))
+        return TaskRecord(dir=directory, task=named)
+
+    def open(self, id_or_prefix: str) -> TaskRecord:
+        """The task whose id starts so (or ends so: the random part). UsageFault if there is none or more than one."""
+        wanted = id_or_prefix.strip().lower()
+        names = [n for n in self._names() if n == wanted] or [
+            n for n in self._names() if wanted and (n.startswith(wanted) or n.endswith(f"-{wanted}"))
+        ]
+        if not names:
+            raise UsageFault(f"no task {id_or_prefix!r}", remedy="`localagent history` lists the tasks")
+        if len(names) > 1:
+            shown = ", ".join(sorted(names)[:5])
+            raise UsageFault(f"{id_or_prefix!r} names {len(names)} tasks: {shown}", remedy="write more of the id")
+        return self._load(names[0])
+
+    def list(self) -> tuple[TaskRecord, ...]:
+        """Every readable task, newest first."""
+        return self.scan().records
+
+    def scan(self) -> Listing:
+        """Every readable task, newest first, with a line for each that is damaged."""
+        records: list[TaskRecord] = []
+        faults: list[str] = []
+        for name in sorted(self._names(), reverse=True):
+            try:
+                records.append(self._load(name))
+            except RecordDamaged as damage:
+                faults.append(str(damage))
+        return Listing(records=tuple(records), faults=tuple(faults))
+
+    def latest(self) -> TaskRecord | None:
+        """The newest readable task."""
+        for name in sorted(self._names(), reverse=True):
+            try:
+                return self._load(name)
+            except RecordDamaged:
+                continue
+        return None
+
+    def _names(self) -> tuple[str, ...]:
+        try:
+            return tuple(p.name for p in self._tasks.iterdir() if _ID.fullmatch(p.name))
+        except FileNotFoundError:
+            return ()
+        except OSError as error:
+            raise RecordDamaged(f"cannot read {self._tasks}: {error.strerror or error}") from error
+
+    def _load(self, name: str) -> TaskRecord:
+        directory = self._tasks / name
+        path = directory / "task.json"
+        found = _read_object(path, _TASK_BYTES)
+        if found is None:
+            raise RecordDamaged(f"task {name} was ended before it was kept: {path} is missing")
+        return TaskRecord(dir=directory, task=_parse_task(found, name, path))
+
+
+def _read_object(path: Path, limit_bytes: int) -> dict[str, Any] | None:
+    try:
+        data = read_bounded(path, limit_bytes)
+    except FileNotFoundError:
+        return None
+    try:
+        found = load(data)
+    except ValueError as error:
+        raise RecordDamaged(f"{path} is damaged: {error}") from error
+    if not isinstance(found, dict):
+        raise RecordDamaged(f"{path} is damaged: not an object")
+    return found
+
+
+def _task_json(task: Task) -> dict[str, Any]:
+    budget = task.budget
+    return {
+        "schema": _TASK_SCHEMA,
+        "id": task.id,
+        "repo": task.repo,
+        "tests": task.tests,
+        "checks": task.checks,
+        "text": task.text,
+        "python": task.python,
+        "seed": task.seed,
+        "budget": {
+            "max_candidates": budget.max_candidates,
+            "max_seconds": budget.max_seconds,
+            "jobs": budget.jobs,
+        },
+    }
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise TypeError("not a list of texts")
+    return tuple(value)
+
+
+def _typed(value: object, wanted: type[_T]) -> _T:
+    if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
+        raise TypeError(f"{value!r} is not {wanted.__name__}")
+    return value
+
+
+def _exactly(found: object, keys: set[str]) -> dict[str, Any]:
+    if not isinstance(found, dict) or set(found) != keys:
+        raise TypeError(f"not exactly the keys {', '.join(sorted(keys))}")
+    return found
+
+
+def _parse_task(found: dict[str, Any], name: str, path: Path) -> Task:
+    try:
+        _exactly(found, {"schema", "id", "repo", "tests", "checks", "text", "python", "seed", "budget"})
+        budget = _exactly(found["budget"], {"max_candidates", "max_seconds", "jobs"})
+        if found["schema"] != _TASK_SCHEMA or found["id"] != name:
+            raise ValueError("another schema, or another task's file")
+        return Task(
+            id=name,
+            repo=_typed(found["repo"], str),
+            tests=_texts(found["tests"]),
+            checks=_texts(found["checks"]),
+            text=_typed(found["text"], str),
+            python=_typed(found["python"], str),
+            seed=_typed(found["seed"], int),
+            budget=Budget(
+                max_candidates=_typed(budget["max_candidates"], int),
+                max_seconds=float(budget["max_seconds"]),
+                jobs=_typed(budget["jobs"], int),
+            ),
+        )
+    except (TypeError, ValueError) as error:
+        raise RecordDamaged(f"{path} is damaged: {error}") from error
+
+
+def _patch_json(patch: Patch) -> dict[str, Any]:
+    return {
+        "schema": _PATCH_SCHEMA,
+        "digest": patch.digest,
+        "changes": [
+            {
+                "path": change.path,
+                "before": base64.b64encode(change.before).decode("ascii"),
+                "before_digest": digest_of(change.before),
+                "after": base64.b64encode(change.after).decode("ascii"),
+                "after_digest": digest_of(change.after),
+            }
+            for change in patch.changes
+        ],
+    }
+
+
+def _bytes(change: dict[str, Any], side: str) -> bytes:
+    data = base64.b64decode(_typed(change[side], str), validate=True)
+    if digest_of(data) != change[f"{side}_digest"]:
+        raise ValueError(f"the digest of {change['path']!r} ({side}) does not match")
+    return data
+
+
+def _parse_patch(found: dict[str, Any], path: Path) -> Patch:
+    keys = {"path", "before", "before_digest", "after", "after_digest"}
+    try:
+        _exactly(found, {"schema", "digest", "changes"})
+        if found["schema"] != _PATCH_SCHEMA:
+            raise ValueError("another schema")
+        changes = tuple(
+            FileChange(path=RepoPath(_typed(c["path"], str)), before=_bytes(c, "before"), after=_bytes(c, "after"))
+            for c in (_exactly(c, keys) for c in _typed(found["changes"], list))
+        )
+        paths = [c.path for c in changes]
+        if paths != sorted(set(paths)):
+            raise ValueError("paths are doubled or not sorted")
+        patch = Patch(changes=changes)
+        if patch.digest != found["digest"]:
+            raise ValueError("the digest of the patch does not match")
+    except (TypeError, ValueError, binascii.Error, UsageFault) as error:
+        raise RecordDamaged(
+            f"{path} is damaged: {error}", remedy="the patch cannot be trusted; run the task again"
+        ) from error
+    return patch

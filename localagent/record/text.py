@@ -1,0 +1,166 @@
+"""A report as text for a person: what failed, where, the patch, what was tried, what the answer rests on.
+
+Takes the JSON of a report and nothing else, so an old report reads as it did. Control characters are the renderer's
+business: nothing here is escaped.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+_SHOWN = 10
+_HEADLINES = {
+    "accepted": "accepted: a patch turns every failing test and breaks none",
+    "nothing-to-fix": "nothing to fix",
+    "gave-up": "gave up: no patch was accepted",
+    "no-tests": "no tests were found",
+    "untrusted-tests": "the tests cannot be trusted to judge a patch",
+    "all-denied": "every candidate was refused before it ran",
+    "needs-person": "a person has to look at this",
+    "interrupted": "interrupted",
+    "cannot-enforce": "a boundary cannot be enforced: nothing of the repository ran",
+    "fault": "a fault of localagent",
+}
+
+
+def render_text(report: Mapping[str, Any]) -> str:
+    """The whole report, one section after the other; sections with nothing to say are left out."""
+    sections: list[tuple[str, Callable[[Mapping[str, Any]], Iterator[str]]]] = [
+        ("What failed", _failing),
+        ("What was suspected", _suspected),
+        ("Diagnosis", _diagnosis),
+        ("Patch", _patch),
+        ("What was tried", _tried),
+        ("Nearest misses", _near_misses),
+        ("What the acceptance rests on", _rests_on),
+        ("What a person should look at", _for_a_person),
+        ("Warnings", _warnings),
+    ]
+    lines = list(_head(report))
+    for title, section in sections:
+        body = list(section(report))
+        if body:
+            lines += ["", title, *(f"  {line}" for line in body)]
+    return "\n".join(lines)
+
+
+def _head(report: Mapping[str, Any]) -> Iterator[str]:
+    outcome = str(report["outcome"])
+    yield f"Task {report['task']}: {_HEADLINES.get(outcome, outcome)} (exit {report['exit']})"
+    if report["reason"]:
+        yield f"Reason: {report['reason']}"
+    yield f"Repository: {report['repo']}"
+    if report["text"]:
+        yield f"Asked: {report['text']}"
+
+
+def _capped(items: list[str], noun: str) -> Iterator[str]:
+    yield from items[:_SHOWN]
+    if len(items) > _SHOWN:
+        yield f"... and {len(items) - _SHOWN} more {noun}"
+
+
+def _place(where: Mapping[str, Any]) -> str:
+    last = where.get("end_line", where["line"])
+    lines = str(where["line"]) if last == where["line"] else f"{where['line']}-{last}"
+    return f"{where['path']}:{lines}"
+
+
+def _failing(report: Mapping[str, Any]) -> Iterator[str]:
+    lines = []
+    for test in report["failing"]:
+        message = next(iter(test["message"].splitlines()), "")
+        symptom = ": ".join(part for part in (test["exception"], message) if part)
+        at = f" at {_place(test['where'][-1])}" if test["where"] else ""
+        lines.append(f"{test['id']}{at}" + (f" - {symptom}" if symptom else ""))
+    yield from _capped(lines, "failing")
+    if report["flaky"]:
+        yield f"flaky, not chased: {', '.join(report['flaky'][:_SHOWN])}"
+
+
+def _suspected(report: Mapping[str, Any]) -> Iterator[str]:
+    for place in report["localization"]:
+        why = f"  ({place['why']})" if place["why"] else ""
+        yield f"{place['score']:.3f}  {_place(place)}{why}"
+
+
+def _diagnosis(report: Mapping[str, Any]) -> Iterator[str]:
+    diagnosis = report["diagnosis"]
+    if diagnosis is None:
+        return
+    for label, key in (("Kind", "kind"), ("Symptom", "symptom"), ("Suspected cause", "cause"), ("Smallest fix", "fix")):
+        if diagnosis[key]:
+            yield f"{label}: {diagnosis[key]}"
+    if diagnosis["lines"]:
+        yield f"Lines: {', '.join(diagnosis['lines'])}"
+    if diagnosis["may_affect"]:
+        yield f"May affect: {', '.join(diagnosis['may_affect'])}"
+
+
+def _patch(report: Mapping[str, Any]) -> Iterator[str]:
+    if report["patch"]:
+        yield from report["patch"].rstrip("\n").split("\n")
+
+
+def _tried(report: Mapping[str, Any]) -> Iterator[str]:
+    denied = report["candidates_denied"]
+    yield (
+        f"{report['candidates_enumerated']} candidates enumerated, {sum(denied.values())} denied, "
+        f"{report['candidates_verified']} run in the jail, {report['plausible']} plausible, {report['rounds']} rounds"
+    )
+    if report["rank_of_first_plausible"] is not None:
+        yield f"First plausible candidate: number {report['rank_of_first_plausible']}"
+    yield from (f"denied by {rule}: {count}" for rule, count in sorted(denied.items(), key=lambda kv: -kv[1]))
+    model = report["model"]
+    if model is None:
+        yield "Model: none"
+    else:
+        yield f"Model: {model['name']} ({model['digest'] or 'no digest'}), {report['model_tokens']} tokens"
+    if report["seconds"]:
+        yield "Seconds: " + ", ".join(f"{stage} {spent:.2f}" for stage, spent in report["seconds"].items())
+    for limit, count in report["limits_hit"].items():
+        yield f"limit hit: {limit}, {count} times"
+
+
+def _near_misses(report: Mapping[str, Any]) -> Iterator[str]:
+    if report["outcome"] == "accepted":
+        return
+    for miss in report["near_misses"][:_SHOWN]:
+        yield f"candidate {miss['number']}: {'; '.join(miss['edits'])}"
+        yield f"  turned {len(miss['turned'])}: {', '.join(miss['turned'][:3])}"
+        if miss["broken"]:
+            yield f"  broke {len(miss['broken'])}: {', '.join(miss['broken'][:3])}"
+
+
+def _rests_on(report: Mapping[str, Any]) -> Iterator[str]:
+    if report["outcome"] != "accepted":
+        return
+    yield from _capped([f"now passes: {name}" for name in report["fail_to_pass"]], "that now pass")
+    yield f"{len(report['pass_to_pass'])} tests that passed before still pass"
+    yield from (f"{check}: {answer}" for check, answer in report["checks"].items())
+    jail = report["jail"]
+    yield f"run in the jail {jail['backend']} (level {jail['level']})"
+    yield f"Python {report['python']}, pytest {report['pytest']}"
+    if report["plausible"] > 1:
+        yield f"{report['plausible']} plausible candidates: the tests leave room for more than one repair"
+    yield "plausible is not correct: the tests above are all that was shown"
+
+
+def _for_a_person(report: Mapping[str, Any]) -> Iterator[str]:
+    if report["outcome"] in ("accepted", "nothing-to-fix"):
+        return
+    seen = set()
+    for place in report["localization"][:3]:
+        seen.add(_place(place))
+        yield f"{_place(place)}: most suspicious statement by the failing tests"
+    for test in report["failing"][:3]:
+        if test["where"] and _place(test["where"][-1]) not in seen:
+            seen.add(_place(test["where"][-1]))
+            yield f"{_place(test['where'][-1])}: where {test['id']} ends"
+    for miss in report["near_misses"][:1]:
+        yield f"candidate {miss['number']}: the nearest miss, as a start ({'; '.join(miss['edits'])})"
+    if report["candidates_enumerated"] and report["candidates_verified"] >= report["budget"]["max_candidates"]:
+        yield "the budget of candidates ran out: --max-candidates raises it"
+
+
+def _warnings(report: Mapping[str, Any]) -> Iterator[str]:
+    yield from report["warnings"]
