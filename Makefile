@@ -1,0 +1,41 @@
+# make setup | demo | demo-all | test | test-slow | bench | clean       (docs/install.md says more)
+PYTHON ?= python3
+GPU ?=
+
+.PHONY: help setup test test-slow demo demo-all bench clean
+
+help:
+	@echo "make setup [GPU=cuda|vulkan|none] [PYTHON=python3.12]   build .venv, everything pinned by hash; seconds when it stands"
+	@echo "make demo       repair a real buggy example repository, every stage shown"
+	@echo "make demo-all   repair the other examples too"
+	@echo "make test       linters, types, layers, the ordinary tests"
+	@echo "make test-slow  the tests that take longer"
+	@echo "make bench      the project's own repair cases; BENCH_ARGS='--every 5' for a part"
+	@echo "make clean      remove .venv and everything built; models stay"
+
+setup:
+	@sh scripts/prerequisites.sh "$(PYTHON)" "$(or $(GPU),none)"
+	@"$(PYTHON)" -I scripts/bootstrap.py --gpu "$(GPU)"
+
+test: setup
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+	.venv/bin/lint-imports
+	.venv/bin/python -m pytest -m "not slow" $(PYTEST_ARGS)
+
+test-slow: setup
+	.venv/bin/python -m pytest -m slow $(PYTEST_ARGS)
+
+demo: setup
+	@sh scripts/demo.sh ledger
+
+demo-all: setup
+	@sh scripts/demo.sh ledger wordcount inventory
+
+bench: setup
+	.venv/bin/python bench/run.py $(BENCH_ARGS)
+
+clean:
+	rm -rf .venv .build build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

