@@ -39,7 +39,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     render = Render()
     try:
         parsed = parser.parse_args(args)
-        return int(importlib.import_module(f"localagent.cli.{VERBS[parsed.verb][0]}").run(parsed, Settings.from_environ(), render))
+        return int(
+            importlib.import_module(f"localagent.cli.{VERBS[parsed.verb][0]}").run(
+                parsed, Settings.from_environ(), render
+            )
+        )
     except SystemExit as stop:  # argparse: 2 for usage, 0 for --help
         return int(stop.code or 0)
     except UsageFault as fault:

@@ -10,7 +10,9 @@ _KEEP = {"\n", "\t"}
 
 def visible(text: str) -> str:
     """Text with control characters and lone surrogates escaped, so that hostile names cannot drive a terminal."""
-    return "".join(c if c in _KEEP or (c.isprintable() and not "\ud800" <= c <= "\udfff") else repr(c)[1:-1] for c in text)
+    return "".join(
+        c if c in _KEEP or (c.isprintable() and not "\ud800" <= c <= "\udfff") else repr(c)[1:-1] for c in text
+    )
 
 
 class Render:

@@ -1,0 +1,1 @@
+"""Localization: tracebacks, spectrum and call distance, fused into one ranked list of statements."""

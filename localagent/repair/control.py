@@ -1,0 +1,60 @@
+"""Controls: an edit known to change nothing and edits known to break the program must stay red.
+
+If one turns the failing tests green, the tests do not depend on the code and no patch could be believed.
+"""
+
+import ast
+
+from localagent.domain.edit import Edit, Splice
+from localagent.domain.paths import RepoPath
+
+_BREAKS = (b"raise SystemError('localagent control')", b"return NotImplemented")
+
+
+def no_op(path: RepoPath, source: bytes) -> Edit:
+    """A comment at the end of the file."""
+    lead = b"" if source.endswith((b"\n", b"\r")) or not source else b"\n"
+    end = source.count(b"\n") + 1
+    splice = Splice(start=len(source), end=len(source), text=lead + b"# localagent: control\n")
+    return Edit(path=path, splices=(splice,), operator="control.no-op", line=end, end_line=end, prior=0.0, note="no-op")
+
+
+def breaking(path: RepoPath, source: bytes, line: int) -> tuple[Edit, ...]:
+    """Edits that ruin the function around `line` in two different ways; the whole module if there is no function.
+
+    Two, because a failing test may expect an exception (`pytest.raises(Exception)`), which the first would satisfy.
+    """
+    place = _body_start(source, line)
+    if place is None:
+        splice = Splice(start=0, end=0, text=b"raise SystemError('localagent control')\n")
+        return (_edit(path, splice, 1),)
+    offset, indent, at_line, own_line = place
+    glue = b"\n" + indent if own_line else b"; "
+    return tuple(_edit(path, Splice(start=offset, end=offset, text=text + glue), at_line) for text in _BREAKS)
+
+
+def _edit(path: RepoPath, splice: Splice, line: int) -> Edit:
+    return Edit(
+        path=path, splices=(splice,), operator="control.break", line=line, end_line=line, prior=0.0, note="break"
+    )
+
+
+def _body_start(source: bytes, line: int) -> tuple[int, bytes, int, bool] | None:
+    """(byte offset of the first statement, its indentation, its line, whether it stands on a line of its own)."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    inside = [
+        n
+        for n in ast.walk(tree)
+        if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef) and n.lineno <= line <= (n.end_lineno or n.lineno)
+    ]
+    if not inside:
+        return None
+    first = min(inside, key=lambda n: n.lineno).body[0]
+    lines = source.splitlines(keepends=True)
+    row = lines[first.lineno - 1]
+    offset = sum(len(part) for part in lines[: first.lineno - 1]) + first.col_offset
+    lead = row[: first.col_offset]
+    return offset, lead if not lead.strip() else b"", first.lineno, not lead.strip()

@@ -1,0 +1,59 @@
+"""How far a candidate that is not plausible got: what the beam keeps.
+
+Two kinds of progress: failing tests turned without breaking others; or, for programs with several faults, a failure that
+moved on (a file that now parses, a crash replaced by a later crash or by a plain assertion).
+"""
+
+from collections.abc import Mapping, Sequence
+
+from localagent.domain.outcome import Baseline, Failure, QuickResult
+
+_STAGE = {"SyntaxError": 0, "IndentationError": 0, "TabError": 0, "ImportError": 1, "ModuleNotFoundError": 1}
+_CRASH = 2
+_LATE = 3
+_NAMES = frozenset({"NameError", "UnboundLocalError", "AttributeError", "TypeError"})
+
+
+def stage_of(failure: Failure) -> int:
+    """0 does not parse, 1 does not import, 2 crashes, 3 answers wrongly."""
+    if failure.exception in _STAGE:
+        return _STAGE[failure.exception]
+    return _LATE if failure.exception in ("AssertionError", "Failed") else _CRASH
+
+
+def progress_of(before: Sequence[Failure], baseline: Baseline, result: QuickResult) -> float:
+    """0 none, (0, 1) the failure moved on, >= 1 the share of failing tests turned plus 1."""
+    if result.broken:
+        return 0.0
+    if result.turned:
+        return 1.0 + len(result.turned) / max(1, len(baseline.failing))
+    new = list(result.failures.values())
+    if not new or not before:
+        return 0.0
+    old_stage = min(stage_of(f) for f in before)
+    new_stage = min(stage_of(f) for f in new)
+    if new_stage > old_stage:
+        return 0.6 + 0.1 * (new_stage - old_stage)
+    if new_stage == old_stage == _CRASH and before[0].exception in _NAMES and _moved_on(before[0], new[0]):
+        return 0.5
+    return 0.0
+
+
+def _moved_on(old: Failure, new: Failure) -> bool:
+    """The first crash is gone and another one came, further down the same function or in another function."""
+    if (old.exception, old.message) == (new.exception, new.message):
+        return False
+    a, b = (next((f for f in reversed(x.frames) if f.path is not None), None) for x in (old, new))
+    if a is None or b is None:
+        return False
+    return b.function != a.function or b.path != a.path or b.line >= a.line
+
+
+def baseline_failures(baseline: Baseline) -> tuple[Failure, ...]:
+    """The failures to explain, in the order of the failing ids."""
+    by_id: Mapping[str, Failure] = {
+        **{t.id: t.failure for t in baseline.tests if t.failure is not None},
+        **{f"check:{c.command}": c.failure for c in baseline.checks if c.failure is not None},
+        **{k if k.startswith("collect:") else f"collect:{k}": v for k, v in baseline.collect_failures.items()},
+    }
+    return tuple(by_id[i] for i in baseline.failing if i in by_id)

@@ -1,0 +1,44 @@
+"""The order's weights: a small data file (`models/order.json`), parsed strictly."""
+
+import json
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from localagent.errors import UsageFault
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Weights:
+    """Log-scale weights of what a candidate's cost is made of; see `docs/architecture.md`, "The order".
+
+    `localization` multiplies log(best suspicion / suspicion); `model` multiplies the model's score (nats, <= 0);
+    `unscored` stands for a score the model did not give; `round` is added per beam round; `parent` is the share of the
+    parent's cost a child inherits; `turned` is taken off for the share of failing tests the parent turned;
+    `elsewhere` is added to edits that do not touch the line where every failing test crashes.
+    """
+
+    localization: float = 2.0
+    model: float = 1.0
+    unscored: float = -4.0
+    round: float = 2.0
+    parent: float = 0.5
+    turned: float = 3.0
+    elsewhere: float = 3.0
+
+
+def load_weights(path: Path) -> Weights:
+    """Weights from a JSON object of numbers; a missing file means the defaults, a wrong one is a UsageFault."""
+    if not path.is_file():
+        return Weights()
+    names = {f.name for f in fields(Weights)}
+    try:
+        data = json.loads(path.read_text())
+    except ValueError as error:
+        raise UsageFault(f"{path}: not JSON: {error}") from error
+    if not isinstance(data, dict):
+        raise UsageFault(f"{path}: expected an object of weights")
+    faults = [f"{path}: unknown weight {k!r}" for k in data if k not in names]
+    faults += [f"{path}: {k} is not a number" for k, v in data.items() if type(v) not in (int, float)]
+    if faults:
+        raise UsageFault(faults)
+    return Weights(**{k: float(v) for k, v in data.items()})
