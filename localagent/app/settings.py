@@ -1,11 +1,11 @@
-"""Composition root: where settings become concrete parts. Together with `cli` the only reader of the environment."""
+"""Settings: every place outside a repository. With the rest of `app` and `cli` the only reader of the environment."""
 
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-PACKAGE = Path(__file__).resolve().parent
+PACKAGE = Path(__file__).resolve().parent.parent
 
 
 def data_root() -> Path:
