@@ -30,7 +30,7 @@ from localagent.localize.fuse import SpectrumLocalizer
 from localagent.policy import load_policy
 from localagent.ports import EditScorer, Jail, Sink
 from localagent.record.journal import Journal
-from localagent.record.report import report_json, write_report
+from localagent.record.report import write_report
 from localagent.record.store import TaskRecord, TaskStore
 from localagent.repair.progress import baseline_failures
 from localagent.repair.search import Parts, Repair, combined
@@ -101,9 +101,7 @@ def run_fix(request: FixRequest, settings: Settings, sink: Sink) -> FixOutcome:
         return _record(request, record, settings, result, remedy, sinks)
 
 
-def _answer(
-    request: FixRequest, task: Task, settings: Settings, policy: Policy, sink: Sink
-) -> tuple[TaskResult, str]:
+def _answer(request: FixRequest, task: Task, settings: Settings, policy: Policy, sink: Sink) -> tuple[TaskResult, str]:
     """The task's result; refusals and interruptions become results of their own."""
     try:
         return _work(request, task, settings, policy, sink), ""

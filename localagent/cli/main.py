@@ -2,13 +2,16 @@
 
 import argparse
 import importlib
+import platform
 import sys
+import tempfile
+import traceback
 from collections.abc import Sequence
 
 from localagent import __version__
 from localagent.app import Settings
 from localagent.cli.render import Render
-from localagent.errors import LocalagentError, UsageFault
+from localagent.errors import InternalFault, LocalagentError, UsageFault
 
 # verb -> (module in localagent.cli, one line of help). Imported only when used: starting must stay quick.
 VERBS: dict[str, tuple[str, str]] = {
@@ -58,3 +61,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         render.error("interrupted; the tree is as it was")
         return 130
+    except Exception as bug:  # noqa: BLE001 - the front end: one line for the user, everything in the log
+        render.error(f"a bug of localagent: {type(bug).__name__}: {bug}", f"please send {_log(bug, args)}")
+        return InternalFault.exit_code
+
+
+def _log(bug: Exception, args: Sequence[str]) -> str:
+    """Keeps a log shaped as a bug report; returns its path, or why there is none."""
+    text = "\n".join(
+        (
+            f"localagent {__version__}, Python {sys.version.split()[0]}, {platform.platform()}",
+            f"arguments: {list(args)!r}",
+            "",
+            "".join(traceback.format_exception(bug)),
+        )
+    )
+    folder = Settings.from_environ().state_dir / "faults"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=folder, prefix="fault-", suffix=".log", delete=False) as f:
+            f.write(text)
+        return f.name
+    except OSError as error:
+        return f"this (no log could be written: {error}):\n{text}"

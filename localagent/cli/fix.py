@@ -1,0 +1,127 @@
+"""`localagent fix`: repair a repository until its failing tests pass."""
+
+import argparse
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+
+from localagent.app import Settings
+from localagent.app.fixing import FixOutcome, FixRequest, free_cores, run_fix
+from localagent.cli.progress import JsonSink, PlainSink, TerminalSink
+from localagent.cli.render import Render
+from localagent.domain.task import Budget
+from localagent.errors import UsageFault
+from localagent.ports import Sink
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the verb."""
+    p = parser
+    p.add_argument("--repo", required=True, metavar="DIR", help="a git repository or a plain folder")
+    p.add_argument("--test", action="append", default=[], metavar="SPEC", help="pytest argument; may be repeated")
+    p.add_argument("--check", action="append", default=[], metavar="CMD", help="a command that must exit 0 (no shell)")
+    p.add_argument("--task", default="", metavar="TEXT", help="what is wanted, in words")
+    p.add_argument("--python", default="", metavar="PY", help="the project's interpreter or virtual environment")
+    p.add_argument("--max-candidates", type=int, default=500, metavar="N", help="programs to try at most (500)")
+    p.add_argument("--max-seconds", type=float, default=300.0, metavar="S", help="time to spend at most (300)")
+    p.add_argument("--seed", type=int, default=0, metavar="K", help="seed of everything that is shuffled (0)")
+    p.add_argument("--jobs", type=int, default=0, metavar="J", help="quick checks at once (free cores, at most 4)")
+    group = p.add_mutually_exclusive_group()
+    group.add_argument("--no-model", action="store_true", help="order by the prior alone")
+    group.add_argument("--model", default="", metavar="M", help="a GGUF file or a registered name")
+    p.add_argument("--policy", default="", metavar="FILE", help="a policy file instead of the default one")
+    p.add_argument("--out", default="", metavar="FILE", help="write the accepted patch here, as a unified diff")
+    p.add_argument("--report", default="", metavar="FILE", help="write the report here, as JSON, whatever the outcome")
+    p.add_argument("--apply", action="store_true", help="write an accepted patch into the repository")
+    p.add_argument("--json", action="store_true", help="one event a line on standard output")
+    p.add_argument("--quiet", action="store_true", help="no progress, only the answer")
+
+
+def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
+    """Exit codes as in docs/errors.md."""
+    request = _request(args)
+    signal.signal(signal.SIGTERM, _interrupt)
+    sink, close = _sink(args, render)
+    try:
+        outcome = run_fix(request, settings, sink)
+    finally:
+        close()
+    if args.json:
+        render.json({"event": "result", "task": outcome.task_id, "report": outcome.report})
+    else:
+        _show(outcome, render)
+    return outcome.exit
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _request(args: argparse.Namespace) -> FixRequest:
+    faults = []
+    if not Path(args.repo).is_dir():
+        faults.append(f"--repo: {args.repo} is not a directory")
+    if args.max_candidates < 1:
+        faults.append("--max-candidates: at least 1")
+    if not args.max_seconds > 0:
+        faults.append("--max-seconds: must be positive")
+    if args.jobs < 0:
+        faults.append("--jobs: must not be negative (0 means: free cores)")
+    for name, value in (("--out", args.out), ("--report", args.report)):
+        if value and not Path(value).absolute().parent.is_dir():
+            faults.append(f"{name}: the directory {Path(value).absolute().parent} does not exist")
+    if faults:
+        raise UsageFault(faults)
+    return FixRequest(
+        repo=Path(args.repo),
+        tests=tuple(args.test),
+        checks=tuple(args.check),
+        text=args.task,
+        python=args.python,
+        seed=args.seed,
+        budget=Budget(
+            max_candidates=args.max_candidates, max_seconds=args.max_seconds, jobs=args.jobs or min(4, free_cores())
+        ),
+        use_model=not args.no_model,
+        model=args.model,
+        policy=Path(args.policy) if args.policy else None,
+        out=Path(args.out) if args.out else None,
+        report=Path(args.report) if args.report else None,
+        apply=args.apply,
+    )
+
+
+def _sink(args: argparse.Namespace, render: Render) -> tuple[Sink, "CloseSink"]:
+    if args.json:
+        return JsonSink(render), _nothing
+    if args.quiet:
+        return PlainSink(render, quiet=True), _nothing
+    if sys.stderr.isatty():
+        live = TerminalSink()
+        return live, live.close
+    return PlainSink(render), _nothing
+
+
+def _nothing() -> None:
+    return None
+
+
+CloseSink = type(_nothing)
+
+
+def _show(outcome: FixOutcome, render: Render) -> None:
+    if outcome.diff:
+        render.line(outcome.diff.decode("utf-8", "replace").rstrip("\n"))
+        render.line()
+    render.line(outcome.reason)
+    if outcome.remedy:
+        render.line(f"  what to do: {outcome.remedy}")
+    for warning in outcome.warnings:
+        render.note(f"warning: {warning}")
+    if outcome.task_id:
+        render.note(f"why, and what was tried: localagent show {outcome.task_id}")
+        if outcome.diff and not outcome.applied:
+            render.note(f"to write it into the repository: localagent apply {outcome.task_id}")
+        if outcome.applied:
+            render.note(f"applied; to take it back: localagent undo {outcome.task_id}")

@@ -1,0 +1,127 @@
+"""Progress of a task: a live line on a terminal, plain lines elsewhere, JSON events for programs."""
+
+import time
+
+from rich.console import Console
+from rich.status import Status
+
+from localagent.cli.render import Render, visible
+from localagent.domain.task import Event
+
+_STAGES = {
+    "snapshot": "reading the tree",
+    "baseline": "running the tests as they are, in the jail",
+    "localize": "ranking suspicious statements",
+    "search": "searching the edit space",
+    "full-check": "full check in a new jail",
+    "record": "writing down what happened",
+}
+
+
+def describe(event: Event) -> str:
+    """One line for a person, or "" for events that are only kept in the journal."""
+    data = event.data
+    match event.kind:
+        case "stage":
+            return _STAGES.get(str(data.get("stage")), str(data.get("stage")))
+        case "baseline":
+            failing = list(data.get("failing", []))
+            more = f" and {len(failing) - 3} more" if len(failing) > 3 else ""
+            flaky = f", {len(data['flaky'])} flaky (not chased)" if data.get("flaky") else ""
+            if not failing:
+                return f"  {data.get('passing')} pass, none fails{flaky}"
+            return f"  {data.get('passing')} pass, {len(failing)} fail{flaky}: {', '.join(failing[:3])}{more}"
+        case "localized":
+            return f"  most suspicious: {', '.join(data.get('top', [])[:4])}"
+        case "ordered":
+            return f"  the model ordered {data.get('edits')} edits"
+        case "kept":
+            return f"  candidate {data.get('number')} got further; searching on top of it"
+        case "checked" if data.get("plausible"):
+            return f"  plausible: candidate {data.get('number')}: {'; '.join(data.get('edit', []))}"
+        case "full-check":
+            reasons = "; ".join(data.get("reasons", []))
+            return f"  candidate {data.get('number')}: " + (
+                "accepted" if data.get("accepted") else f"refused: {reasons}"
+            )
+        case "warning":
+            return f"  warning: {data.get('text')}"
+    return ""
+
+
+class JsonSink:
+    """One event per line on standard output."""
+
+    def __init__(self, render: Render) -> None:
+        self._render = render
+
+    def emit(self, event: Event) -> None:
+        """Writes the event as it is."""
+        self._render.json({"event": event.kind, "at_seconds": event.at_seconds, **event.data})
+
+
+class PlainSink:
+    """Plain lines on standard error; candidates per second at most every five seconds."""
+
+    def __init__(self, render: Render, *, quiet: bool = False) -> None:
+        self._render, self._quiet = render, quiet
+        self._rate = _Rate(every_seconds=5.0)
+
+    def emit(self, event: Event) -> None:
+        """Writes what a person would want to know."""
+        if self._quiet:
+            return
+        text = describe(event) or self._rate.line(event)
+        if text:
+            self._render.note(f"[{event.at_seconds:6.1f}s] {text}")
+
+
+class TerminalSink:
+    """A live status line below the lines that stay."""
+
+    def __init__(self) -> None:
+        self._console = Console(stderr=True, highlight=False)
+        self._status: Status | None = Status("starting", console=self._console)
+        self._status.start()
+        self._rate = _Rate(every_seconds=0.4)
+
+    def emit(self, event: Event) -> None:
+        """Keeps a line, or renews the live one."""
+        if self._status is None:
+            return
+        if event.kind == "stage":
+            self._status.update(visible(describe(event)))
+        text = describe(event)
+        if text:
+            self._console.print(f"[{event.at_seconds:6.1f}s] {visible(text)}", markup=False)
+        rate = self._rate.line(event)
+        if rate:
+            self._status.update(visible(rate.strip()))
+
+    def close(self) -> None:
+        """Ends the live line."""
+        if self._status is not None:
+            self._status.stop()
+            self._status = None
+
+
+class _Rate:
+    def __init__(self, *, every_seconds: float) -> None:
+        self._every = every_seconds
+        self._shown = time.monotonic()
+        self._first: tuple[float, int] | None = None
+
+    def line(self, event: Event) -> str:
+        if event.kind != "progress":
+            return ""
+        done = int(event.data.get("verified", 0))
+        if self._first is None:
+            self._first = (event.at_seconds, done)
+        now = time.monotonic()
+        if now - self._shown < self._every:
+            return ""
+        self._shown = now
+        seconds = event.at_seconds - self._first[0]
+        rate = (done - self._first[1]) / seconds if seconds > 0.2 else 0.0
+        best = f", {event.data['plausible']} plausible" if event.data.get("plausible") else ""
+        return f"  {done} candidates checked, {rate:.0f}/s, {event.data.get('open')} open{best}"

@@ -1,0 +1,155 @@
+"""The loop's small parts: identity, frontier, lineage, progress, controls, weights."""
+
+import ast
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localagent.domain.edit import Edit, Scope, Splice
+from localagent.domain.outcome import Baseline, Failure, Frame, Outcome, QuickResult, QuickRoute
+from localagent.domain.paths import RepoPath
+from localagent.errors import UsageFault
+from localagent.repair.control import breaking, no_op
+from localagent.repair.frontier import Frontier
+from localagent.repair.identity import behaviour_key
+from localagent.repair.lineage import Lineage, Step, shifted_lines
+from localagent.repair.progress import progress_of
+from localagent.repair.weights import Weights, load_weights
+
+M = RepoPath("m.py")
+ROOT = Lineage(number=None, edits=(), changed={}, identity=frozenset(), cost=0.0, round=0, failures=(), lines={})
+
+
+def edit(start: int, end: int, text: bytes, *, line: int = 1, end_line: int = 1) -> Edit:
+    splice = Splice(start=start, end=end, text=text)
+    return Edit(path=M, splices=(splice,), operator="test", line=line, end_line=end_line, prior=0.0)
+
+
+def step(cost: float) -> Step:
+    return Step(parent=ROOT, edit=edit(0, 0, b"#"), cost=cost)
+
+
+def test_comments_and_blanks_do_not_change_the_behaviour_key() -> None:
+    a, b = b"def f(x):\n    return x+1\n", b"def f(x):\n\n    return x + 1  # more\n"
+    assert behaviour_key(a, None, 0) == behaviour_key(b, None, 0)
+    assert behaviour_key(a, None, 0) != behaviour_key(b.replace(b"1", b"2", 1), None, 0)
+
+
+def test_equal_numbers_of_different_types_are_different_programs() -> None:
+    assert behaviour_key(b"x = 1\n", None, 0) != behaviour_key(b"x = True\n", None, 0)
+    assert behaviour_key(b"x = 0.0\n", None, 0) != behaviour_key(b"x = -0.0\n", None, 0)
+
+
+def test_the_key_of_a_method_sees_only_that_method() -> None:
+    source = b"class C:\n    def f(self):\n        return 1\n\n    def g(self):\n        return 2\n"
+    start = source.index(b"def f")
+    end = source.index(b"return 1") + len(b"return 1")
+    scope = Scope(
+        name="f",
+        qualname="C.f",
+        class_name="C",
+        first_line=2,
+        last_line=3,
+        start=start,
+        body_start=start + 12,
+        end=end,
+    )
+    assert behaviour_key(source, scope, 0) == behaviour_key(source.replace(b"return 2", b"return 3"), scope, 0)
+    assert behaviour_key(source, scope, 0) != behaviour_key(source.replace(b"return 1", b"return 3"), scope, 0)
+
+
+def test_what_does_not_compile_has_no_key() -> None:
+    assert behaviour_key(b"break\n", None, 0) is None
+    assert behaviour_key(b"(" * 9000, None, 0) is None
+
+
+@given(st.lists(st.floats(-50, 50)))
+def test_the_frontier_pops_by_cost(costs: list[float]) -> None:
+    frontier = Frontier()
+    frontier.push(step(c) for c in costs)
+    popped = []
+    while (s := frontier.pop()) is not None:
+        popped.append(s.cost)
+    assert popped == sorted(costs)
+
+
+def test_reordering_touches_only_what_is_still_open() -> None:
+    frontier = Frontier()
+    a, b, c = step(1), step(2), step(3)
+    frontier.push([a, b, c])
+    assert frontier.pop() is a
+    fresh = [Step(parent=s.parent, edit=s.edit, cost=-s.cost) for s in (a, b, c)]
+    frontier.reorder(fresh)
+    assert [frontier.pop(), frontier.pop(), frontier.pop()] == [fresh[2], fresh[1], None]
+
+
+def test_lines_below_an_edit_move_with_it() -> None:
+    before = b"a = 1\nb = 2\nc = 3\n"
+    e = edit(6, 6, b"x = 0\ny = 0\n", line=2, end_line=2)
+    moved = shifted_lines({M: {1: 0.1, 2: 0.5, 3: 0.9}}, e, before)
+    assert moved[M][1] == 0.1
+    assert moved[M][5] == 0.9
+    assert moved[M][2] == moved[M][3] == moved[M][4] == 0.5
+
+
+def quick(*, turned: tuple[str, ...] = (), broken: tuple[str, ...] = (), failure: Failure | None = None) -> QuickResult:
+    return QuickResult(
+        outcomes={"t": Outcome.FAILED},
+        turned=turned,
+        broken=broken,
+        complete=True,
+        plausible=False,
+        route=QuickRoute.SWAP,
+        failures={"t": failure} if failure else {},
+    )
+
+
+def crash(kind: str, message: str, line: int) -> Failure:
+    return Failure(exception=kind, message=message, frames=(Frame(path=M, line=line, function="f"),))
+
+
+def test_progress_is_turned_tests_or_a_failure_that_moved_on() -> None:
+    base = Baseline(tests=(), failing=("t", "u"))
+    old = [crash("NameError", "name 'x' is not defined", 4)]
+    assert progress_of(old, base, quick(turned=("u",))) == 1.5
+    assert progress_of(old, base, quick(turned=("u",), broken=("v",))) == 0
+    assert progress_of(old, base, quick(failure=crash("AssertionError", "1 == 2", 9))) > 0.5
+    assert progress_of(old, base, quick(failure=crash("NameError", "name 'y' is not defined", 6))) == 0.5
+    assert progress_of(old, base, quick(failure=old[0])) == 0
+    assert progress_of(old, base, quick(failure=crash("NameError", "name 'y' is not defined", 2))) == 0
+    wrong = [crash("AssertionError", "1 == 2", 9)]
+    assert progress_of(wrong, base, quick(failure=crash("TypeError", "no", 4))) == 0
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        b"def f(x):\n    return x\n",
+        b"def f(x): return x\n",
+        b"class C:\n\tdef f(self):\n\t\t'''doc'''\n\t\treturn 1\n",
+        b"def f(x):\r\n    return x\r\n",
+        b"x = 1",
+    ],
+)
+def test_controls_parse_and_say_what_they_are(source: bytes) -> None:
+    line = 3 if b"class" in source else 1
+    silent = no_op(M, source)
+    assert ast.dump(ast.parse(silent.apply(source))) == ast.dump(ast.parse(source))
+    for e in breaking(M, source, line):
+        text = e.apply(source)
+        assert ast.dump(ast.parse(text)) != ast.dump(ast.parse(source))
+        assert b"localagent control" in text or b"NotImplemented" in text
+
+
+def test_weights_refuse_unknown_names_and_wrong_types_together(tmp_path: Path) -> None:
+    path = tmp_path / "order.json"
+    assert load_weights(path) == Weights()
+    path.write_text(json.dumps({"model": 2, "colour": 1, "round": "x"}))
+    with pytest.raises(UsageFault) as fault:
+        load_weights(path)
+    assert len(fault.value.faults) == 2
+    path.write_text('{"model": 2}')
+    assert load_weights(path).model == 2.0
