@@ -1,6 +1,7 @@
 """Settings: every place outside a repository. With the rest of `app` and `cli` the only reader of the environment."""
 
 import os
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +19,8 @@ def data_root() -> Path:
 class Settings:
     """Every place localagent reads or writes outside a repository.
 
-    `state_dir` holds tasks (journal, report, patch, undo); `data_dir` registered models; `cache_dir` what may be deleted;
-    `scratch_dir` throw-away workspaces, reachable for an unprivileged uid.
+    `state_dir` holds tasks (journal, report, patch, undo); `data_dir` registered models; `cache_dir` what may be
+    deleted; `scratch_dir` throw-away workspaces, reachable for an unprivileged uid.
     """
 
     state_dir: Path
@@ -46,7 +47,7 @@ class Settings:
             state_dir=xdg("XDG_STATE_HOME", ".local/state"),
             data_dir=xdg("XDG_DATA_HOME", ".local/share"),
             cache_dir=xdg("XDG_CACHE_HOME", ".cache"),
-            scratch_dir=Path(env.get("TMPDIR") or "/tmp"),
+            scratch_dir=Path(env.get("TMPDIR") or tempfile.gettempdir()),
             models_dir=root / "models",
             policies_dir=root / "policies",
             sandbox_dir=root / "sandbox",

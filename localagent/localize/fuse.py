@@ -2,7 +2,7 @@
 
 score = 0.55 * spectrum + 0.30 * frame + 0.15 * nearness, each in [0, 1]:
 spectrum: Ochiai of the statement's best line, relative to the best of all files;
-frame: 1 for the innermost repository frame of an exception raised in a source file, falling by a third per frame outwards;
+frame: 1 for the innermost source frame of a failure, falling by a third per frame outwards;
 nearness: 1 / (1 + call distance) of the function from the names that the failing tests' files mention.
 Statements no failing test covers are left out when a trace exists; without any trace (a test that hung or died) every
 statement of the files that the tests mention stays in, ranked by the other two signals.
@@ -124,7 +124,7 @@ def _reachable_files(
 def _call_distance(
     per_file: Mapping[RepoPath, tuple[Statement, ...]], mentioned: frozenset[str]
 ) -> dict[tuple[RepoPath, str], int]:
-    """Breadth first over names: functions the tests mention are at 0, functions those mention at 1, and so on (cap 6)."""
+    """Breadth first over names: functions the tests mention are at 0, those they mention at 1, and so on (cap 6)."""
     functions: dict[str, list[tuple[RepoPath, str]]] = {}
     calls: dict[tuple[RepoPath, str], set[str]] = {}
     for path, statements in per_file.items():

@@ -1,7 +1,7 @@
 """Spectrum-based suspiciousness.
 
-Ochiai (Abreu, Zoeteweij, van Gemund, TAIC PART 2007): ef / sqrt((ef + nf) * (ef + ep)), in [0, 1]. Only traced tests count:
-an untraced passing test says nothing of a line.
+Ochiai (Abreu, Zoeteweij, van Gemund, TAIC PART 2007): ef / sqrt((ef + nf) * (ef + ep)), in [0, 1]. Only traced tests
+count: an untraced passing test says nothing of a line.
 """
 
 import math

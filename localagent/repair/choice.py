@@ -1,8 +1,8 @@
 """Choosing among plausible candidates.
 
-All of them pass the tests they were shown; which is right is not known. Preference: fewer edits, then the lower cost of the
-order (prior, place, model), with a malus for edits that take something away (a deleted statement, a condition made
-constant), since those overfit most often. The model's full score does not choose (measured, see `docs/architecture.md`).
+All of them pass the tests they were shown; which is right is not known. Preference: fewer edits, then the lower cost
+of the order (prior, place, model), with a malus for edits that take something away (a deleted statement, a condition
+made constant), since those overfit most often. The model's full score does not choose (`docs/architecture.md`).
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """How far a candidate that is not plausible got: what the beam keeps.
 
-Two kinds of progress: failing tests turned without breaking others; or, for programs with several faults, a failure that
-moved on (a file that now parses, a crash replaced by a later crash or by a plain assertion).
+Two kinds of progress: failing tests turned without breaking others; or, for programs with several faults, a failure
+that moved on (a file that now parses, a crash replaced by a later crash or by a plain assertion).
 """
 
 from collections.abc import Mapping, Sequence

@@ -4,8 +4,8 @@ One best-first search over sequences of edits. The root is the snapshot; a candi
 plausible joins the beam (at most three per round), its own edits enter the same queue, so faults at several places are
 found. The model's scores arrive beside the search and reorder what is still open; without them the prior decides.
 
-Not promised: equal wall times. With one job, the same seed, sources, weights and model scores in time, the order in which
-candidates run is the same; with several jobs answers arrive in another order and the beam may differ.
+Not promised: equal wall times. With one job, the same seed, sources, weights and model scores in time, the order in
+which candidates run is the same; with several jobs answers arrive in another order and the beam may differ.
 """
 
 import concurrent.futures as cf
