@@ -1,8 +1,8 @@
 """When are two programs the same? The compiled code of the edited function, without line numbers.
 
 Two edits whose functions compile to equal code behave alike, so only the first runs; an edit that compiles to what
-stood there before cannot change anything and never runs. Names of arguments and locals are part of the key (keyword calls,
-`locals()`), docstrings too (they are constants). What this does not see: code that inspects its own source or lines.
+stood there before cannot change anything and never runs. Names of arguments and locals are part of the key (keyword
+calls, `locals()`), docstrings too (constants). What this does not see: code that inspects its own source or lines.
 """
 
 import hashlib

@@ -77,6 +77,7 @@ class _State:
     seconds: dict[str, float] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     keys: dict[tuple[str, str], bytes | None] = field(default_factory=dict)
+    ranks: dict[int, int] = field(default_factory=dict)
 
 
 class Repair:
@@ -346,6 +347,7 @@ class Repair:
                     if built is None:
                         break
                     s.verified += 1
+                    s.ranks[built[1].number] = s.verified
                     flying[pool.submit(quick.check, built[1], cpu_seconds=cpu, stop_early=early)] = built
                 if not flying:
                     if s.plausible:
@@ -448,7 +450,7 @@ class Repair:
         if result.plausible:
             s.plausible.append(candidate)
             if s.rank_of_first is None:
-                s.rank_of_first = s.verified
+                s.rank_of_first = s.ranks[candidate.number]
             return True
         progress = progress_of(step.parent.failures, baseline, result)
         if progress > step.parent.progress or (0 < progress < 1 and step.parent.round and progress >= 0.5):

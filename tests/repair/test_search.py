@@ -1,0 +1,292 @@
+"""The loop itself, with a verifier that evaluates a tiny program in this process instead of a jail.
+
+The programs are ours and harmless; all that decides (order, budget, gates, controls, beam, choice) is the real code.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from localagent.domain.edit import Candidate, Edit, Splice
+from localagent.domain.gate import Allow, Decision, Finding, Severity
+from localagent.domain.outcome import Baseline, Failure, Frame, FullResult, Outcome, QuickResult, QuickRoute, TestResult
+from localagent.domain.paths import RepoPath
+from localagent.domain.task import Budget, Event, Task, TaskResult, Verdict
+from localagent.localize.fuse import SpectrumLocalizer
+from localagent.ports import QuickCheck, Sources
+from localagent.repair.search import Parts, Repair
+from localagent.repair.weights import Weights
+
+M, T = RepoPath("m.py"), RepoPath("test_m.py")
+Tests = Mapping[str, Callable[[Mapping[str, object]], bool]]
+
+
+@dataclass
+class Laboratory:
+    """Verifier and quick check: tests are callables over the program's namespace."""
+
+    source: bytes
+    tests: Tests
+    refuse_full: int = 0
+    quick_runs: list[Candidate] = field(default_factory=list)
+    cancelled: bool = False
+    interrupt_after: int = 10**9
+
+    def outcomes(self, source: bytes) -> dict[str, tuple[Outcome, Failure | None]]:
+        out: dict[str, tuple[Outcome, Failure | None]] = {}
+        for name, test in self.tests.items():
+            try:
+                space: dict[str, object] = {}
+                exec(compile(source, "m.py", "exec"), space)
+                good = test(space)
+            except Exception as error:  # noqa: BLE001 - a test may fail in any way
+                at = error.__traceback__
+                while at is not None and at.tb_next is not None:
+                    at = at.tb_next
+                line = getattr(error, "lineno", None) or (at.tb_lineno if at else 1)
+                frames = (Frame(path=M, line=line, function="f"),)
+                failure = Failure(exception=type(error).__name__, message=str(error), frames=frames)
+                out[name] = (Outcome.FAILED, failure)
+            else:
+                out[name] = (
+                    (Outcome.PASSED, None)
+                    if good
+                    else (
+                        Outcome.FAILED,
+                        Failure(exception="AssertionError", message="wrong"),
+                    )
+                )
+        return out
+
+    def baseline(self) -> Baseline:
+        found = self.outcomes(self.source)
+        covered = {M: frozenset(range(1, self.source.count(b"\n") + 1))}
+        tests = tuple(
+            TestResult(id=k, outcome=o, failure=f, lines=covered, path=T, seconds=0.001) for k, (o, f) in found.items()
+        )
+        return Baseline(
+            tests=tests,
+            failing=tuple(t.id for t in tests if not t.outcome.good),
+            passing=tuple(t.id for t in tests if t.outcome.good),
+            test_files=frozenset({T}),
+        )
+
+    def quick(self, baseline: Baseline, *, jobs: int) -> QuickCheck:
+        self.base = baseline
+        return self
+
+    def check(self, candidate: Candidate, *, cpu_seconds: float, stop_early: bool = True) -> QuickResult:
+        self.quick_runs.append(candidate)
+        if len(self.quick_runs) > self.interrupt_after:
+            raise KeyboardInterrupt
+        found = self.outcomes(candidate.patch.after(M) or self.source)
+        turned = tuple(k for k in self.base.failing if found[k][0].good)
+        broken = tuple(k for k in self.base.passing if not found[k][0].good)
+        return QuickResult(
+            outcomes={k: o for k, (o, _) in found.items()},
+            turned=turned,
+            broken=broken,
+            complete=True,
+            plausible=len(turned) == len(self.base.failing) and not broken,
+            route=QuickRoute.SWAP,
+            failures={k: f for k, (_, f) in found.items() if f is not None and k in self.base.failing},
+        )
+
+    def full(self, candidate: Candidate, baseline: Baseline, *, seed: int) -> FullResult:
+        self.refuse_full -= 1
+        good = self.refuse_full < 0
+        return FullResult(
+            accepted=good,
+            reasons=() if good else ("shuffled order fails",),
+            fail_to_pass=baseline.failing if good else (),
+            pass_to_pass=baseline.passing,
+            pass_to_fail=(),
+            still_failing=(),
+        )
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+    def close(self) -> None:
+        pass
+
+
+class Digits:
+    """An edit space of one operator: every digit becomes every other digit."""
+
+    def edits(
+        self, path: RepoPath, sources: Sources, *, lines: frozenset[int] | None, failures: Sequence[Failure]
+    ) -> Iterator[Edit]:
+        source = sources[path]
+        for i, byte in enumerate(source):
+            line = source.count(b"\n", 0, i) + 1
+            if chr(byte).isdigit() and (lines is None or line in lines):
+                for d in b"0123456789":
+                    if d != byte:
+                        yield Edit(
+                            path=path,
+                            splices=(Splice(start=i, end=i + 1, text=bytes([d])),),
+                            operator="digit",
+                            line=line,
+                            end_line=line,
+                            prior=0.0,
+                            note=f"{chr(byte)} -> {chr(d)}",
+                            scope=None,
+                        )
+
+
+@dataclass
+class Gates:
+    """Denies edits whose note is listed."""
+
+    denied: frozenset[str] = frozenset()
+
+    def review(self, candidate: Candidate, baseline: Baseline, sources: Sources) -> Iterable[Decision]:
+        if candidate.edits[-1].note in self.denied:
+            finding = Finding(rule="listed", severity=Severity.HIGH, path=M, line=1, message="listed")
+            return [Decision(gate="list", answer=Allow.DENY, findings=(finding,))]
+        return [Decision(gate="list", answer=Allow.ALLOW)]
+
+
+@dataclass
+class Events:
+    seen: list[Event] = field(default_factory=list)
+
+    def emit(self, event: Event) -> None:
+        self.seen.append(event)
+
+
+@dataclass
+class Oracle:
+    """A scripted scorer: full marks for one note, low ones for the rest; or broken from the start."""
+
+    favourite: str
+    broken: bool = False
+    warning: str = ""
+    name: str = "scripted"
+    digest: str = "sha256:0"
+    tokens_used: int = 0
+
+    def score(
+        self, source: bytes, context: str, edits: Sequence[Edit], *, timeout_seconds: float
+    ) -> Sequence[float | None]:
+        if self.broken:
+            self.warning = "the model crashed"
+            return [None for _ in edits]
+        self.tokens_used += 10
+        return [0.0 if e.note == self.favourite else -9.0 for e in edits]
+
+    def close(self) -> None:
+        pass
+
+
+def repair(
+    laboratory: Laboratory, *, budget: Budget | None = None, gates: Gates | None = None, scorer: Oracle | None = None
+) -> tuple[TaskResult, Events]:
+    events = Events()
+    parts = Parts(
+        verifier=laboratory,
+        localizer=SpectrumLocalizer(),
+        space=Digits(),
+        gates=gates or Gates(),
+        scorer=scorer,
+        sink=events,
+        sources={M: laboratory.source, T: b"import m\n"},
+        weights=Weights(),
+        context=lambda path, baseline: "",
+    )
+    task = Task(id="t", repo="/r", budget=budget or Budget(max_candidates=500, max_seconds=30, jobs=1))
+    return Repair(task, parts).run(), events
+
+
+def number(name: str, value: object) -> Callable[[Mapping[str, object]], bool]:
+    return lambda space: space[name] == value
+
+
+def test_one_wrong_digit_is_found_and_ranked() -> None:
+    lab = Laboratory(b"a = 1\nb = 2\n", {"a": number("a", 1), "b": number("b", 7)})
+    result, _ = repair(lab)
+    assert result.verdict is Verdict.ACCEPTED
+    assert result.patch is not None
+    assert result.patch.after(M) == b"a = 1\nb = 7\n"
+    assert result.exit == 0
+    assert result.rank_of_first_plausible is not None
+    assert result.rank_of_first_plausible <= result.verified
+
+
+def test_two_wrong_digits_are_found_through_the_beam() -> None:
+    lab = Laboratory(b"a = 1\nb = 2\n", {"a": number("a", 8), "b": number("b", 7)})
+    result, _ = repair(lab)
+    assert result.patch is not None
+    assert result.patch.after(M) == b"a = 8\nb = 7\n"
+    assert result.rounds == 2
+
+
+def test_nothing_to_fix_is_an_answer_of_its_own() -> None:
+    result, _ = repair(Laboratory(b"a = 1\n", {"a": number("a", 1)}))
+    assert (result.verdict, result.exit, result.patch) == (Verdict.NOTHING_TO_FIX, 0, None)
+
+
+def test_the_budget_of_candidates_is_never_exceeded() -> None:
+    lab = Laboratory(b"a = 1\nb = 2\n", {"b": lambda _: False})
+    result, _ = repair(lab, budget=Budget(max_candidates=5, max_seconds=30, jobs=2))
+    assert (result.verdict, result.verified) == (Verdict.GAVE_UP, 5)
+    controls = 2
+    assert len(lab.quick_runs) == 5 + controls
+    assert "budget of candidates" in result.reason
+
+
+def test_a_denied_candidate_never_runs() -> None:
+    lab = Laboratory(b"a = 1\n", {"a": number("a", 7)})
+    result, _ = repair(lab, gates=Gates(frozenset({"1 -> 7"})))
+    assert result.verdict is Verdict.GAVE_UP
+    assert result.denied == {"listed": 1}
+    assert all(c.edits[-1].note != "1 -> 7" for c in lab.quick_runs)
+
+
+def test_tests_that_pass_on_a_broken_program_are_not_believed() -> None:
+    runs = iter([False] + [True] * 1000)
+    lab = Laboratory(b"a = 1\n", {"a": lambda _: next(runs)})
+    result, _ = repair(lab)
+    assert result.verdict is Verdict.UNTRUSTED_TESTS
+    assert result.exit == 1
+    assert result.patch is None
+
+
+def test_a_plausible_candidate_the_full_check_refuses_is_not_accepted() -> None:
+    lab = Laboratory(b"a = 1\n", {"a": lambda s: s["a"] in (5, 6)}, refuse_full=1)
+    result, _ = repair(lab)
+    assert result.verdict is Verdict.ACCEPTED
+    assert result.plausible == 2
+    lab = Laboratory(b"a = 1\n", {"a": lambda s: s["a"] in (5, 6)}, refuse_full=99)
+    result, _ = repair(lab)
+    assert result.verdict is Verdict.GAVE_UP
+    assert "failed the full check" in result.reason
+
+
+def test_the_models_order_is_followed() -> None:
+    lab = Laboratory(b"a = 1\n", {"a": number("a", 9)})
+    with_model, _ = repair(lab, scorer=Oracle("1 -> 9"))
+    without, _ = repair(Laboratory(b"a = 1\n", {"a": number("a", 9)}))
+    assert with_model.rank_of_first_plausible == 1
+    assert without.rank_of_first_plausible == 9
+    assert with_model.model_name == "scripted"
+    assert with_model.model_tokens == 10
+
+
+def test_a_broken_model_changes_nothing_but_the_warning() -> None:
+    tests = {"a": number("a", 9)}
+    broken, _ = repair(Laboratory(b"a = 1\n", tests), scorer=Oracle("", broken=True))
+    without, _ = repair(Laboratory(b"a = 1\n", tests))
+    assert broken.patch == without.patch
+    assert broken.rank_of_first_plausible == without.rank_of_first_plausible
+    assert broken.warnings == ("the model crashed",)
+    assert broken.model_name is None
+
+
+def test_a_run_repeats_itself() -> None:
+    def trail() -> list[tuple[str, ...]]:
+        lab = Laboratory(b"a = 1\nb = 2\n", {"a": number("a", 8), "b": number("b", 7)})
+        repair(lab)
+        return [tuple(e.note for e in c.edits) for c in lab.quick_runs]
+
+    assert trail() == trail()
