@@ -1,0 +1,129 @@
+"""JailSpec -> bubblewrap command line. Pure: looks at nothing, starts nothing.
+
+Order of what is mounted, later over earlier: read-only system folders and links; files of /etc; synthetic /etc files;
+/proc; /dev; sized /tmp and /dev/shm; the spec's binds, parents before children; then / and /dev are made read-only.
+Promises nothing about the sources: `mountpoints.faults_of` must have accepted the spec first.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from localagent.domain.jailspec import Access, Bind, JailSpec
+from localagent.jail.host import SystemLayout
+
+INSIDE_UID = 65534
+HOSTNAME = "jail"
+SYNTHETIC_ETC: tuple[tuple[str, bytes], ...] = (
+    (
+        "/etc/passwd",
+        b"root:x:0:0:root:/nonexistent:/usr/sbin/nologin\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+    ),
+    ("/etc/group", b"root:x:0:\nnogroup:x:65534:\n"),
+    ("/etc/hosts", b"127.0.0.1 localhost jail\n::1 localhost\n"),
+    ("/etc/nsswitch.conf", b"passwd: files\ngroup: files\nhosts: files\n"),
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Descriptors:
+    """Numbers of open descriptors that bubblewrap reads or writes; `etc` in the order of SYNTHETIC_ETC."""
+
+    status: int
+    etc: tuple[int, ...]
+    seccomp: int | None = None
+
+
+def ordered(binds: Sequence[Bind]) -> tuple[Bind, ...]:
+    """Parents before children, else as given."""
+    return tuple(sorted(binds, key=lambda bind: len(PurePosixPath(bind.target).parts)))
+
+
+def bwrap_argv(
+    spec: JailSpec,
+    layout: SystemLayout,
+    descriptors: Descriptors,
+    *,
+    program: str = "bwrap",
+    cgroup_namespace: bool = True,
+) -> tuple[str, ...]:
+    """The whole command line, `program` first. Everything isolates; nothing here can be switched off by the spec."""
+    return (
+        program,
+        *_namespaces(cgroup_namespace=cgroup_namespace),
+        *_environment(spec),
+        *_system(layout),
+        *_synthetic_etc(descriptors),
+        *_private(spec),
+        *_binds(spec),
+        "--remount-ro",
+        "/dev",
+        "--remount-ro",
+        "/",
+        "--chdir",
+        spec.cwd,
+        "--json-status-fd",
+        str(descriptors.status),
+        *(() if descriptors.seccomp is None else ("--seccomp", str(descriptors.seccomp))),
+        "--",
+        *spec.argv,
+    )
+
+
+def _namespaces(*, cgroup_namespace: bool) -> tuple[str, ...]:
+    return (
+        "--unshare-user",
+        "--unshare-pid",
+        "--unshare-net",
+        "--unshare-ipc",
+        "--unshare-uts",
+        "--unshare-cgroup" if cgroup_namespace else "--unshare-cgroup-try",
+        "--uid",
+        str(INSIDE_UID),
+        "--gid",
+        str(INSIDE_UID),
+        "--hostname",
+        HOSTNAME,
+        "--die-with-parent",
+        "--new-session",
+        "--cap-drop",
+        "ALL",
+    )
+
+
+def _environment(spec: JailSpec) -> tuple[str, ...]:
+    return ("--clearenv", *(part for name, value in spec.env for part in ("--setenv", name, value)))
+
+
+def _system(layout: SystemLayout) -> tuple[str, ...]:
+    out: list[str] = []
+    for folder in layout.folders:
+        out += ["--ro-bind", folder, folder]
+    for target, path in layout.links:
+        out += ["--symlink", target, path]
+    for path in layout.etc:
+        out += ["--ro-bind", path, path]
+    return tuple(out)
+
+
+def _synthetic_etc(descriptors: Descriptors) -> tuple[str, ...]:
+    out: list[str] = []
+    for (path, _), number in zip(SYNTHETIC_ETC, descriptors.etc, strict=True):
+        out += ["--perms", "0444", "--ro-bind-data", str(number), path]
+    return tuple(out)
+
+
+def _private(spec: JailSpec) -> tuple[str, ...]:
+    size = str(spec.limits.tmp_bytes)
+    return (
+        *("--proc", "/proc", "--dev", "/dev"),
+        *("--perms", "1777", "--size", size, "--tmpfs", "/tmp"),  # noqa: S108 - the jail's own
+        *("--perms", "1777", "--size", size, "--tmpfs", "/dev/shm"),  # noqa: S108 - the jail's own
+    )
+
+
+def _binds(spec: JailSpec) -> tuple[str, ...]:
+    out: list[str] = []
+    for bind in ordered(spec.binds):
+        out += ["--bind" if bind.access is Access.READ_WRITE else "--ro-bind", bind.source, bind.target]
+    return tuple(out)

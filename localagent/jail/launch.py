@@ -1,0 +1,107 @@
+"""First program of every jail, run as `python -I -S launch.py FD`: gives up everything, then becomes bubblewrap.
+
+Reads one JSON object from descriptor FD. Standard library only, one thread, nothing of the repository. In this order:
+die with the parent; join cgroups; make unreachable sources reachable in a mount namespace of its own (each blocking
+folder is covered by an empty tmpfs into which just the sources are bound at their own paths); rlimits; an unprivileged
+real uid with no supplementary groups; no_new_privs; exec. A fault is written as one JSON line to the status descriptor
+and ends with 125.
+"""
+
+import ctypes
+import json
+import os
+import resource
+import signal
+import stat
+import sys
+from typing import Any
+
+CLONE_NEWNS = 0x00020000
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 1, 2, 4, 32, 4096, 16384, 1 << 18
+PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS = 1, 38
+FAILED = 125
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def _check(result: int, what: str) -> None:
+    if result != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, f"{what}: {os.strerror(code)}")
+
+
+def _mount(source: str, target: str, kind: str, flags: int, data: str = "") -> None:
+    words = [os.fsencode(word) for word in (source, target, kind)]
+    _check(_LIBC.mount(*words, ctypes.c_ulong(flags), os.fsencode(data)), f"mount {target}")
+
+
+def die_with(parent: int) -> None:
+    """Arrange SIGKILL at the end of the thread that started us; leave at once if it is gone already."""
+    _check(_LIBC.prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0), "prctl")
+    if os.getppid() != parent:
+        os._exit(FAILED)
+
+
+def join(procs_files: list[str]) -> None:
+    """Enter the cgroups whose `cgroup.procs` are given."""
+    for path in procs_files:
+        with open(path, "w") as file:  # noqa: PTH123 - fewer imports, this runs before every jail
+            file.write("0")
+
+
+def uncover(covers: list[str], sources: list[str]) -> None:
+    """Cover each blocking folder by a tmpfs and bind the sources below it back at their own paths."""
+    _check(_LIBC.unshare(CLONE_NEWNS), "unshare")
+    _mount("none", "/", "none", MS_REC | MS_PRIVATE)
+    opened = [(path, os.open(path, os.O_PATH | os.O_CLOEXEC)) for path in sources]
+    for cover in covers:
+        _mount("tmpfs", cover, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0711,size=256k")
+    for path, number in opened:
+        os.makedirs(os.path.dirname(path), mode=0o711, exist_ok=True)  # noqa: PTH103, PTH120
+        if stat.S_ISDIR(os.fstat(number).st_mode):
+            os.makedirs(path, exist_ok=True)  # noqa: PTH103
+        else:
+            os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644))
+        _mount(f"/proc/self/fd/{number}", path, "none", MS_BIND | MS_REC)
+        os.close(number)
+
+
+def limit(limits: dict[str, list[int]]) -> None:
+    """Set rlimits, never above the hard limit that is already there."""
+    for name, (soft, hard) in limits.items():
+        which = getattr(resource, name)
+        ceiling = resource.getrlimit(which)[1]
+        if ceiling != resource.RLIM_INFINITY:
+            soft, hard = min(soft, ceiling), min(hard, ceiling)  # noqa: PLW2901
+        resource.setrlimit(which, (soft, hard))
+
+
+def become(uid: int) -> None:
+    """Take `uid` as real, effective and saved user and group, with no other groups."""
+    os.setgroups([])
+    os.setresgid(uid, uid, uid)
+    os.setresuid(uid, uid, uid)
+
+
+def main(order: dict[str, Any]) -> None:
+    """Carry out the order; does not return."""
+    os.umask(0o022)
+    die_with(order["parent"])
+    join(order["cgroups"])
+    if order["covers"]:
+        uncover(order["covers"], order["sources"])
+    limit(order["limits"])
+    if order["uid"] is not None:
+        become(order["uid"])
+        die_with(order["parent"])  # a change of uid forgets it
+    _check(_LIBC.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl")
+    os.execve(order["argv"][0], order["argv"], {})  # noqa: S606
+
+
+if __name__ == "__main__":
+    with os.fdopen(int(sys.argv[1]), "rb") as stream:
+        task = json.loads(stream.read())
+    try:
+        main(task)
+    except (OSError, ValueError) as fault:
+        os.write(task["status"], (json.dumps({"launch-fault": str(fault)}) + "\n").encode())
+        os._exit(FAILED)

@@ -1,0 +1,51 @@
+"""Layers of a jail and the levels they add up to. Says what was probed, not what is thinkable against a kernel fault."""
+
+from collections.abc import Set as AbstractSet
+from enum import StrEnum
+
+
+class Layer(StrEnum):
+    """One independently tried property of a jail."""
+
+    NAMESPACES = "namespaces"
+    PROCESS_LIMIT = "process-limit"
+    SECCOMP = "seccomp"
+    CGROUP_MEMORY = "cgroup-memory"
+
+
+LEVELS: tuple[tuple[str, frozenset[Layer], str], ...] = (
+    ("L0", frozenset(), "nothing is confined; never used to run anything of a repository"),
+    (
+        "L1",
+        frozenset({Layer.NAMESPACES}),
+        "own user, pid, net, ipc, uts and cgroup namespaces, read-only system, no home, private /tmp and /proc, "
+        "no network, cleared environment, no capabilities, per-process rlimits, wall clock, output cap, "
+        "resident memory and processor time of the tree watched",
+    ),
+    (
+        "L2",
+        frozenset({Layer.NAMESPACES, Layer.PROCESS_LIMIT}),
+        "L1, and the number of processes is bounded by the kernel (unprivileged real uid, or cgroup pids)",
+    ),
+    (
+        "L3",
+        frozenset({Layer.NAMESPACES, Layer.PROCESS_LIMIT, Layer.SECCOMP}),
+        "L2, and a seccomp filter refuses kernel interfaces that tests do not need",
+    ),
+    (
+        "L4",
+        frozenset({Layer.NAMESPACES, Layer.PROCESS_LIMIT, Layer.SECCOMP, Layer.CGROUP_MEMORY}),
+        "L3, and the memory of the whole tree is bounded by the kernel (cgroup), shared and temporary memory included",
+    ),
+)
+
+
+def level_of(layers: AbstractSet[Layer]) -> str:
+    """The highest level whose layers all hold."""
+    return next(name for name, needed, _ in reversed(LEVELS) if needed <= layers)
+
+
+def at_least(level: str, minimum: str) -> bool:
+    """True when `level` is `minimum` or above; both are names of LEVELS."""
+    order = [name for name, _, _ in LEVELS]
+    return order.index(level) >= order.index(minimum)

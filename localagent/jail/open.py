@@ -1,0 +1,32 @@
+"""The front door of the jail room: open a jail, make workspaces, read profiles, bind an interpreter."""
+
+from pathlib import Path
+
+from localagent.domain.jailspec import JailLimits
+from localagent.jail import probe, profile
+from localagent.jail.binds import interpreter_binds
+from localagent.jail.host import fresh_uid
+from localagent.jail.runner import BubblewrapJail, BubblewrapProcess
+from localagent.jail.workspace import Workspace, sweep
+
+
+def open_jail(*, allow_third_party: bool = True) -> BubblewrapJail:
+    """A sound jail, or CannotEnforce with the reason and the remedy. Probed once per process."""
+    return BubblewrapJail(probe.find_backend(allow_third_party=allow_third_party))
+
+
+def load_profile(path: Path) -> JailLimits:
+    """The limits of a sandbox profile; UsageFault lists every fault of the file."""
+    return profile.load(path).limits
+
+
+__all__ = [
+    "BubblewrapJail",
+    "BubblewrapProcess",
+    "Workspace",
+    "fresh_uid",
+    "interpreter_binds",
+    "load_profile",
+    "open_jail",
+    "sweep",
+]

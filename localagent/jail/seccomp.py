@@ -1,0 +1,85 @@
+"""A deny-list seccomp filter: kernel interfaces that no test needs and that have been ways out.
+
+Built through pyseccomp when libseccomp is at hand, else absent (the jail's level says so). A deny-list is a second
+wall, not the first: what it does not name is allowed.
+"""
+
+import errno
+import importlib
+import os
+import socket
+import threading
+from functools import cache
+from types import ModuleType
+
+REFUSED = (
+    *("add_key", "keyctl", "request_key"),
+    *("bpf", "perf_event_open", "userfaultfd", "ptrace", "process_vm_readv", "process_vm_writev", "kcmp"),
+    *("pidfd_getfd", "process_madvise", "lookup_dcookie", "quotactl", "quotactl_fd"),
+    *("mount", "umount", "umount2", "pivot_root", "chroot", "move_mount", "open_tree", "fsopen", "fsconfig"),
+    *("fsmount", "fspick", "mount_setattr", "swapon", "swapoff"),
+    *("unshare", "setns", "kexec_load", "kexec_file_load", "init_module", "finit_module", "delete_module"),
+    *("create_module", "reboot", "acct", "syslog", "iopl", "ioperm", "vhangup", "nfsservctl"),
+    *("settimeofday", "clock_settime", "clock_adjtime", "adjtimex", "stime"),
+    *("name_to_handle_at", "open_by_handle_at", "fanotify_init", "vm86", "vm86old", "modify_ldt"),
+    *("mbind", "migrate_pages", "move_pages", "set_mempolicy", "set_mempolicy_home_node"),
+    *("shmget", "msgget", "semget", "memfd_secret", "uselib", "personality"),
+)
+# Answered as by a kernel that lacks them, so that callers take the older way (which the filter can look into).
+MISSING = ("clone3", "io_uring_setup", "io_uring_enter", "io_uring_register", "memfd_create")
+REFUSED_FAMILIES = (socket.AF_NETLINK, socket.AF_PACKET, 40, 44, 21, 29, 30, 31, 38)  # vsock xdp rds can tipc bt alg
+REFUSED_IOCTLS = (0x5412, 0x541C, 0x5423)  # TIOCSTI, TIOCLINUX, TIOCSETD
+_LOW_WORD = 0xFFFFFFFF
+_building = threading.Lock()
+
+
+def _library() -> ModuleType | None:
+    try:
+        return importlib.import_module("pyseccomp")
+    except (ImportError, RuntimeError, OSError, AttributeError):
+        return None
+
+
+@cache
+def program() -> bytes | None:
+    """The filter as BPF for this machine, or None without libseccomp."""
+    with _building:
+        library = _library()
+        return None if library is None else _export(library)
+
+
+def _export(library: ModuleType) -> bytes | None:
+    try:
+        rules = library.SyscallFilter(library.ALLOW)
+        _fill(library, rules)
+        number = os.memfd_create("localagent-seccomp", os.MFD_CLOEXEC)
+        with os.fdopen(number, "w+b") as file:
+            rules.export_bpf(file)
+            file.seek(0)
+            return file.read()
+    except OSError:
+        return None
+
+
+def _fill(library: ModuleType, rules: object) -> None:
+    denied, missing = library.ERRNO(errno.EPERM), library.ERRNO(errno.ENOSYS)
+    for names, action in ((REFUSED, denied), (MISSING, missing)):
+        for name in names:
+            _add(library, rules, action, name)
+    _add(library, rules, denied, "clone", library.Arg(0, library.MASKED_EQ, 0x10000000, 0x10000000))
+    for flag in (0x00020000, 0x02000000, 0x04000000, 0x08000000, 0x20000000, 0x40000000):
+        _add(library, rules, denied, "clone", library.Arg(0, library.MASKED_EQ, flag, flag))
+    for family in REFUSED_FAMILIES:
+        _add(library, rules, denied, "socket", library.Arg(0, library.MASKED_EQ, _LOW_WORD, family))
+    for request in REFUSED_IOCTLS:
+        _add(library, rules, denied, "ioctl", library.Arg(1, library.MASKED_EQ, _LOW_WORD, request))
+
+
+def _add(library: ModuleType, rules: object, action: int, name: str, *args: object) -> None:
+    """Add a rule unless this architecture does not know the call."""
+    try:
+        number = library.resolve_syscall(library.Arch.NATIVE, name)
+    except (OSError, ValueError):
+        return
+    if number >= 0:
+        rules.add_rule(action, name, *args)  # type: ignore[attr-defined]
