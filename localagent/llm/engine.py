@@ -1,0 +1,168 @@
+"""llama.cpp behind a narrow face: load a model from an open file, tokenize, and compare logits at chosen positions.
+
+Only logits that were asked for leave this module, and only as differences; a row of the vocabulary is never copied.
+Scores are deterministic for one build, thread count and chunk size. Runs in the confined child only.
+"""
+
+import ctypes
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import ModuleType
+from typing import Any
+
+from localagent.errors import CannotEnforce
+
+CHUNK_TOKENS = 128
+
+# What a position is asked: (index of the asker, token that stands there, token that would).
+Ask = tuple[int, int, int]
+
+
+def bindings() -> Any:
+    """The low-level bindings without the package's front end (chat formats, disk caches that unpickle)."""
+    if "llama_cpp" not in sys.modules:
+        spec = importlib.util.find_spec("llama_cpp")
+        if spec is None or spec.submodule_search_locations is None:
+            raise CannotEnforce("llama-cpp-python is not installed", remedy="run `make setup`")
+        package = ModuleType("llama_cpp")
+        package.__path__ = list(spec.submodule_search_locations)
+        package.__spec__ = spec
+        sys.modules["llama_cpp"] = package
+    return importlib.import_module("llama_cpp.llama_cpp")
+
+
+class Engine:
+    """One loaded model with one sequence of context, reused as far as the next text begins alike."""
+
+    def __init__(self, descriptor: int, *, threads: int, context_tokens: int, cancelled: Callable[[], bool]) -> None:
+        self._llama = llama = bindings()
+        self._cancelled = cancelled
+        self._silence = llama.llama_log_callback(lambda _level, _text, _data: None)
+        llama.llama_log_set(self._silence, ctypes.c_void_p(0))
+        llama.llama_backend_init()
+        self._model = self._load(descriptor)
+        self._vocab = llama.llama_model_get_vocab(self._model)
+        trained = int(llama.llama_model_n_ctx_train(self._model))
+        self.context_tokens = min(context_tokens, trained) if trained > 0 else context_tokens
+        self._context = self._open_context(threads)
+        self._batch = llama.llama_batch_init(CHUNK_TOKENS, 0, 1)
+        self.vocabulary = int(llama.llama_vocab_n_tokens(self._vocab))
+        self.byte_level = llama.llama_vocab_type(self._vocab) == llama.LLAMA_VOCAB_TYPE_BPE
+        self.end_token = self._document_end()
+        self.front_token = self._front()
+        self._piece_bytes: dict[int, int] = {}
+        self._decoded: list[int] = []
+        self.tokens_decoded = 0
+
+    def _load(self, descriptor: int) -> Any:
+        params = self._llama.llama_model_default_params()
+        params.n_gpu_layers = -1 if self._llama.llama_supports_gpu_offload() else 0
+        libc = ctypes.CDLL(None)
+        libc.fdopen.restype = ctypes.c_void_p
+        stream = libc.fdopen(ctypes.c_int(descriptor), b"rb")
+        model = self._llama.llama_model_load_from_file_ptr(stream, params) if stream else None
+        if not model:
+            raise CannotEnforce("llama.cpp cannot load the model")
+        return model
+
+    def _open_context(self, threads: int) -> Any:
+        llama = self._llama
+        params = llama.llama_context_default_params()
+        params.n_ctx = self.context_tokens
+        params.n_batch = params.n_ubatch = CHUNK_TOKENS
+        params.n_seq_max = 1
+        params.n_threads = params.n_threads_batch = threads
+        params.no_perf = True
+        self._abort = llama.ggml_abort_callback(lambda _data: self._cancelled())
+        params.abort_callback = self._abort
+        context = llama.llama_init_from_model(self._model, params)
+        if not context:
+            raise CannotEnforce("llama.cpp cannot make room for a context")
+        return context
+
+    def _document_end(self) -> int:
+        """The token that stands between two documents, so also before the first."""
+        marks = (ctypes.c_int32 * 16)()
+        text = b"<|endoftext|>"
+        if self._llama.llama_tokenize(self._vocab, text, len(text), marks, 16, False, True) == 1:
+            return marks[0]
+        return max(0, int(self._llama.llama_vocab_eos(self._vocab)))
+
+    def _front(self) -> int:
+        if self._llama.llama_vocab_get_add_bos(self._vocab):
+            return max(0, int(self._llama.llama_vocab_bos(self._vocab)))
+        return self.end_token
+
+    def tokenize(self, data: bytes) -> list[int]:
+        """Tokens of a text; special tokens written in it are plain text. `data` must be UTF-8."""
+        room = len(data) + 8
+        tokens = (ctypes.c_int32 * room)()
+        count = self._llama.llama_tokenize(self._vocab, data, len(data), tokens, room, False, False)
+        return list(tokens[: max(0, count)])
+
+    def token_bytes(self, token: int) -> int:
+        """How many bytes a token stands for."""
+        known = self._piece_bytes.get(token)
+        if known is None:
+            room = ctypes.create_string_buffer(512)
+            known = max(0, int(self._llama.llama_token_to_piece(self._vocab, token, room, 512, 0, True)))
+            self._piece_bytes[token] = known
+        return known
+
+    def compare(self, tokens: Sequence[int], asks: Mapping[int, Sequence[Ask]]) -> Iterator[list[tuple[int, float]]]:
+        """For each position asked, min(0, log P(new) - log P(old)) given tokens[:position]; one list a decoded chunk.
+
+        Ends early, without error, when cancelled. Positions start at 1; tokens beyond the context are not decoded.
+        """
+        if not asks:
+            return
+        rows = {position - 1: asked for position, asked in asks.items()}
+        last = min(max(rows) + 1, self.context_tokens, len(tokens))
+        at = self._resume(tokens, min(rows))
+        while at < last and not self._cancelled():
+            stop = min(at + CHUNK_TOKENS, last)
+            if not self._decode(tokens, at, stop, rows):
+                return
+            yield [answer for row in range(at, stop) if row in rows for answer in self._answers(row - at, rows[row])]
+            at = stop
+
+    def _resume(self, tokens: Sequence[int], first_row: int) -> int:
+        """Keeps what is decoded of the same beginning; returns the first token to decode."""
+        keep = 0
+        for old, new in zip(self._decoded, tokens, strict=False):
+            if old != new:
+                break
+            keep += 1
+        keep = min(keep, first_row)
+        memory = self._llama.llama_get_memory(self._context)
+        if not self._llama.llama_memory_seq_rm(memory, 0, keep, -1):
+            self._llama.llama_memory_clear(memory, True)
+            keep = 0
+        self._decoded = list(tokens[:keep])
+        return keep
+
+    def _decode(self, tokens: Sequence[int], start: int, stop: int, rows: Mapping[int, object]) -> bool:
+        batch = self._batch
+        batch.n_tokens = stop - start
+        for slot, position in enumerate(range(start, stop)):
+            batch.token[slot] = tokens[position]
+            batch.pos[slot] = position
+            batch.n_seq_id[slot] = 1
+            batch.seq_id[slot][0] = 0
+            batch.logits[slot] = position in rows
+        status = self._llama.llama_decode(self._context, batch)
+        if status != 0:
+            if status == 2 or self._cancelled():
+                return False
+            raise CannotEnforce(f"llama.cpp stopped decoding with status {status}")
+        self._decoded += tokens[start:stop]
+        self.tokens_decoded += stop - start
+        return True
+
+    def _answers(self, slot: int, asked: Sequence[Ask]) -> Iterator[tuple[int, float]]:
+        row = self._llama.llama_get_logits_ith(self._context, slot)
+        if not row:
+            raise CannotEnforce("llama.cpp gave no logits")
+        for asker, old, new in asked:
+            yield asker, min(0.0, float(row[new]) - float(row[old]))

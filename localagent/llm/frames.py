@@ -1,0 +1,81 @@
+"""The port between the scorer and its child: length-prefixed JSON frames over one stream socket.
+
+A frame is four bytes of length (big endian) and that many bytes of JSON, always one object with a `kind`.
+
+    parent to child                                     child to parent
+    load    bytes, sha256, threads (+ one descriptor)   ready    name, threads, load_seconds, resident_bytes
+                                                        refused  why (the child then ends)
+    score   id, context, source, edits                  scores   id, items: [[edit, score or null], ...], tokens
+                                                        done     id, tokens, outside
+    cancel  id                                          done     (as above, with what was scored so far)
+    end                                                 (the child ends)
+
+`source` and `context` are texts in which bytes that are not UTF-8 travel as surrogate escapes; an edit is
+`[[start, end, text], ...], scope_start, scope_end` with byte offsets into `source` (-1 where there is no scope). New
+kinds (batched scoring, generation) add a row here and a handler in `child`; an unknown kind is refused, never guessed.
+Nothing is promised about frames from a compromised child: the parent checks every value it takes.
+"""
+
+import json
+import socket
+from typing import Any
+
+MAX_FRAME_BYTES = 32 << 20
+
+Message = dict[str, Any]
+
+
+class FrameFault(Exception):  # noqa: N818
+    """The other side sent something that is not a frame."""
+
+
+def pack(message: Message) -> bytes:
+    """The bytes of one frame."""
+    body = json.dumps(message, ensure_ascii=True, separators=(",", ":")).encode("ascii")
+    if len(body) > MAX_FRAME_BYTES:
+        raise FrameFault(f"a frame of {len(body)} bytes is larger than {MAX_FRAME_BYTES}")
+    return len(body).to_bytes(4, "big") + body
+
+
+class FrameBuffer:
+    """Cuts a byte stream into messages."""
+
+    def __init__(self) -> None:
+        self._bytes = bytearray()
+
+    def feed(self, data: bytes) -> list[Message]:
+        """Adds bytes; returns the messages that are complete now. Raises FrameFault on anything malformed."""
+        self._bytes += data
+        out: list[Message] = []
+        while len(self._bytes) >= 4:
+            length = int.from_bytes(self._bytes[:4], "big")
+            if length > MAX_FRAME_BYTES:
+                raise FrameFault(f"a frame of {length} bytes is larger than {MAX_FRAME_BYTES}")
+            if len(self._bytes) < 4 + length:
+                break
+            body = bytes(self._bytes[4 : 4 + length])
+            del self._bytes[: 4 + length]
+            out.append(_message(body))
+        return out
+
+
+def _message(body: bytes) -> Message:
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError) as fault:
+        raise FrameFault(f"a frame is not JSON: {fault}") from None
+    if not isinstance(value, dict) or not isinstance(value.get("kind"), str):
+        raise FrameFault("a frame is not an object with a kind")
+    return value
+
+
+def send(channel: socket.socket, message: Message) -> None:
+    """Writes one frame; blocks as the socket's timeout says."""
+    channel.sendall(pack(message))
+
+
+def send_with_descriptor(channel: socket.socket, message: Message, descriptor: int) -> None:
+    """Writes one frame with an open file attached to its first byte."""
+    data = pack(message)
+    sent = socket.send_fds(channel, [data], [descriptor])
+    channel.sendall(data[sent:])

@@ -1,0 +1,114 @@
+"""A model's manifest: one small TOML file, parsed strictly. It describes a file; it proves nothing about it."""
+
+import dataclasses
+import json
+import re
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from localagent.errors import UsageFault
+
+SCHEMA = 1
+_MAX_BYTES = 64 << 10
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Origin:
+    """Where the file came from, as far as known."""
+
+    package: str = ""
+    version: str = ""
+    package_sha256: str = ""
+    member: str = ""
+    upstream: str = ""
+    base_model: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Manifest:
+    """One model. `file` is a bare name, looked for in the user's models and beside the manifest."""
+
+    name: str
+    file: str
+    bytes: int
+    sha256: str
+    licence: str
+    context_tokens: int
+    dialect: str
+    quantization: str
+    default: bool
+    origin: Origin
+
+
+_TYPES: dict[str, type] = {
+    "name": str, "file": str, "bytes": int, "sha256": str, "licence": str, "context_tokens": int, "dialect": str,
+    "quantization": str, "default": bool,
+}  # fmt: skip
+_SHAPES = {
+    "name": re.compile(r"[a-z0-9][a-z0-9._-]{0,63}"),
+    "file": re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}\.gguf"),
+    "sha256": re.compile(r"[0-9a-f]{64}"),
+}
+
+
+def load_manifest(path: Path) -> Manifest:
+    """Reads one manifest. UsageFault with every fault of the file at once."""
+    try:
+        with path.open("rb") as stream:
+            raw = stream.read(_MAX_BYTES + 1)
+        if len(raw) > _MAX_BYTES:
+            raise UsageFault(f"{path}: larger than {_MAX_BYTES} bytes")
+        table = tomllib.loads(raw.decode("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as fault:
+        raise UsageFault(f"{path}: {fault}", remedy="restore the manifest, or remove it") from None
+    origin = table.pop("origin", {})
+    faults = [*_faults(table), *_origin_faults(origin)]
+    if faults:
+        raise UsageFault([f"{path}: {fault}" for fault in faults], remedy="restore the manifest, or remove it")
+    del table["schema"]
+    return Manifest(origin=Origin(**origin), **table)
+
+
+def manifest_text(manifest: Manifest) -> str:
+    """The TOML of a manifest; `load_manifest` reads back an equal one."""
+    lines = [f"schema = {SCHEMA}"]
+    lines += [f"{key} = {_toml(getattr(manifest, key))}" for key in _TYPES]
+    lines += ["", "[origin]"]
+    lines += [
+        f"{field.name} = {_toml(getattr(manifest.origin, field.name))}"
+        for field in dataclasses.fields(Origin)
+        if getattr(manifest.origin, field.name)
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _faults(table: dict[str, Any]) -> list[str]:
+    faults = [f"unknown key {key!r}" for key in table if key not in _TYPES and key != "schema"]
+    if table.get("schema") != SCHEMA:
+        faults.append(f"schema is {table.get('schema')!r}, not {SCHEMA}")
+    for key, kind in _TYPES.items():
+        value = table.get(key)
+        if type(value) is not kind:
+            faults.append(f"{key} must be given as {kind.__name__}")
+        elif isinstance(value, int) and value < 0:
+            faults.append(f"{key} is negative")
+        elif key in _SHAPES and not _SHAPES[key].fullmatch(str(value)):
+            faults.append(f"{key} is malformed: {value!r}")
+    return faults
+
+
+def _origin_faults(origin: object) -> list[str]:
+    if not isinstance(origin, dict):
+        return ["origin must be a table"]
+    known = {field.name for field in dataclasses.fields(Origin)}
+    faults = [f"unknown key origin.{key}" for key in origin if key not in known]
+    return faults + [f"origin.{key} must be text" for key, value in origin.items() if not isinstance(value, str)]
+
+
+def _toml(value: str | int | bool) -> str:
+    """ASCII only; lone surrogates (from undecodable file names) and astral characters become `?`."""
+    if isinstance(value, str):
+        return json.dumps("".join(c if ord(c) < 0xD800 else "?" for c in value)).replace("\x7f", "\\u007f")
+    return str(value).lower() if isinstance(value, bool) else str(value)

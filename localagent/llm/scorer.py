@@ -1,0 +1,253 @@
+"""The parent's side of the model: an `EditScorer` that starts its confined child at once and never raises.
+
+Absent, altered, slow, crashing or starved, the model costs a warning and `None` scores; a request is never repeated
+and a dropped model stays dropped. No answer of the child is trusted beyond being a number at most 0.
+"""
+
+import math
+import select
+import socket
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from localagent.domain.edit import Edit
+from localagent.domain.jailspec import Bind, JailLimits, JailSpec
+from localagent.errors import LocalagentError
+from localagent.jail.open import interpreter_binds
+from localagent.llm.cores import free_threads
+from localagent.llm.frames import FrameBuffer, FrameFault, Message, send, send_with_descriptor
+from localagent.llm.registry import ModelFile
+from localagent.ports import Jail, JailProcess
+
+PACKAGE = Path(__file__).resolve().parent.parent
+MAX_SOURCE_BYTES = 2 << 20
+MAX_CONTEXT_BYTES = 64 << 10
+_LOAD_SECONDS = 60.0
+_RESIDENT_BESIDE_WEIGHTS_BYTES = 384 << 20
+_ADDRESS_SPACE_BESIDE_WEIGHTS_BYTES = 4 << 30
+_A_DAY_SECONDS = 86_400.0
+
+
+class Dropped(Exception):  # noqa: N818
+    """Inside this module only: the model can no longer be used, and why."""
+
+
+def child_spec(model: ModelFile) -> JailSpec:
+    """The child's jail: interpreter and packages read-only, nothing else; the model comes as an open file."""
+    python, shown = interpreter_binds(sys.executable)
+    inside = any(str(PACKAGE).startswith(bind.target + "/") for bind in shown)
+    package = () if inside else (Bind(source=str(PACKAGE), target=str(PACKAGE)),)
+    return JailSpec(
+        argv=(python, "-s", "-P", "-m", "localagent.llm.child", "{channel}"),
+        cwd="/",
+        binds=(*shown, *package),
+        env=(
+            ("PATH", "/usr/bin:/bin"),
+            ("PYTHONPATH", str(PACKAGE.parent)),
+            ("PYTHONDONTWRITEBYTECODE", "1"),
+            ("OMP_WAIT_POLICY", "passive"),
+        ),
+        limits=JailLimits(
+            wall_seconds=_A_DAY_SECONDS,
+            cpu_seconds=_A_DAY_SECONDS,
+            address_space_bytes=_ADDRESS_SPACE_BESIDE_WEIGHTS_BYTES + 2 * model.bytes,
+            resident_bytes=_RESIDENT_BESIDE_WEIGHTS_BYTES + model.bytes,
+            file_bytes=1 << 20,
+            tmp_bytes=1 << 20,
+        ),
+    )
+
+
+class ModelScorer:
+    """Scores edits with one model in one confined child. Safe to call from several threads; requests queue."""
+
+    def __init__(self, model: ModelFile, jail: Jail, *, threads: int | None = None) -> None:
+        self._model = model
+        self._jail = jail
+        self.threads = threads if threads is not None else free_threads()
+        self.load_seconds = 0.0
+        self.resident_bytes = 0
+        self.unscored_outside = 0
+        self._tokens = 0
+        self._warning = ""
+        self._process: JailProcess | None = None
+        self._buffer = FrameBuffer()
+        self._pending: list[Message] = []
+        self._turn = threading.Lock()
+        self._state = threading.Lock()
+        self._loaded = threading.Event()
+        self._closed = False
+        self._requests = 0
+        threading.Thread(target=self._start, name="model-start", daemon=True).start()
+
+    @property
+    def name(self) -> str:
+        """The registered name."""
+        return self._model.name
+
+    @property
+    def digest(self) -> str:
+        """`sha256:<hex>` of the weights."""
+        return "sha256:" + self._model.sha256
+
+    @property
+    def tokens_used(self) -> int:
+        """Tokens decoded so far."""
+        return self._tokens
+
+    @property
+    def warning(self) -> str:
+        """Why the model was dropped, or ""."""
+        return self._warning
+
+    def score(
+        self, source: bytes, context: str, edits: Sequence[Edit], *, timeout_seconds: float
+    ) -> Sequence[float | None]:
+        """One score an edit, or None; partial when time runs out (which drops nothing)."""
+        scores: list[float | None] = [None] * len(edits)
+        deadline = time.monotonic() + timeout_seconds
+        if not edits or self._warning or not self._turn.acquire(timeout=max(0.0, timeout_seconds)):
+            return scores
+        try:
+            if self._ready_by(deadline):
+                self._ask(source, context, edits, scores, deadline)
+        except (Dropped, OSError, FrameFault, LocalagentError) as fault:
+            self._drop(str(fault))
+        finally:
+            self._turn.release()
+        return scores
+
+    def close(self) -> None:
+        """Ends the child. Scores asked for later are None."""
+        with self._state:
+            self._closed = True
+            process, self._process = self._process, None
+        self._loaded.set()
+        if process is not None:
+            process.kill()
+
+    def _start(self) -> None:
+        try:
+            process = self._jail.start(child_spec(self._model))
+            with self._state:
+                if not self._closed:
+                    self._process = process
+            if self._closed:
+                process.kill()
+                return
+            self._load(process)
+        except (Dropped, OSError, FrameFault, LocalagentError) as fault:
+            self._drop(str(fault))
+        finally:
+            self._loaded.set()
+
+    def _load(self, process: JailProcess) -> None:
+        if self._model.path is None:
+            raise Dropped(f"the file of {self._model.name} is not installed")
+        with self._model.path.open("rb") as weights:
+            request: Message = {
+                "kind": "load",
+                "bytes": self._model.bytes,
+                "sha256": self._model.sha256,
+                "threads": self.threads,
+            }
+            send_with_descriptor(process.channel, request, weights.fileno())
+        answer = self._next(process.channel, time.monotonic() + _LOAD_SECONDS)
+        if answer is None:
+            raise Dropped(f"loading took longer than {_LOAD_SECONDS:.0f} s")
+        if answer["kind"] != "ready":
+            raise Dropped(str(answer.get("why", "the child refused to load it"))[:500])
+        self.load_seconds = _number(answer.get("load_seconds"))
+        self.resident_bytes = int(_number(answer.get("resident_bytes")))
+
+    def _ready_by(self, deadline: float) -> bool:
+        self._loaded.wait(max(0.0, deadline - time.monotonic()))
+        return self._loaded.is_set() and not self._warning and not self._closed
+
+    def _ask(
+        self, source: bytes, context: str, edits: Sequence[Edit], scores: list[float | None], deadline: float
+    ) -> None:
+        process = self._process
+        if process is None:
+            return
+        self._requests += 1
+        number = self._requests
+        asked = [index for index, edit in enumerate(edits) if edit.splices]
+        if len(source) > MAX_SOURCE_BYTES or not asked:
+            return
+        channel = process.channel
+        channel.settimeout(max(0.5, deadline - time.monotonic()))
+        send(channel, _request(number, source, context, [edits[index] for index in asked]))
+        while (message := self._next(channel, deadline)) is not None:
+            if message.get("id") != number:
+                if message["kind"] == "refused":
+                    raise Dropped(str(message.get("why"))[:500])
+                continue  # the rest of a request given up on earlier
+            self._take(message, asked, scores)
+            if message["kind"] == "done":
+                return
+        channel.settimeout(1.0)
+        send(channel, {"kind": "cancel", "id": number})
+
+    def _take(self, message: Message, asked: list[int], scores: list[float | None]) -> None:
+        for item in message.get("items", ()):
+            index, score = item
+            if not isinstance(index, int) or not 0 <= index < len(asked) or not _number(score) <= 0.0:
+                raise Dropped("the child sent a score that cannot be")
+            scores[asked[index]] = _number(score)
+        if message["kind"] == "done":
+            self._tokens += int(_number(message.get("tokens")))
+            self.unscored_outside += int(_number(message.get("outside")))
+            self.resident_bytes = max(self.resident_bytes, int(_number(message.get("resident_bytes"))))
+
+    def _next(self, channel: socket.socket, deadline: float) -> Message | None:
+        """The next message, or None when the deadline passed."""
+        while not self._pending:
+            readable, _, _ = select.select([channel], [], [], max(0.0, min(0.2, deadline - time.monotonic())))
+            if self._closed:
+                return None
+            if readable:
+                data = channel.recv(1 << 20)
+                if not data:
+                    raise Dropped("its process ended")
+                self._pending += self._buffer.feed(data)
+            elif time.monotonic() >= deadline:
+                return None
+        return self._pending.pop(0)
+
+    def _drop(self, why: str) -> None:
+        with self._state:
+            if self._closed or self._warning:
+                return
+            process, self._process = self._process, None
+            self._warning = f"model {self._model.name} dropped: {why}"
+        if process is not None:
+            result = process.kill()
+            self._warning += f" ({result.ending})" if "ended" in why else ""
+
+
+def _request(number: int, source: bytes, context: str, edits: Sequence[Edit]) -> Message:
+    return {
+        "kind": "score",
+        "id": number,
+        "source": source.decode("utf-8", "surrogateescape"),
+        "context": context[:MAX_CONTEXT_BYTES],
+        "edits": [
+            [
+                [[cut.start, cut.end, cut.text.decode("utf-8", "surrogateescape")] for cut in edit.splices],
+                edit.scope.start if edit.scope else -1,
+                edit.scope.end if edit.scope else -1,
+            ]
+            for edit in edits
+        ],
+    }
+
+
+def _number(value: object) -> float:
+    """A finite number, or Dropped."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise Dropped("the child sent something that is not a number")
+    return float(value)
