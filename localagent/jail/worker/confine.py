@@ -1,0 +1,166 @@
+"""What the worker does to processes below it: limits, reaping, ending leftovers, cleaning scratch directories.
+
+The jail around is the boundary; this only keeps one candidate's traces from the next. Where `ctypes` is missing the
+process controls are skipped (the jail's end still ends everything).
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import signal
+import time
+from typing import Dict, List, Set
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_DUMPABLE = 4
+_PR_SET_CHILD_SUBREAPER = 36
+SCRATCH = ("/tmp", "/dev/shm")
+
+
+def _prctl(option: int, value: int) -> None:
+    try:
+        import ctypes
+
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+    except (ImportError, OSError, AttributeError):
+        return
+
+
+def guard_supervisor() -> None:
+    """Adopt orphans; let no process of the same user look into this one or take its descriptors."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    _prctl(_PR_SET_DUMPABLE, 0)
+
+
+def guard_session() -> None:
+    """Adopt orphans of the tests, end with the supervisor, and be an ordinary process again."""
+    _prctl(_PR_SET_DUMPABLE, 1)
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    _prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
+
+
+def guard_child() -> None:
+    """End with the session."""
+    _prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
+
+
+def limit_address_space(extra_bytes: int) -> None:
+    """Allow this process `extra_bytes` more than it maps now, so that a runaway list fails and does not end the jail."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            mapped = int(file.read().split()[0]) * resource.getpagesize()
+        hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+        wanted = mapped + extra_bytes
+        resource.setrlimit(resource.RLIMIT_AS, (wanted if hard < 0 else min(wanted, hard), hard))
+    except (OSError, ValueError):
+        return
+
+
+def limit_cpu(more_seconds: float) -> None:
+    """Kernel stop for code that no Python signal handler can reach; whole seconds, so later than the timer."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    soft = int(used.ru_utime + used.ru_stime + more_seconds + 1.5)
+    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    try:
+        resource.setrlimit(resource.RLIMIT_CPU, (soft if hard < 0 else min(soft, hard), hard))
+    except (OSError, ValueError):
+        return
+
+
+def _parents() -> Dict[int, int]:
+    """Process id to parent's, for all visible processes."""
+    found: Dict[int, int] = {}
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            with open("/proc/%s/stat" % name, "rb") as file:
+                text = file.read()
+        except OSError:
+            continue
+        found[int(name)] = int(text[text.rindex(b")") + 2 :].split()[1])
+    return found
+
+
+def children() -> Set[int]:
+    """Processes whose parent is this one."""
+    me = os.getpid()
+    return {pid for pid, parent in _parents().items() if parent == me}
+
+
+def end_leftovers(keep: Set[int]) -> bool:
+    """End and reap every child that is not in `keep`, and what they leave behind. False if some would not end."""
+    deadline = time.monotonic() + 5.0
+    while True:
+        if not keep:
+            try:
+                if os.waitpid(-1, os.WNOHANG)[0]:
+                    continue
+            except ChildProcessError:
+                return True
+        left = children() - keep
+        if not left:
+            return True
+        for pid in left:
+            _end(pid)
+        if time.monotonic() > deadline:
+            return False
+
+
+def _end(pid: int) -> None:
+    for target in (-pid, pid):
+        try:
+            os.kill(target, signal.SIGKILL)
+        except OSError:
+            continue
+    try:
+        os.waitpid(pid, 0)
+    except OSError:
+        return
+
+
+def scratch_entries() -> Dict[str, Set[str]]:
+    """What lies in the scratch directories now."""
+    found: Dict[str, Set[str]] = {}
+    for place in SCRATCH:
+        try:
+            found[place] = set(os.listdir(place))
+        except OSError:
+            found[place] = set()
+    return found
+
+
+def clean_scratch(keep: Dict[str, Set[str]]) -> None:
+    """Remove what came into the scratch directories since; links are removed, never followed."""
+    for place, names in keep.items():
+        try:
+            new = [name for name in os.listdir(place) if name not in names]
+        except OSError:
+            continue
+        for name in new:
+            path = os.path.join(place, name)
+            try:
+                os.unlink(path)
+            except OSError:
+                _remove_tree(path)
+
+
+def _remove_tree(path: str) -> None:
+    shutil.rmtree(path, ignore_errors=True)
+    if not os.path.lexists(path):
+        return
+    for base, folders, _files in os.walk(path):  # modes taken away by the tests
+        for name in [base] + [os.path.join(base, f) for f in folders]:
+            try:
+                if not os.path.islink(name):
+                    os.chmod(name, 0o700)
+            except OSError:
+                continue
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def exit_signals() -> List[int]:
+    """Signals by which the kernel's CPU limits end a process."""
+    return [int(signal.SIGPROF), int(signal.SIGXCPU), int(signal.SIGVTALRM)]

@@ -1,0 +1,260 @@
+"""The worker's first process: owns the channel, runs nothing of the repository, starts and ends sessions and commands.
+
+Every message carries the nonce that came with the first one, and the request's number. Code under test never shares a
+process with the channel.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+from time import monotonic as _monotonic
+from typing import Any, Dict, List, Optional
+
+from . import confine
+from .command import run_command
+from .failures import plain
+from .wire import Reader, WireClosed, WireFault, WireTimeout, send
+
+_EXTRA_WAIT_SECONDS = 6.0
+_LOG_TAIL_BYTES = 6000
+
+
+def preload(root: str) -> Optional[str]:
+    """Import pytest from outside the repository; its version, or None when this Python has none."""
+    try:
+        import importlib.util
+
+        spec = importlib.util.find_spec("pytest")
+    except (ImportError, ValueError):
+        return None
+    if spec is None:
+        return None
+    if spec.origin and os.path.realpath(spec.origin).startswith(root.rstrip("/") + "/"):
+        return "of the repository"  # the repository is pytest itself: only a session may import it
+    import _pytest.config
+    import pytest
+
+    for name in _pytest.config.default_plugins:
+        try:
+            __import__("_pytest." + name)
+        except ImportError:
+            continue
+    try:
+        from . import session  # noqa: F401  (imported before any fork)
+    except ImportError:
+        return None
+    return str(pytest.__version__)
+
+
+class RunningSession:
+    """A session process as the supervisor sees it."""
+
+    def __init__(self, root: str, request: Dict[str, Any]) -> None:
+        ours, theirs = socket.socketpair()
+        self.log = _scratch_file()
+        self._socket = ours
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                confine.guard_session()
+                ours.close()
+                os.setsid()
+                _become_session(root, theirs.detach(), self.log, request)
+            finally:
+                os._exit(95)
+        theirs.close()
+        self.reader = Reader(ours.fileno())
+
+    def send(self, message: Dict[str, Any]) -> None:
+        """Raises OSError when the session is gone."""
+        send(self._socket.fileno(), message)
+
+    def log_tail(self) -> str:
+        """The end of what the session printed."""
+        try:
+            size = os.fstat(self.log).st_size
+            data = os.pread(self.log, _LOG_TAIL_BYTES, max(0, size - _LOG_TAIL_BYTES))
+        except OSError:
+            return ""
+        return data.decode("utf-8", "replace")
+
+    def end(self) -> int:
+        """Kill the session and all it left; its wait status."""
+        status = -1
+        for target in (-self.pid, self.pid):
+            try:
+                os.kill(target, signal.SIGKILL)
+            except OSError:
+                continue
+        try:
+            status = os.waitpid(self.pid, 0)[1]
+        except OSError:
+            status = -1
+        self._socket.close()
+        os.close(self.log)
+        return status
+
+
+def _scratch_file() -> int:
+    try:
+        return os.open("/tmp", os.O_TMPFILE | os.O_RDWR | os.O_APPEND, 0o600)
+    except OSError:
+        return os.memfd_create("log")
+
+
+def _become_session(root: str, fd: int, log: int, request: Dict[str, Any]) -> None:
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    top = os.sysconf("SC_OPEN_MAX")
+    for low, high in ((3, fd), (fd + 1, min(int(top), 4096))):
+        os.closerange(low, high)
+    from .session import Session
+
+    Session(root, fd, request).main()
+
+
+class Supervisor:
+    """Answers requests from the host, one at a time."""
+
+    def __init__(self, channel: int) -> None:
+        self._channel = channel
+        self._reader = Reader(channel)
+        self._nonce = ""
+        self._root = ""
+        self._session: Optional[RunningSession] = None
+        self._scratch: Dict[str, Any] = {}
+
+    def main(self) -> None:
+        """Serve until the host closes the channel. A frame with a wrong nonce ends the worker."""
+        hello = self._reader.receive()
+        self._nonce = str(hello["nonce"])
+        self._root = os.path.realpath(str(hello["root"]))
+        version = preload(self._root)
+        self._scratch = confine.scratch_entries()
+        self._answer(
+            hello, {"kind": "ready", "python": list(sys.version_info[:3]), "pytest": version, "prefix": sys.prefix}
+        )
+        while True:
+            try:
+                request = self._reader.receive()
+            except (WireClosed, WireFault):
+                break
+            if request.get("nonce") != self._nonce:
+                break
+            self._answer(request, self._handle(request))
+        self._close()
+
+    def _answer(self, request: Dict[str, Any], answer: Dict[str, Any]) -> None:
+        answer["nonce"], answer["seq"] = self._nonce, request["seq"]
+        try:
+            send(self._channel, answer)
+        except WireFault:
+            send(
+                self._channel,
+                {"nonce": self._nonce, "seq": request["seq"], "kind": "too-long"},
+            )
+
+    def _handle(self, request: Dict[str, Any]) -> Dict[str, Any]:
+        op = request["op"]
+        if op == "open":
+            return self._open(request)
+        if op == "run":
+            return self._run(request)
+        if op == "command":
+            answer = run_command(self._root, request)
+            self._tidy()
+            return answer
+        if op == "close":
+            self._close()
+            return {"kind": "closed"}
+        return {"kind": "unknown"}
+
+    def _close(self) -> int:
+        status = self._session.end() if self._session is not None else 0
+        self._session = None
+        self._tidy()
+        return status
+
+    def _tidy(self) -> None:
+        if not confine.end_leftovers(set()):
+            os._exit(94)
+        confine.clean_scratch(self._scratch)
+
+    def _open(self, request: Dict[str, Any]) -> Dict[str, Any]:
+        self._close()
+        session = RunningSession(self._root, request)
+        self._session = session
+        try:
+            record = session.reader.receive(_monotonic() + float(request["wall_seconds"]))
+        except WireTimeout:
+            self._close()
+            return {"kind": "refused", "why": "hung", "text": "", "failure": plain("TimeLimit", "collection hung")}
+        except (WireClosed, WireFault) as fault:
+            log = session.log_tail()
+            status = self._close()
+            text = "collection ended the interpreter (wait status %d, %s)" % (status, fault)
+            return {"kind": "refused", "why": "died", "text": log, "failure": plain("InterpreterExit", text)}
+        kind = record.pop("k", None)
+        if kind == "collected":
+            record["kind"] = "collected"
+            return record
+        log = session.log_tail()
+        self._close()
+        if kind == "done":
+            return {"kind": "refused", "why": "hung", "text": log, "failure": record.get("failure")}
+        if kind == "refused":
+            record["why"] = record.pop("kind", "stopped")
+            record["kind"] = "refused"
+            record["log"] = log
+            return record
+        return {"kind": "refused", "why": "died", "text": log, "failure": plain("Garbage", "not a record")}
+
+    def _run(self, request: Dict[str, Any]) -> Dict[str, Any]:
+        session = self._session
+        if session is None:
+            return {"kind": "no-session"}
+        results: List[Dict[str, Any]] = []
+        started: Optional[int] = None
+        wait = float(request["wall_seconds"]) + (0.0 if request["inline"] else _EXTRA_WAIT_SECONDS)
+        try:
+            session.send({k: v for k, v in request.items() if k != "nonce"})
+            while True:
+                record = session.reader.receive(_monotonic() + wait)
+                kind = record.pop("k", None)
+                if kind == "end":
+                    return {"kind": "ran", "results": results}
+                if kind == "cannot-swap":
+                    session.reader.receive(_monotonic() + wait)
+                    return {"kind": "cannot-swap", "why": record.get("why")}
+                if kind == "start":
+                    started = record.get("i")
+                elif kind == "done":
+                    results.append(record)
+                    started = None
+                else:
+                    raise WireFault("not a record")
+        except WireTimeout:
+            why = "hung"
+        except (WireClosed, WireFault, OSError):
+            why = "died"
+        status = self._close()
+        return {"kind": "session-ended", "why": why, "results": results, "started": started, "status": status}
+
+
+def main(arguments: List[str]) -> None:
+    """`arguments[0]` is the channel's descriptor."""
+    channel = int(arguments[0])
+    os.set_inheritable(channel, False)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    confine.guard_supervisor()
+    try:
+        Supervisor(channel).main()
+    except (OSError, KeyError, ValueError, WireClosed, WireFault):
+        os._exit(93)
+    os._exit(0)

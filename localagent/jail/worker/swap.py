@@ -1,0 +1,106 @@
+"""Put a patched function's code into the live function objects of a collected session.
+
+A swap is refused (the reason is told, the host then runs the candidate from scratch) whenever it could differ from an
+import of the patched file: nothing live matches, closures differ, the text does not compile.
+"""
+
+from __future__ import annotations
+
+import __future__
+
+import gc
+import os
+import sys
+import types
+from typing import Any, Dict, List, Set, Tuple
+
+_FUTURE_FLAGS = 0
+for _name in __future__.all_feature_names:
+    _FUTURE_FLAGS |= getattr(__future__, _name).compiler_flag
+
+
+class CannotSwap(Exception):
+    """Why the candidate has to be run from scratch."""
+
+
+Key = Tuple[str, int, str]
+
+
+class SwapIndex:
+    """Live functions of files below the root, by file, first line and name. Made once after collection."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._functions: Dict[Key, List[types.FunctionType]] = {}
+        self.files: Set[str] = set()
+        prefix = root.rstrip("/") + "/"
+        real: Dict[str, str] = {}
+        for found in gc.get_objects():
+            if type(found) is types.FunctionType:
+                code = found.__code__
+                name = real.get(code.co_filename)
+                if name is None:
+                    name = real[code.co_filename] = os.path.realpath(code.co_filename)
+                if name.startswith(prefix):
+                    key = (name[len(prefix) :], code.co_firstlineno, code.co_name)
+                    self._functions.setdefault(key, []).append(found)
+        for module in list(sys.modules.values()):
+            file = getattr(module, "__file__", None)
+            if isinstance(file, str):
+                name = os.path.realpath(file)
+                if name.startswith(prefix):
+                    self.files.add(name[len(prefix) :])
+
+    def apply(self, swap: Dict[str, Any]) -> None:
+        """Replace one function's code; raises CannotSwap before anything is changed."""
+        path = str(swap["path"])
+        live = self._functions.get((path, int(swap["old_line"]), str(swap["name"])))
+        if not live:
+            if path not in self.files:
+                return  # not imported yet: whoever imports it reads the patched file
+            raise CannotSwap("no live function %s at line %s of %s" % (swap["name"], swap["old_line"], path))
+        codes = [(function, _matching_code(function, swap)) for function in live]
+        for function, code in codes:
+            function.__code__ = code
+
+
+def _compile(text: str, class_name: Any, first_line: int, filename: str, flags: int) -> types.CodeType:
+    indented = text[:1] in (" ", "\t")
+    if class_name or indented:
+        if first_line < 2:
+            raise CannotSwap("no line above the function")
+        head = "class %s:" % class_name if class_name else "if True:"
+        text = "\n" * (first_line - 2) + head + "\n" + (text if indented else " " + text)
+    else:
+        text = "\n" * (first_line - 1) + text
+    try:
+        return compile(text, filename, "exec", flags=flags, dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as fault:
+        raise CannotSwap("does not compile on its own: %s" % fault) from None
+
+
+def _matching_code(function: types.FunctionType, swap: Dict[str, Any]) -> types.CodeType:
+    old = function.__code__
+    first_line, name = int(swap["line"]), str(swap["name"])
+    module = _compile(
+        str(swap["text"]), swap.get("class"), first_line, old.co_filename, old.co_flags & _FUTURE_FLAGS
+    )
+    found = [c for c in _codes(module) if c.co_name == name and c.co_firstlineno == first_line]
+    if len(found) != 1:
+        raise CannotSwap("%d functions %s in the text" % (len(found), name))
+    code = found[0]
+    if code.co_freevars != old.co_freevars:
+        raise CannotSwap("closure of %s differs" % name)
+    qualname = getattr(old, "co_qualname", None)
+    if qualname is not None:
+        code = code.replace(co_qualname=qualname)  # type: ignore[call-arg,unused-ignore]
+    return code
+
+
+def _codes(code: types.CodeType) -> List[types.CodeType]:
+    """The code objects at the top of a module or of its one class."""
+    found = [c for c in code.co_consts if isinstance(c, types.CodeType)]
+    for inner in list(found):
+        if not inner.co_flags & 0x2:  # CO_NEWLOCALS is set for functions and not for class bodies
+            found += [c for c in inner.co_consts if isinstance(c, types.CodeType)]
+    return found

@@ -1,0 +1,194 @@
+"""Talks to one worker in one jail: frames, nonce, numbering, deadlines. A worker that misbehaves is lost, with a reason.
+
+Not thread-safe except for `kill`, which may come from any thread at any time.
+"""
+
+import secrets
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from localagent.domain.outcome import Ending
+from localagent.jail.worker.wire import Reader, WireClosed, WireFault, WireTimeout, send
+from localagent.ports import JailProcess
+from localagent.verify.answers import (
+    Collected,
+    CommandRan,
+    Item,
+    Malformed,
+    Ran,
+    Refused,
+    clean,
+    collected_of,
+    command_of,
+    integer,
+    ran_of,
+    refused_of,
+    sequence,
+)
+
+HELLO_SECONDS = 30.0
+SLACK_SECONDS = 15.0
+TOTAL_LIMIT_BYTES = 64 << 20  # in one answer's time; a request resets the count
+
+
+class WorkerLost(Exception):
+    """The worker or its jail is gone or cannot be believed; its jail has been ended."""
+
+    def __init__(self, reason: str, ending: Ending) -> None:
+        super().__init__(reason)
+        self.ending = ending
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OpenRequest:
+    """A collection. `options` are ours, `args` the user's; `swap` makes the index for code swaps."""
+
+    args: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    pythonpath: tuple[str, ...] = ()
+    trace: bool = False
+    swap: bool = False
+    cpu_seconds: float = 60.0
+    wall_seconds: float = 120.0
+    memory_bytes: int = 1 << 30
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunRequest:
+    """A run of some items, in this order. `inline` runs in the session itself, as plain pytest would."""
+
+    items: Sequence[Item]
+    swap: Sequence[dict[str, Any]] = ()
+    trace: bool = False
+    inline: bool = False
+    stop_on_bad: bool = False
+    grace_seconds: float = 0.0
+    cpu_seconds: float = 2.0
+    cpu_after_hang_seconds: float = 0.25
+    wall_seconds: float = 20.0
+    budget_seconds: float = 600.0
+    memory_bytes: int = 1 << 30
+    hung: tuple[int, ...] = field(default=())
+
+
+class WorkerClient:
+    """One worker. `root` is the repository's path inside its jail."""
+
+    def __init__(self, process: JailProcess, root: str) -> None:
+        self._process = process
+        self._root = root
+        self._reader = Reader(process.channel.fileno())
+        self._nonce = secrets.token_hex(16)
+        self._number = 0
+        self.python: tuple[int, ...] = ()
+        self.pytest: str | None = None
+        answer = self._ask({"root": root}, HELLO_SECONDS)
+        try:
+            self.python = tuple(integer(n) for n in sequence(answer.get("python"), 3))
+            version = answer.get("pytest")
+            self.pytest = None if version is None else clean(version, 50)
+        except Malformed as fault:
+            raise self._lost(str(fault)) from None
+
+    def open(self, request: OpenRequest) -> Collected | Refused:
+        """Collect in a new session; the old one ends."""
+        message: dict[str, Any] = {
+            "op": "open",
+            "args": request.args,
+            "options": request.options,
+            "pythonpath": request.pythonpath,
+            "trace": request.trace,
+            "swap": request.swap,
+            "cpu_seconds": request.cpu_seconds,
+            "wall_seconds": request.wall_seconds,
+            "memory_bytes": request.memory_bytes,
+        }
+        answer = self._ask(message, request.wall_seconds)
+        try:
+            if answer.get("kind") == "collected":
+                return collected_of(answer)
+            if answer.get("kind") == "refused":
+                return refused_of(answer, self._root)
+        except Malformed as fault:
+            raise self._lost(str(fault)) from None
+        raise self._lost(f"answered {answer.get('kind')!r} to a collection")
+
+    def run(self, request: RunRequest) -> Ran:
+        """Run items of the open session."""
+        items = list(request.items)
+        message: dict[str, Any] = {
+            "op": "run",
+            "items": [item.index for item in items],
+            "swap": list(request.swap),
+            "trace": request.trace,
+            "inline": request.inline,
+            "stop_on_bad": request.stop_on_bad,
+            "grace_seconds": request.grace_seconds,
+            "cpu_seconds": request.cpu_seconds,
+            "cpu_after_hang_seconds": request.cpu_after_hang_seconds,
+            "wall_seconds": request.wall_seconds,
+            "budget_seconds": request.budget_seconds,
+            "memory_bytes": request.memory_bytes,
+            "hung": list(request.hung),
+        }
+        answer = self._ask(message, request.budget_seconds + request.wall_seconds)
+        try:
+            return ran_of(answer, items)
+        except Malformed as fault:
+            raise self._lost(str(fault)) from None
+
+    def command(
+        self, argv: Sequence[str], *, trace: bool, cpu_seconds: float, wall_seconds: float, pythonpath: Sequence[str] = ()
+    ) -> CommandRan:
+        """Run a command in the workspace."""
+        message: dict[str, Any] = {
+            "op": "command",
+            "argv": list(argv),
+            "pythonpath": list(pythonpath),
+            "trace": trace,
+            "cpu_seconds": cpu_seconds,
+            "wall_seconds": wall_seconds,
+            "memory_bytes": 2 << 30,
+        }
+        try:
+            return command_of(self._ask(message, wall_seconds))
+        except Malformed as fault:
+            raise self._lost(str(fault)) from None
+
+    def close_session(self) -> None:
+        """End the open session, if any."""
+        self._ask({"op": "close"}, SLACK_SECONDS)
+
+    def kill(self) -> None:
+        """End the jail."""
+        self._process.kill()
+
+    def close(self) -> None:
+        """End the jail and the channel."""
+        self._process.kill()
+        self._process.channel.close()
+
+    def _ask(self, message: dict[str, Any], seconds: float) -> dict[str, Any]:
+        self._number += 1
+        self._reader.received_bytes = 0
+        deadline = time.monotonic() + seconds + SLACK_SECONDS
+        try:
+            send(self._reader.fd, {**message, "nonce": self._nonce, "seq": self._number})
+            answer = self._reader.receive(deadline, TOTAL_LIMIT_BYTES)
+        except WireTimeout:
+            raise self._lost("did not answer in time", Ending.WALL) from None
+        except WireFault as fault:
+            raise self._lost(str(fault)) from None
+        except (WireClosed, OSError, ValueError):
+            raise self._lost("its jail ended", None) from None
+        if answer.get("nonce") != self._nonce or answer.get("seq") != self._number:
+            raise self._lost("answered with a wrong nonce or number")
+        return answer
+
+    def _lost(self, reason: str, ending: Ending | None = Ending.CANCELLED) -> WorkerLost:
+        result = self._process.kill()
+        detail = result.stderr.decode("utf-8", "replace").strip()[-500:]
+        known = result.ending if ending is None else ending
+        return WorkerLost(f"the worker {reason}" + (f": {clean(detail)}" if detail else ""), known)

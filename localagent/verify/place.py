@@ -1,0 +1,90 @@
+"""How a worker is started: the workspace at the repository's own path, the project's interpreter, one neutral folder.
+
+Not promised: that files kept out of the snapshot are there; the interpreter's environment is bound read-only.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from localagent.domain.jailspec import Access, Bind, JailLimits, JailSpec
+from localagent.domain.paths import RepoPath
+from localagent.jail.binds import interpreter_binds
+from localagent.jail.host import fresh_uid
+from localagent.jail.workspace import Workspace
+from localagent.ports import Jail
+from localagent.verify.client import WorkerClient
+
+WORKER_SOURCE = Path(__file__).resolve().parent.parent / "jail" / "worker"
+WORKER_INSIDE = "/run/la/_la_worker"
+LONG_SECONDS = 1e6
+PROBABLY_ENOUGH_FILES = 512
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Place:
+    """Everything that is the same for each worker of a task."""
+
+    jail: Jail
+    repo: str
+    store: Path
+    scratch: Path
+    executable: str
+    binds: tuple[Bind, ...]
+    limits: JailLimits
+
+    @classmethod
+    def make(cls, *, jail: Jail, repo: str, store: Path, scratch: Path, python: str, limits: JailLimits) -> "Place":
+        """UsageFault when `python` cannot be shown in a jail."""
+        executable, binds = interpreter_binds(python)
+        return cls(
+            jail=jail, repo=repo, store=store, scratch=scratch, executable=executable, binds=binds, limits=limits
+        )
+
+    def workspace(self, changes: Mapping[RepoPath, bytes], *, access: Access) -> Workspace:
+        """A copy of the snapshot with `changes`; hard-linked when nobody inside may write."""
+        read_only = access is Access.READ_ONLY
+        workspace = Workspace.create(
+            self.scratch, self.store, changes=changes, link=read_only, uid=None if read_only else fresh_uid()
+        )
+        inside = self.repo.rstrip("/") + "/"
+        for bind in self.binds:
+            if bind.target.startswith(inside):
+                workspace.make_folder(RepoPath(bind.target[len(inside) :]))
+        return workspace
+
+    def spec(self, workspace: Workspace, *, access: Access) -> JailSpec:
+        """The worker's jail. The worker limits what it starts; the jail's own limits bound all of it."""
+        return JailSpec(
+            argv=(self.executable, f"{WORKER_INSIDE}/__main__.py", "{channel}"),
+            cwd=self.repo,
+            binds=(
+                *self.binds,
+                Bind(source=str(workspace.tree), target=self.repo, access=access, untrusted=True),
+                Bind(source=str(WORKER_SOURCE), target=WORKER_INSIDE),
+            ),
+            env=self.environment(),
+            limits=replace(
+                self.limits,
+                wall_seconds=LONG_SECONDS,
+                cpu_seconds=LONG_SECONDS,
+                open_files=max(self.limits.open_files, PROBABLY_ENOUGH_FILES),
+            ),
+        )
+
+    def environment(self) -> tuple[tuple[str, str], ...]:
+        """What code under test finds: reproducible hashes, no compiled leftovers, the project's tools first."""
+        own = str(Path(self.executable).parent)
+        return (
+            ("PATH", ":".join(dict.fromkeys((own, "/usr/local/bin", "/usr/bin", "/bin")))),
+            ("HOME", "/tmp"),  # noqa: S108 - the jail's own
+            ("TMPDIR", "/tmp"),  # noqa: S108 - the jail's own
+            ("LANG", "C.UTF-8"),
+            ("PYTHONDONTWRITEBYTECODE", "1"),
+            ("PYTHONHASHSEED", "0"),
+        )
+
+    def start(self, workspace: Workspace, *, access: Access) -> WorkerClient:
+        """A ready worker. CannotEnforce when no jail could be made, WorkerLost when the interpreter did not start."""
+        process = self.jail.start(self.spec(workspace, access=access))
+        return WorkerClient(process, self.repo)
