@@ -27,11 +27,15 @@ SYNTHETIC_ETC: tuple[tuple[str, bytes], ...] = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Descriptors:
-    """Numbers of open descriptors that bubblewrap reads or writes; `etc` in the order of SYNTHETIC_ETC."""
+    """Numbers of open descriptors that bubblewrap reads or writes; `etc` in the order of SYNTHETIC_ETC.
+
+    On `block` the jail's init waits for a byte before it starts the command.
+    """
 
     status: int
     etc: tuple[int, ...]
     seccomp: int | None = None
+    block: int | None = None
 
 
 def ordered(binds: Sequence[Bind]) -> tuple[Bind, ...]:
@@ -64,6 +68,7 @@ def bwrap_argv(
         spec.cwd,
         "--json-status-fd",
         str(descriptors.status),
+        *(() if descriptors.block is None else ("--block-fd", str(descriptors.block))),
         *(() if descriptors.seccomp is None else ("--seccomp", str(descriptors.seccomp))),
         "--",
         *spec.argv,

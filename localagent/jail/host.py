@@ -49,11 +49,6 @@ def system_layout() -> SystemLayout:
     return SystemLayout(links=tuple(links), folders=tuple(folders), etc=etc)
 
 
-def is_root() -> bool:
-    """True when this process may take another uid (effective uid 0)."""
-    return os.geteuid() == 0
-
-
 @cache
 def _uid_ranges() -> tuple[tuple[int, int], ...]:
     """(first, count) of the uids that exist in this user namespace, per /proc/self/uid_map."""
@@ -61,20 +56,32 @@ def _uid_ranges() -> tuple[tuple[int, int], ...]:
     return tuple((int(row[0]), int(row[2])) for row in rows if len(row) == 3)
 
 
+def may_switch_uid() -> bool:
+    """True when this process is root and other uids exist in its user namespace."""
+    return os.geteuid() == 0 and any(first + count > 1 for first, count in _uid_ranges())
+
+
 def fresh_uid() -> int | None:
     """A uid (and gid) nobody uses, for one workspace or jail; None when not root or only root exists here.
 
     Chosen at random from 16 million where the namespace has them, so that RLIMIT_NPROC counts one jail alone.
     """
-    if not is_root():
+    if not may_switch_uid():
         return None
     for first, count in _uid_ranges():
-        if first <= JAIL_UID_BASE and JAIL_UID_BASE + JAIL_UID_SPAN <= first + count:
+        if first <= JAIL_UID_BASE and first + count >= JAIL_UID_BASE + JAIL_UID_SPAN:
             return JAIL_UID_BASE + secrets.randbelow(JAIL_UID_SPAN)
     first, count = max(_uid_ranges(), key=lambda span: span[0] + span[1])
     low = max(first, first + count - 4096, 1)  # a small container: its highest ids, away from accounts
     high = first + count - 2
     return low + secrets.randbelow(high - low) if high > low else None
+
+
+@cache
+def counts_processes_per_namespace() -> bool:
+    """True when RLIMIT_NPROC counts within a user namespace (Linux 5.14 and later), not all of the user's processes."""
+    major, minor = os.uname().release.split(".")[:2]
+    return (int(major), int("".join(filter(str.isdigit, minor)) or 0)) >= (5, 14)
 
 
 def blocking_folder(path: str) -> str | None:

@@ -65,7 +65,7 @@ def uncover(covers: list[str], sources: list[str]) -> None:
         os.close(number)
 
 
-def limit(limits: dict[str, list[int]]) -> None:
+def limit(limits: dict[str, tuple[int, int]]) -> None:
     """Set rlimits, never above the hard limit that is already there."""
     for name, (soft, hard) in limits.items():
         which = getattr(resource, name)

@@ -1,4 +1,4 @@
-"""Layers of a jail and the levels they add up to. Says what was probed, not what is thinkable against a kernel fault."""
+"""Layers of a jail and the levels they add up to. Says what was probed; a kernel fault undoes it all."""
 
 from collections.abc import Set as AbstractSet
 from enum import StrEnum

