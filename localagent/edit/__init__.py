@@ -1,0 +1,1 @@
+"""The edit space: byte splices found in syntax trees, best first. Proposes only; never judges, runs or writes."""

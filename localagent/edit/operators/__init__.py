@@ -1,0 +1,11 @@
+"""The operators, by family. Each module registers its own; `load` imports them all, in a fixed order."""
+
+import importlib
+
+FAMILIES = (*("comparisons", "arithmetic", "logic", "constants", "variables"),)
+
+
+def load() -> None:
+    """Import every family once."""
+    for family in FAMILIES:
+        importlib.import_module(f"{__name__}.{family}")

@@ -1,0 +1,87 @@
+"""Comparisons: their operators and their sides."""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from localagent.edit.context import Change, Context
+from localagent.edit.precedence import COMPARE
+from localagent.edit.registry import operator
+
+_ORDER = ("<", "<=", ">", ">=", "==", "!=")
+_LIKELY = {
+    ("<", "<="): 0.3,
+    ("<=", "<"): 0.3,
+    (">", ">="): 0.3,
+    (">=", ">"): 0.3,
+    ("==", "!="): 0.2,
+    ("!=", "=="): 0.2,
+    ("<", ">"): 0.1,
+    (">", "<"): 0.1,
+    ("is", "is not"): 0.2,
+    ("is not", "is"): 0.2,
+    ("in", "not in"): 0.2,
+    ("not in", "in"): 0.2,
+    ("<=", ">="): 0.0,
+    (">=", "<="): 0.0,
+    ("is", "=="): 0.0,
+    ("==", "is"): -2.0,
+}
+
+
+def _alternatives(old: str, right: str) -> tuple[str, ...]:
+    if old in ("is", "is not"):
+        return ("is not" if old == "is" else "is", "==", "!=")
+    if old in ("in", "not in"):
+        return ("not in" if old == "in" else "in", "==", "!=")
+    others = tuple(o for o in _ORDER if o != old)
+    if old in ("==", "!="):
+        return (*others, *(("is", "is not") if right == "None" else ("in", "not in")))
+    return (*others, "in") if old == "<" else others
+
+
+@operator("compare-swap", prior=0.0)
+def compare_swap(ctx: Context) -> Iterator[Change]:
+    """Another comparison operator: `<` for `<=`, `!=` for `==`, `not in` for `in`, `is not` for `is`."""
+    for expr, node in ctx.of(cst.Comparison):
+        for target in node.comparisons:
+            start, end = ctx.unit.span(target.operator)
+            old = " ".join(ctx.unit.slice(start, end).split())
+            for new in _alternatives(old, ctx.unit.code(target.comparator)):
+                delta = _LIKELY.get((old, new), -0.5 if new in _ORDER else -2.0)
+                text = _spaced(ctx, start, end, new)
+                yield ctx.splice(expr, (start, end, text), delta=delta, note=f"{old} -> {new}")
+
+
+def _spaced(ctx: Context, start: int, end: int, new: str) -> str:
+    if not new[0].isalpha():
+        return new
+    before = "" if ctx.unit.text[start - 1 : start].isspace() else " "
+    after = "" if ctx.unit.text[end : end + 1].isspace() else " "
+    return before + new + after
+
+
+@operator("compare-sides", prior=-1.0)
+def compare_sides(ctx: Context) -> Iterator[Change]:
+    """The two sides of a comparison change places."""
+    for expr, node in ctx.of(cst.Comparison):
+        if len(node.comparisons) == 1:
+            left, right = ctx.unit.outer(node.left), ctx.unit.outer(node.comparisons[0].comparator)
+            a, b = ctx.unit.slice(*left), ctx.unit.slice(*right)
+            if isinstance(node.comparisons[0].operator, (cst.Equal, cst.NotEqual)):
+                continue
+            yield ctx.splice(expr, (*left, b), (*right, a), note=f"sides of {expr.text} swapped")
+
+
+@operator("compare-drop", prior=-1.5)
+def compare_drop(ctx: Context) -> Iterator[Change]:
+    """A comparison is reduced to one of its sides (`x is None` to `x`), or loses one link of a chain."""
+    for expr, node in ctx.of(cst.Comparison):
+        sides = [node.left, *(t.comparator for t in node.comparisons)]
+        if len(sides) == 2:
+            for side in sides:
+                yield ctx.put(expr, ctx.unit.code(side), COMPARE + 1, -0.5)
+            continue
+        ends = [ctx.unit.outer(s) for s in sides]
+        yield ctx.splice(expr, (ends[0][0], ends[1][0], ""), note="first link of the chain dropped")
+        yield ctx.splice(expr, (ends[-2][1], ends[-1][1], ""), note="last link of the chain dropped")

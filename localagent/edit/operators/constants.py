@@ -1,0 +1,119 @@
+"""Literals: numbers, texts, None and the truth values."""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from localagent.edit.context import Change, Context
+from localagent.edit.precedence import ATOM, AWAIT, UNARY
+from localagent.edit.registry import operator
+from localagent.edit.unit import Expr
+
+_CONSTANT_NAMES = ("True", "False", "None")
+_SIMPLE = ("None", "True", "False", "0", "1", "-1", "''", "[]")
+_DEFAULTS = {
+    "int": ("0", "1", "-1", "2"),
+    "bool": ("True", "False", "None"),
+    "str": ("''", "' '", "None"),
+    "none": ("True", "False", "0", "[]", "''", "{}"),
+    "list": ("[]", "None", "[0]"),
+}
+
+
+def _level(text: str) -> int:
+    if text.startswith("-"):
+        return UNARY
+    return AWAIT if text[:1].isdigit() else ATOM
+
+
+def _is_constant(expr: Expr) -> bool:
+    node = expr.node
+    if isinstance(node, cst.Name):
+        return node.value in _CONSTANT_NAMES
+    return isinstance(node, (cst.Integer, cst.Float, cst.SimpleString))
+
+
+@operator("constant-step", prior=0.0)
+def constant_step(ctx: Context) -> Iterator[Change]:
+    """A whole number becomes its neighbour, twice, half, or one of 0, 1, 2, 10, -1."""
+    for expr, node in ctx.of(cst.Integer):
+        try:
+            value = int(node.value.replace("_", ""), 0)
+        except ValueError:
+            continue
+        negative = isinstance(expr.parent, cst.UnaryOperation)
+        steps = {value + 1: 0.2, value - 1: 0.2, value + 2: -0.8, value - 2: -0.8, 0: -0.1, 1: -0.1, 2: -0.6}
+        steps |= {value * 10: -1.0, value // 10: -1.0, value * 2: -1.2, value // 2: -1.2, 10: -1.8, -1: -0.6}
+        steps.update({value + 1: 0.2, value - 1: 0.2})
+        for new, delta in steps.items():
+            if new != value and not (negative and new < 0):
+                yield ctx.put(expr, str(new), _level(str(new)), delta)
+
+
+@operator("truth-flip", prior=0.1)
+def truth_flip(ctx: Context) -> Iterator[Change]:
+    """`True` becomes `False`, and the other way round."""
+    for expr, node in ctx.of(cst.Name):
+        if node.value in ("True", "False") and not isinstance(expr.parent, cst.Attribute):
+            yield ctx.put(expr, "False" if node.value == "True" else "True", ATOM)
+
+
+@operator("constant-kind", prior=-0.8)
+def constant_kind(ctx: Context) -> Iterator[Change]:
+    """A literal becomes a usual one: 0, 1, -1, '', [], None, True, False, infinity."""
+    for expr in ctx.exprs:
+        if _is_constant(expr):
+            texts = _DEFAULTS.get(ctx.kind(expr), ())
+            for text in dict.fromkeys((*texts, *_SIMPLE, "float('inf')", "{}", "()")):
+                if text != expr.text and _typed(expr, text):
+                    yield ctx.put(expr, text, _level(text), 0.0 if text in texts else -0.8)
+        elif isinstance(expr.node, (cst.List, cst.Dict, cst.Call)) and expr.text in (
+            "[]",
+            "{}",
+            "set()",
+            "list()",
+            "dict()",
+        ):
+            for text in ("[]", "{}", "set()", "None", "0", "''", "()", "False", "True"):
+                if text != expr.text:
+                    yield ctx.put(expr, text, _level(text), -0.2)
+
+
+def _typed(expr: Expr, text: str) -> bool:
+    """Refuses what cannot make sense: `''` inside an index of a sum, a list as an operand of a sign."""
+    if isinstance(expr.parent, cst.UnaryOperation) and not isinstance(expr.parent.operator, cst.Not):
+        return text[:1].isdigit() or text.startswith("float")
+    if isinstance(expr.parent, cst.BinaryOperation):
+        return text[:1].isdigit() or text.startswith(("-", "float", "'"))
+    return not expr.in_fstring
+
+
+@operator("constant-known", prior=-0.6)
+def constant_known(ctx: Context) -> Iterator[Change]:
+    """A literal becomes another literal of the same kind from this file."""
+    for expr in ctx.exprs:
+        if not isinstance(expr.node, (cst.Integer, cst.Float, cst.SimpleString)) or expr.in_fstring:
+            continue
+        is_text = isinstance(expr.node, cst.SimpleString)
+        offers = []
+        for text, lines in ctx.facts.constant_lines.items():
+            if (text[:1] in "'\"b") == is_text and text not in (expr.text, "''"):
+                away = min(abs(x - expr.line) for x in lines)
+                offers.append((away, text))
+        for away, text in sorted(offers)[:25]:
+            yield ctx.put(expr, text, _level(text), -min(away, 100) * 0.01)
+
+
+@operator("text-edit", prior=-1.2)
+def text_edit(ctx: Context) -> Iterator[Change]:
+    """A short text changes its case, loses or gains a blank, or becomes empty."""
+    for expr, node in ctx.of(cst.SimpleString):
+        quote, body = node.quote, node.raw_value
+        if "\\" in body or len(body) > 40 or expr.in_fstring:
+            continue
+        offers = [body.lower(), body.upper(), body.capitalize(), body.strip(), body + " ", " " + body, ""]
+        if len(body) == 1 and body.isascii() and body.isprintable():
+            offers += [chr(ord(body) + 1), chr(ord(body) - 1)]
+        for new in dict.fromkeys(offers):
+            if new != body and new.isprintable() and not set(new) & set("'\"\\{}"):
+                yield ctx.put(expr, f"{node.prefix}{quote}{new}{quote}", ATOM)

@@ -1,0 +1,72 @@
+"""Source bytes and the UTF-8 view that the parsers see, with an exact way back.
+
+Not promised: stateful codecs and sources that do not survive decoding and encoding again are refused (None).
+"""
+
+import codecs
+import io
+import re
+import tokenize
+from dataclasses import dataclass
+
+_NEWLINE = re.compile(rb"\r\n|\r|\n")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SourceText:
+    """One file's bytes (`raw`), its UTF-8 form without a byte order mark (`utf8`), and the byte offset of each line."""
+
+    raw: bytes
+    utf8: bytes
+    encoding: str
+    mark_bytes: int
+    line_starts: tuple[int, ...]
+    newline: str
+
+    def raw_offset(self, offset: int) -> int:
+        """Offset in `raw` of an offset in `utf8`."""
+        if self.encoding == "utf-8":
+            return offset + self.mark_bytes
+        return self.mark_bytes + len(self.utf8[:offset].decode("utf-8").encode(self.encoding))
+
+    def raw_text(self, text: str) -> bytes | None:
+        """`text` in the file's encoding, or None if that encoding cannot say it."""
+        try:
+            return text.encode(self.encoding)
+        except UnicodeEncodeError:
+            return None
+
+    def offset(self, line: int, column: int) -> int:
+        """UTF-8 offset of a 1-based line and a 0-based byte column."""
+        return self.line_starts[line - 1] + column
+
+    def line_of(self, offset: int) -> int:
+        """1-based line that holds a UTF-8 offset."""
+        low, high = 0, len(self.line_starts)
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self.line_starts[middle] <= offset:
+                low = middle
+            else:
+                high = middle
+        return low + 1
+
+
+def read_source(raw: bytes) -> SourceText | None:
+    """Decode a file the way Python does; None if it cannot be decoded, or not back to the same bytes."""
+    try:
+        name, _ = tokenize.detect_encoding(io.BytesIO(raw).readline)
+        mark = 3 if raw.startswith(codecs.BOM_UTF8) else 0
+        encoding = "utf-8" if name == "utf-8-sig" else codecs.lookup(name).name
+        text = raw[mark:].decode(encoding)
+        if text.encode(encoding) != raw[mark:]:
+            return None
+        utf8 = text.encode("utf-8")
+    except (SyntaxError, LookupError, UnicodeError, ValueError):
+        return None
+    starts = [0, *(m.end() for m in _NEWLINE.finditer(utf8))]
+    first = _NEWLINE.search(utf8)
+    newline = first.group().decode() if first else "\n"
+    return SourceText(
+        raw=raw, utf8=utf8, encoding=encoding, mark_bytes=mark, line_starts=tuple(starts), newline=newline
+    )

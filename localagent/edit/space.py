@@ -1,0 +1,220 @@
+"""The edit space of files that parse: operators over units, best prior first, each edit valid and each tree once.
+
+Not promised: that an edit is type-correct or makes sense; that the space is complete. Order within a call follows the
+prior alone; localization and the model are added by whoever searches.
+"""
+
+import heapq
+import importlib
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+
+from localagent.domain.edit import Edit, Scope, Splice, digest_of
+from localagent.domain.outcome import Failure
+from localagent.domain.paths import RepoPath
+from localagent.edit import check, normal
+from localagent.edit.context import Change, Context
+from localagent.edit.registry import Operator, operators
+from localagent.edit.source import SourceText, read_source
+from localagent.edit.unit import Unit, build
+from localagent.index.facts import FactIndex, FileFacts, UnitSpan
+from localagent.ports import EditSpace, Sources
+
+_MAX_UNITS_CACHED = 64
+_MAX_PROPOSALS = 60_000
+_MAX_NEARBY_FILES = 12
+_MAX_NEARBY_BYTES = 400_000
+
+
+class LibcstEditSpace:
+    """`EditSpace` for files that parse. `prior` maps operator names to weights that replace the built-in ones."""
+
+    def __init__(self, prior: Mapping[str, float]) -> None:
+        self._prior = dict(prior)
+        self._index = FactIndex()
+        self._sources: OrderedDict[str, SourceText | None] = OrderedDict()
+        self._units: OrderedDict[tuple[str, int, int], Unit | None] = OrderedDict()
+
+    def edits(
+        self, path: RepoPath, sources: Sources, *, lines: frozenset[int] | None, failures: Sequence[Failure]
+    ) -> Iterator[Edit]:
+        """See `EditSpace.edits`. Yields nothing for a file that cannot be decoded or parsed."""
+        raw = sources[path]
+        facts = self._index.of(raw)
+        digest = digest_of(raw)
+        source = self._source(digest, raw) if facts is not None else None
+        if facts is None or source is None:
+            return
+        nearby = self._nearby(path, sources)
+        proposals: list[_Proposal] = []
+        for span in facts.units:
+            if lines is not None and not any(n in lines for n in range(span.first_line, span.last_line + 1)):
+                continue
+            unit = self._unit(digest, source, span)
+            if unit is None:
+                continue
+            context = Context(unit, span, facts, path=path, nearby=nearby, lines=lines, failures=failures)
+            proposals += self._proposals(context)
+            if len(proposals) > _MAX_PROPOSALS:
+                yield from _in_order(proposals)
+                proposals = []
+        yield from _in_order(proposals)
+
+    def _proposals(self, context: Context) -> Iterator["_Proposal"]:
+        place = _Place(context)
+        for number, op in enumerate(operators().values()):
+            base = self._prior.get(op.name, op.prior)
+            for change in op.propose(context):
+                yield _Proposal(-(base + change.delta), number, len(change.splices), change, op, place)
+
+    def _source(self, digest: str, raw: bytes) -> SourceText | None:
+        if digest not in self._sources:
+            self._sources[digest] = read_source(raw)
+            while len(self._sources) > _MAX_UNITS_CACHED:
+                self._sources.popitem(last=False)
+        return self._sources[digest]
+
+    def _unit(self, digest: str, source: SourceText, span: UnitSpan) -> Unit | None:
+        key = (digest, span.first_line, span.last_line)
+        if key in self._units:
+            self._units.move_to_end(key)
+            return self._units[key]
+        unit = build(source, span.first_line, span.last_line)
+        self._units[key] = unit
+        while len(self._units) > _MAX_UNITS_CACHED:
+            self._units.popitem(last=False)
+        return unit
+
+    def _nearby(self, path: RepoPath, sources: Sources) -> list[FileFacts]:
+        """Facts of files close by in the tree, within a byte budget."""
+        folder = path.parts[:-1]
+
+        def distance(other: RepoPath) -> tuple[int, str]:
+            parts = other.parts[:-1]
+            shared = next(
+                (i for i, (a, b) in enumerate(zip(folder, parts, strict=False)) if a != b), min(len(folder), len(parts))
+            )
+            return len(folder) + len(parts) - 2 * shared, other
+
+        others = (p for p in sources if p != path and p.endswith(".py"))
+        found: list[FileFacts] = []
+        spent = 0
+        for other in heapq.nsmallest(_MAX_NEARBY_FILES, others, key=distance):
+            spent += len(sources[other])
+            if spent > _MAX_NEARBY_BYTES:
+                break
+            facts = self._index.of(sources[other])
+            if facts is not None:
+                found.append(facts)
+        return found
+
+
+class _Place:
+    """What all edits of one context share: the unit, its scope, and the trees already seen."""
+
+    def __init__(self, context: Context) -> None:
+        self.path = context.path
+        self.unit = context.unit
+        self.scope = _scope(context.unit, context.span)
+        self.seen = {context.unit.suite_digest(context.unit.root)}
+        self.texts: set[tuple[tuple[int, int, str], ...]] = set()
+
+
+class _Proposal(tuple[float, int, int, Change, Operator, _Place]):
+    """(cost, operator number, splices, change, operator, place); ordered by the first three alone."""
+
+    __slots__ = ()
+
+    def __new__(cls, cost: float, number: int, width: int, change: Change, op: Operator, place: _Place) -> "_Proposal":
+        return tuple.__new__(cls, (cost, number, width, change, op, place))
+
+
+def _in_order(proposals: list[_Proposal]) -> Iterator[Edit]:
+    proposals.sort(key=lambda p: (p[0], p[1], p[2]))
+    for cost, _, _, change, op, place in proposals:
+        if change.splices in place.texts:
+            continue
+        place.texts.add(change.splices)
+        if not change.splices or _overlapping(change):
+            continue
+        digest = check.tree_digest(place.unit, change.splices)
+        if digest is None or digest in place.seen:
+            continue
+        if op.deep and not check.compiles(place.unit, change.splices):
+            continue
+        edit = _edit(place, change, op, -cost)
+        if edit is not None:
+            place.seen.add(digest)
+            yield edit
+
+
+def _overlapping(change: Change) -> bool:
+    at = -1
+    for start, end, _ in change.splices:
+        if start < at or end < start or (start == at and start == end):
+            return True
+        at = end
+    return False
+
+
+def _edit(place: _Place, change: Change, op: Operator, prior: float) -> Edit | None:
+    source, base = place.unit.source, place.unit.base
+    splices = []
+    for start, end, text in change.splices:
+        new = source.raw_text(text)
+        if new is None:
+            return None
+        splices.append(Splice(start=source.raw_offset(base + start), end=source.raw_offset(base + end), text=new))
+    return Edit(
+        path=place.path,
+        splices=tuple(splices),
+        operator=op.name,
+        line=change.line,
+        end_line=change.end_line,
+        prior=round(prior, 4),
+        note=change.note,
+        scope=place.scope,
+    )
+
+
+def _scope(unit: Unit, span: UnitSpan) -> Scope | None:
+    if not span.is_function or len(unit.root.statements) != 1:
+        return None
+    definition = unit.root.statements[0]
+    raw = unit.source.raw_offset
+    return Scope(
+        name=span.function,
+        qualname=".".join((*span.class_path, span.function)),
+        class_name=span.class_path[-1] if span.class_path else None,
+        first_line=span.first_line,
+        last_line=span.last_line,
+        start=raw(unit.base + definition.start),
+        body_start=raw(unit.base + definition.head_end),
+        end=raw(unit.base + len(unit.text)),
+    )
+
+
+class _Either:
+    """The tree-level space where it can parse, the token-level space otherwise."""
+
+    def __init__(self, tree: LibcstEditSpace, tokens: EditSpace) -> None:
+        self._tree = tree
+        self._tokens = tokens
+
+    def edits(
+        self, path: RepoPath, sources: Sources, *, lines: frozenset[int] | None, failures: Sequence[Failure]
+    ) -> Iterator[Edit]:
+        """See `EditSpace.edits`."""
+        space: EditSpace = self._tree if normal.parse(sources[path]) is not None else self._tokens
+        yield from space.edits(path, sources, lines=lines, failures=failures)
+
+
+def open_edit_space(prior: Mapping[str, float]) -> EditSpace:
+    """The space for any file: by syntax tree, or by tokens where a file does not parse."""
+    tree = LibcstEditSpace(prior)
+    try:
+        tokens = importlib.import_module("localagent.edit.tokens").TokenEditSpace
+    except ModuleNotFoundError:
+        return tree
+    made: EditSpace = tokens(prior)
+    return _Either(tree, made)
