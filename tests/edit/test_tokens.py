@@ -1,0 +1,254 @@
+"""The token-level edit space: each slip a person makes has its repair among the first answers."""
+
+import ast
+import itertools
+import textwrap
+import warnings
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from localagent.domain.edit import Edit
+from localagent.domain.paths import RepoPath
+from localagent.edit.tokens import TokenEditSpace
+
+PATH = RepoPath("mod.py")
+
+
+def answers(source: str | bytes, limit: int = 60) -> list[bytes]:
+    data = source.encode() if isinstance(source, str) else source
+    return [e.apply(data) for e in edits(data, limit)]
+
+
+def edits(data: bytes, limit: int = 60) -> list[Edit]:
+    space = TokenEditSpace().edits(PATH, {PATH: data}, lines=None, failures=())
+    return list(itertools.islice(space, limit))
+
+
+def offered(broken: str, good: str, limit: int = 60) -> bool:
+    """Whether a program equal to `good` is among the first answers."""
+    data, want = broken.encode(), ast.dump(ast.parse(good))
+    space = TokenEditSpace().edits(PATH, {PATH: data}, lines=None, failures=())
+    return any(ast.dump(ast.parse(e.apply(data))) == want for e in itertools.islice(space, limit))
+
+
+def parses(data: bytes) -> bool:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(data, "x", "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+    except (SyntaxError, ValueError):
+        return False
+    return True
+
+
+GOOD = textwrap.dedent('''\
+    import os
+
+
+    class Shop:
+        """Things and prices."""
+
+        def __init__(self, stock, limit=10):
+            self.stock = dict(stock)
+            self.limit = limit
+
+        def price(self, name, count):
+            if name not in self.stock or count == 0:
+                return None
+            total = 0
+            for step in range(count):
+                if step % 2 == 0 and step > 3:
+                    total += self.stock[name] * (step + 1)
+                elif step == 1:
+                    total += max(self.stock[name], self.limit)
+                else:
+                    total -= 1
+            print("total: " + str(total))
+            return [total, {"name": name}]
+
+
+    def load(path):
+        with open(path) as file:
+            return Shop([line.split(":") for line in file])
+    ''')
+
+SLIPS = {
+    "colon": ("for step in range(count):", "for step in range(count)"),
+    "colon of a class": ("class Shop:", "class Shop"),
+    "colon of else": ("else:", "else"),
+    "semicolon for colon": ("for step in range(count):", "for step in range(count);"),
+    "brace for colon": ("for step in range(count):", "for step in range(count) {"),
+    "then": ("elif step == 1:", "elif step == 1 then:"),
+    "closing bracket at the end": ("str(total))", "str(total)"),
+    "closing bracket inside": ("self.stock[name], self", "self.stock[name, self"),
+    "closing bracket before the colon": ("range(count):", "range(count:"),
+    "two closing brackets": ("str(total))", "str(total"),
+    "bracket too many": ("(step + 1)", "(step + 1))"),
+    "opening bracket": ("(step + 1)", "step + 1)"),
+    "wrong closing bracket": ("self.stock[name] *", "self.stock[name) *"),
+    "wrong opening bracket": ("range(count)", "range[count)"),
+    "string not closed": ('"total: "', '"total: '),
+    "string not opened": ('"total: "', 'total: "'),
+    "quotes differ": ('"total: "', "\"total: '"),
+    "stray quote": ("return None", "return None'"),
+    "assignment in a condition": ("step == 1", "step = 1"),
+    "assignment beside and": ("% 2 == 0 and", "% 2 = 0 and"),
+    "else if": ("elif step", "else if step"),
+    "elseif": ("elif step", "elseif step"),
+    "two ampersands": (" and step", " && step"),
+    "two bars": (" or count", " || count"),
+    "arrow": ("step > 3", "step => 3"),
+    "function": ("def load", "function load"),
+    "missing def": ("def load", "load"),
+    "misspelt keyword": ("return None", "retrun None"),
+    "capital keyword": ("return None", "Return None"),
+    "misspelt for": ("for step", "fro step"),
+    "missing in": ("step in range", "step range"),
+    "increment": ("total -= 1", "total--"),
+    "comment of C": ("return None", "return None // not there"),
+    "block comment of C": ("return None", "return None /* not there */"),
+    "declared with var": ("total = 0", "var total = 0"),
+    "new": ("return Shop(", "return new Shop("),
+    "comma": ("[total, {", "[total {"),
+    "comma of arguments": ("stock, limit", "stock limit"),
+    "duplicated token": ("total = 0", "total = = 0"),
+    "dot doubled": ("self.limit = limit", "self..limit = limit"),
+    "digits before a name": ("total -= 1", "2total -= 1"),
+    "dollar": ("total = 0", "$total = 0"),
+    "indented too deep": ("        self.limit = limit", "            self.limit = limit"),
+    "indented too little": ("        return [total", "      return [total"),
+    "suite not indented": ('            return None\n', '        return None\n'),
+    "clause out of line": ("            elif step", "          elif step"),
+    "print without brackets": ('print("total: " + str(total))', 'print "total: " + str(total)'),
+    "spaced arrow of comparison": ("step == 1", "step = = 1"),
+    "foreign import": ("import os\n", "import os\nimport java.util.*;\n"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("slip", SLIPS)
+def test_repair_of_a_slip_is_among_the_first_answers(slip: str) -> None:
+    old, new = SLIPS[slip]
+    assert GOOD.count(old) >= 1
+    broken = GOOD.replace(old, new, 1)
+    assert not parses(broken.encode())
+    assert offered(broken, GOOD), [e.note for e in edits(broken.encode(), 10)]
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        ("colon", "string not closed"),
+        ("closing bracket inside", "colon of a class"),
+        ("else if", "assignment beside and"),
+    ],
+)
+def test_two_slips_in_one_file_are_repaired_by_one_edit(pair: tuple[str, str]) -> None:
+    broken = GOOD
+    for slip in pair:
+        broken = broken.replace(*SLIPS[slip], 1)
+    assert offered(broken, GOOD, 200)
+
+
+def test_three_slips_in_one_file() -> None:
+    broken = GOOD
+    for slip in ("colon of a class", "closing bracket before the colon", "assignment in a condition"):
+        broken = broken.replace(*SLIPS[slip], 1)
+    assert offered(broken, GOOD, 200)
+
+
+def test_a_method_left_of_its_class_is_moved_with_all_it_holds() -> None:
+    broken = "class A:\ndef f(self):\n    return 1\n\ndef g(self):\n    return 2\n"
+    assert b"class A:\n    def f(self):\n        return 1\n\n    def g(self):\n        return 2\n" in answers(broken)
+
+
+def test_tabs_and_blanks_mixed() -> None:
+    broken = "if a:\n        b = 1\n\tc = 2\n"
+    assert not parses(broken.encode())
+    assert offered(broken, "if a:\n  b = 1\n  c = 2\n")
+
+
+def test_every_place_of_a_closing_bracket_is_offered() -> None:
+    found = {a.decode() for a in answers("x = f(a, b + c\n")}
+    assert {"x = f(a, b + c)\n", "x = f(a, b) + c\n", "x = f(a), b + c\n", "x = f(), a, b + c\n"} - found <= {
+        "x = f(), a, b + c\n"
+    }
+
+
+def test_source_that_parses_has_no_token_edits() -> None:
+    assert edits(GOOD.encode()) == []
+
+
+def test_absent_file_has_no_edits() -> None:
+    assert list(TokenEditSpace().edits(PATH, {}, lines=None, failures=())) == []
+
+
+def test_best_first_and_no_result_twice() -> None:
+    data = GOOD.replace("range(count):", "range(count:").encode()
+    found = edits(data, 300)
+    priors = [e.prior for e in found]
+    assert priors == sorted(priors, reverse=True)
+    results = [e.apply(data) for e in found]
+    assert len(results) == len(set(results)) > 10
+
+
+def test_same_source_same_edits() -> None:
+    data = GOOD.replace("range(count):", "range count").encode()
+    assert edits(data, 100) == edits(data, 100)
+
+
+def test_prior_of_an_operator_moves_it_back() -> None:
+    data = b"x = f(a, b\ny = 1\n"
+    first = edits(data, 1)[0]
+    space = TokenEditSpace({first.operator: -3.0}).edits(PATH, {PATH: data}, lines=None, failures=())
+    assert next(iter(space)).operator != first.operator
+
+
+def test_large_file_is_worked_on_where_it_is_broken() -> None:
+    body = "\n\n".join(f"def f{n}(a, b):\n    if a == {n}:\n        return b\n    return [a, (b)]" for n in range(2500))
+    broken = body.replace("    if a == 1777:", "    if a = 1777", 1).replace("[a, (b)]", "[a, (b]", 1)
+    found = edits(broken.encode(), 3)
+    assert ast.dump(ast.parse(body)) in [ast.dump(ast.parse(e.apply(broken.encode()))) for e in found]
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\r"])
+def test_line_ends_stay(end: str) -> None:
+    broken = GOOD.replace("range(count):", "range(count)").replace("\n", end).encode()
+    assert GOOD.replace("\n", end).encode() in answers(broken)
+
+
+def test_byte_order_mark_and_declared_encoding_stay() -> None:
+    text = "# -*- coding: latin-1 -*-\nname = 'é'\nif name\n    pass\n"
+    good = text.replace("if name", "if name:").encode("latin-1")
+    assert good in answers(text.encode("latin-1"))
+    marked = b"\xef\xbb\xbf" + "name = 'é'\nprint('ü', name\n".encode()
+    assert b"\xef\xbb\xbf" + "name = 'é'\nprint('ü', name)\n".encode() in answers(marked)
+
+
+def test_undeclared_latin_1_gets_its_declaration() -> None:
+    data = "name = 'é'\n".encode("latin-1")
+    assert b"# -*- coding: latin-1 -*-\n" + data in answers(data)
+
+
+def test_nul_bytes_are_dropped() -> None:
+    assert answers(b"a = 1\n\0b = 2\n\0") == [b"a = 1\nb = 2\n"]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_law_every_answer_parses_and_keeps_all_bytes_outside_its_splices(data: st.DataObject) -> None:
+    at = data.draw(st.integers(0, len(GOOD) - 1))
+    size = data.draw(st.integers(0, 6))
+    put = data.draw(
+        st.sampled_from(["", "(", ")", "]", "'", '"', ":", "\n", "    ", "\t", "=", " if ", "é", "$", "\\", "\r"])
+    )
+    source = (GOOD[:at] + put + GOOD[at + size :]).encode()
+    for edit in edits(source, 12):
+        assert parses(edit.apply(source))
+        last = 0
+        for s in edit.splices:
+            assert last <= s.start <= s.end <= len(source)
+            last = s.end
+        assert 1 <= edit.line <= edit.end_line
+        assert edit.operator.startswith("tokens.")
