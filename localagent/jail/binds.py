@@ -30,7 +30,7 @@ def interpreter_binds(python: str) -> tuple[str, tuple[Bind, ...]]:
         return real, tuple(_prefix_binds(_prefix(real), real))
     binds = {environment: Bind(source=os.path.realpath(environment), target=environment, untrusted=True)}
     home = _home(environment)
-    for bind in _prefix_binds(_prefix(f"{home}/python"), path):
+    for bind in _home_binds(home, path):
         binds.setdefault(bind.target, bind)
     for hop in _hops(path):
         if not hop.startswith(environment + "/"):
@@ -77,6 +77,13 @@ def _home(environment: str) -> str:
     raise UsageFault(f"{config}: no usable `home`", remedy="make the virtual environment anew")
 
 
+def _home_binds(home: str, wanted_by: str) -> list[Bind]:
+    """Binds for what pyvenv.cfg names; `/bin` and the like are the system's where they lead there."""
+    if _in_system(os.path.realpath(home)):
+        return []
+    return _prefix_binds(str(Path(home).parent), wanted_by)
+
+
 def _prefix(executable: str) -> str:
     return str(Path(executable).parent.parent)
 
@@ -95,7 +102,7 @@ def _prefix_binds(prefix: str, wanted_by: str) -> list[Bind]:
     real = os.path.realpath(prefix)
     if _in_system(real) and _in_system(prefix):
         return []
-    if not _is_prefix(real):
+    if real == "/" or not _is_prefix(real):
         raise UsageFault(
             f"{wanted_by}: {prefix} does not look like the prefix of a Python installation (no lib/python3.*/os.py)",
             remedy="give the real interpreter, not a wrapper script, with --python",

