@@ -99,7 +99,10 @@ def clean(text: object, limit: int = TEXT_LIMIT) -> str:
     if not isinstance(text, str):
         raise Malformed("text expected")
     text = text[:limit].encode("utf-8", "backslashreplace").decode("utf-8")
-    return "".join(c if c in "\n\t" or (c >= " " and c != "\x7f" and not "\x80" <= c <= "\x9f") else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return "".join(
+        c if c in "\n\t" or (c >= " " and c != "\x7f" and not "\x80" <= c <= "\x9f") else "\N{REPLACEMENT CHARACTER}"
+        for c in text
+    )
 
 
 def number(value: object) -> float:

@@ -45,6 +45,7 @@ class WorkerLost(Exception):
 class OpenRequest:
     """A collection. `options` are ours, `args` the user's; `swap` makes the index for code swaps."""
 
+    session: str = "main"
     args: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     pythonpath: tuple[str, ...] = ()
@@ -60,6 +61,7 @@ class RunRequest:
     """A run of some items, in this order. `inline` runs in the session itself, as plain pytest would."""
 
     items: Sequence[Item]
+    session: str = "main"
     swap: Sequence[dict[str, Any]] = ()
     trace: bool = False
     inline: bool = False
@@ -82,6 +84,7 @@ class WorkerClient:
         self._reader = Reader(process.channel.fileno())
         self._nonce = secrets.token_hex(16)
         self._number = 0
+        self.usable = True
         self.python: tuple[int, ...] = ()
         self.pytest: str | None = None
         answer = self._ask({"root": root}, HELLO_SECONDS)
@@ -96,6 +99,7 @@ class WorkerClient:
         """Collect in a new session; the old one ends."""
         message: dict[str, Any] = {
             "op": "open",
+            "session": request.session,
             "args": request.args,
             "options": request.options,
             "pythonpath": request.pythonpath,
@@ -120,6 +124,7 @@ class WorkerClient:
         items = list(request.items)
         message: dict[str, Any] = {
             "op": "run",
+            "session": request.session,
             "items": [item.index for item in items],
             "swap": list(request.swap),
             "trace": request.trace,
@@ -140,7 +145,13 @@ class WorkerClient:
             raise self._lost(str(fault)) from None
 
     def command(
-        self, argv: Sequence[str], *, trace: bool, cpu_seconds: float, wall_seconds: float, pythonpath: Sequence[str] = ()
+        self,
+        argv: Sequence[str],
+        *,
+        trace: bool,
+        cpu_seconds: float,
+        wall_seconds: float,
+        pythonpath: Sequence[str] = (),
     ) -> CommandRan:
         """Run a command in the workspace."""
         message: dict[str, Any] = {
@@ -157,9 +168,9 @@ class WorkerClient:
         except Malformed as fault:
             raise self._lost(str(fault)) from None
 
-    def close_session(self) -> None:
-        """End the open session, if any."""
-        self._ask({"op": "close"}, SLACK_SECONDS)
+    def close_session(self, name: str) -> None:
+        """End an open session, if there is one of that name."""
+        self._ask({"op": "close", "session": name}, SLACK_SECONDS)
 
     def kill(self) -> None:
         """End the jail."""
@@ -188,6 +199,7 @@ class WorkerClient:
         return answer
 
     def _lost(self, reason: str, ending: Ending | None = Ending.CANCELLED) -> WorkerLost:
+        self.usable = False
         result = self._process.kill()
         detail = result.stderr.decode("utf-8", "replace").strip()[-500:]
         known = result.ending if ending is None else ending

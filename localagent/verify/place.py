@@ -5,6 +5,7 @@ Not promised: that files kept out of the snapshot are there; the interpreter's e
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from pathlib import Path
 
 from localagent.domain.jailspec import Access, Bind, JailLimits, JailSpec
@@ -18,7 +19,17 @@ from localagent.verify.client import WorkerClient
 WORKER_SOURCE = Path(__file__).resolve().parent.parent / "jail" / "worker"
 WORKER_INSIDE = "/run/la/_la_worker"
 LONG_SECONDS = 1e6
-PROBABLY_ENOUGH_FILES = 512
+
+
+class Use(StrEnum):
+    """What a worker is for; each has a profile of limits of this name."""
+
+    BASELINE = "baseline"
+    QUICK = "quick"
+    FULL = "full"
+
+
+ACCESS = {Use.BASELINE: Access.READ_WRITE, Use.QUICK: Access.READ_ONLY, Use.FULL: Access.READ_WRITE}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,19 +42,21 @@ class Place:
     scratch: Path
     executable: str
     binds: tuple[Bind, ...]
-    limits: JailLimits
+    limits: Mapping[Use, JailLimits]
 
     @classmethod
-    def make(cls, *, jail: Jail, repo: str, store: Path, scratch: Path, python: str, limits: JailLimits) -> "Place":
+    def make(
+        cls, *, jail: Jail, repo: str, store: Path, scratch: Path, python: str, limits: Mapping[Use, JailLimits]
+    ) -> "Place":
         """UsageFault when `python` cannot be shown in a jail."""
         executable, binds = interpreter_binds(python)
         return cls(
             jail=jail, repo=repo, store=store, scratch=scratch, executable=executable, binds=binds, limits=limits
         )
 
-    def workspace(self, changes: Mapping[RepoPath, bytes], *, access: Access) -> Workspace:
+    def workspace(self, changes: Mapping[RepoPath, bytes], use: Use) -> Workspace:
         """A copy of the snapshot with `changes`; hard-linked when nobody inside may write."""
-        read_only = access is Access.READ_ONLY
+        read_only = ACCESS[use] is Access.READ_ONLY
         workspace = Workspace.create(
             self.scratch, self.store, changes=changes, link=read_only, uid=None if read_only else fresh_uid()
         )
@@ -53,8 +66,12 @@ class Place:
                 workspace.make_folder(RepoPath(bind.target[len(inside) :]))
         return workspace
 
-    def spec(self, workspace: Workspace, *, access: Access) -> JailSpec:
-        """The worker's jail. The worker limits what it starts; the jail's own limits bound all of it."""
+    def spec(self, workspace: Workspace, use: Use) -> JailSpec:
+        """The worker's jail. A warm worker lives as long as it is needed: there the worker limits what it starts."""
+        limits = self.limits.get(use) or JailLimits()
+        if use is Use.QUICK:
+            limits = replace(limits, wall_seconds=LONG_SECONDS, cpu_seconds=LONG_SECONDS)
+        access = ACCESS[use]
         return JailSpec(
             argv=(self.executable, f"{WORKER_INSIDE}/__main__.py", "{channel}"),
             cwd=self.repo,
@@ -64,12 +81,7 @@ class Place:
                 Bind(source=str(WORKER_SOURCE), target=WORKER_INSIDE),
             ),
             env=self.environment(),
-            limits=replace(
-                self.limits,
-                wall_seconds=LONG_SECONDS,
-                cpu_seconds=LONG_SECONDS,
-                open_files=max(self.limits.open_files, PROBABLY_ENOUGH_FILES),
-            ),
+            limits=limits,
         )
 
     def environment(self) -> tuple[tuple[str, str], ...]:
@@ -84,7 +96,7 @@ class Place:
             ("PYTHONHASHSEED", "0"),
         )
 
-    def start(self, workspace: Workspace, *, access: Access) -> WorkerClient:
+    def start(self, workspace: Workspace, use: Use) -> WorkerClient:
         """A ready worker. CannotEnforce when no jail could be made, WorkerLost when the interpreter did not start."""
-        process = self.jail.start(self.spec(workspace, access=access))
+        process = self.jail.start(self.spec(workspace, use))
         return WorkerClient(process, self.repo)

@@ -246,7 +246,9 @@ def table(
     return {"calls": len(calls), "captured": len(capture.calls), "rows": rows}
 
 
-def _ask(functions: List[types.FunctionType], calls: List[Any], program: Callable[[], None], seconds: float) -> List[str]:
+def _ask(
+    functions: List[types.FunctionType], calls: List[Any], program: Callable[[], None], seconds: float
+) -> List[str]:
     read_fd, write_fd = os.pipe()
     pid = os.fork()
     if pid == 0:

@@ -65,7 +65,14 @@ def run_command(root: str, request: Dict[str, Any]) -> Dict[str, Any]:
             preexec_fn=lambda: _limits(cpu_seconds, int(request["memory_bytes"])),
         )
     except (OSError, ValueError) as fault:
-        return {"kind": "command", "outcome": "error", "status": -1, "output": str(fault), "seconds": 0.0, "lines": None}
+        return {
+            "kind": "command",
+            "outcome": "error",
+            "status": -1,
+            "output": str(fault),
+            "seconds": 0.0,
+            "lines": None,
+        }
     output, late = _gather(process, begin + float(request["wall_seconds"]))
     try:
         os.killpg(process.pid, signal.SIGKILL)

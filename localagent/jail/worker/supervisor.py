@@ -11,7 +11,7 @@ import signal
 import socket
 import sys
 from time import monotonic as _monotonic
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Set
 
 from . import confine
 from .command import run_command
@@ -119,14 +119,14 @@ def _become_session(root: str, fd: int, log: int, request: Dict[str, Any]) -> No
 
 
 class Supervisor:
-    """Answers requests from the host, one at a time."""
+    """Answers requests from the host, one at a time. Sessions have names; opening a name again ends the old one."""
 
     def __init__(self, channel: int) -> None:
         self._channel = channel
         self._reader = Reader(channel)
         self._nonce = ""
         self._root = ""
-        self._session: Optional[RunningSession] = None
+        self._sessions: Dict[str, RunningSession] = {}
         self._scratch: Dict[str, Any] = {}
 
     def main(self) -> None:
@@ -147,7 +147,8 @@ class Supervisor:
             if request.get("nonce") != self._nonce:
                 break
             self._answer(request, self._handle(request))
-        self._close()
+        for name in list(self._sessions):
+            self._close(name)
 
     def _answer(self, request: Dict[str, Any], answer: Dict[str, Any]) -> None:
         answer["nonce"], answer["seq"] = self._nonce, request["seq"]
@@ -170,41 +171,46 @@ class Supervisor:
             self._tidy()
             return answer
         if op == "close":
-            self._close()
+            self._close(str(request["session"]))
             return {"kind": "closed"}
         return {"kind": "unknown"}
 
-    def _close(self) -> int:
-        status = self._session.end() if self._session is not None else 0
-        self._session = None
+    def _close(self, name: str) -> int:
+        session = self._sessions.pop(name, None)
+        status = session.end() if session is not None else 0
         self._tidy()
         return status
 
     def _tidy(self) -> None:
-        if not confine.end_leftovers(set()):
+        """End what nobody owns any more; scratch files of a session that is still open stay."""
+        keep: Set[int] = {session.pid for session in self._sessions.values()}
+        if not confine.end_leftovers(keep):
             os._exit(94)
         confine.clean_scratch(self._scratch)
 
     def _open(self, request: Dict[str, Any]) -> Dict[str, Any]:
-        self._close()
+        name = str(request["session"])
+        self._close(name)
         session = RunningSession(self._root, request)
-        self._session = session
+        self._sessions[name] = session
         try:
             record = session.reader.receive(_monotonic() + float(request["wall_seconds"]))
         except WireTimeout:
-            self._close()
+            self._close(name)
             return {"kind": "refused", "why": "hung", "text": "", "failure": plain("TimeLimit", "collection hung")}
         except (WireClosed, WireFault) as fault:
             log = session.log_tail()
-            status = self._close()
+            status = self._close(name)
             text = "collection ended the interpreter (wait status %d, %s)" % (status, fault)
             return {"kind": "refused", "why": "died", "text": log, "failure": plain("InterpreterExit", text)}
         kind = record.pop("k", None)
         if kind == "collected":
             record["kind"] = "collected"
+            if request["swap"]:
+                self._scratch = confine.scratch_entries()
             return record
         log = session.log_tail()
-        self._close()
+        self._close(name)
         if kind == "done":
             return {"kind": "refused", "why": "hung", "text": log, "failure": record.get("failure")}
         if kind == "refused":
@@ -215,9 +221,10 @@ class Supervisor:
         return {"kind": "refused", "why": "died", "text": log, "failure": plain("Garbage", "not a record")}
 
     def _run(self, request: Dict[str, Any]) -> Dict[str, Any]:
-        session = self._session
+        name = str(request["session"])
+        session = self._sessions.get(name)
         if session is None:
-            return {"kind": "no-session"}
+            return {"kind": "session-ended", "why": "closed", "results": [], "started": None}
         results: List[Dict[str, Any]] = []
         started: Optional[int] = None
         wait = float(request["wall_seconds"]) + (0.0 if request["inline"] else _EXTRA_WAIT_SECONDS)
@@ -242,8 +249,8 @@ class Supervisor:
             why = "hung"
         except (WireClosed, WireFault, OSError):
             why = "died"
-        status = self._close()
-        return {"kind": "session-ended", "why": why, "results": results, "started": started, "status": status}
+        self._close(name)
+        return {"kind": "session-ended", "why": why, "results": results, "started": started}
 
 
 def main(arguments: List[str]) -> None:

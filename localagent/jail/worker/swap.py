@@ -82,9 +82,7 @@ def _compile(text: str, class_name: Any, first_line: int, filename: str, flags: 
 def _matching_code(function: types.FunctionType, swap: Dict[str, Any]) -> types.CodeType:
     old = function.__code__
     first_line, name = int(swap["line"]), str(swap["name"])
-    module = _compile(
-        str(swap["text"]), swap.get("class"), first_line, old.co_filename, old.co_flags & _FUTURE_FLAGS
-    )
+    module = _compile(str(swap["text"]), swap.get("class"), first_line, old.co_filename, old.co_flags & _FUTURE_FLAGS)
     found = [c for c in _codes(module) if c.co_name == name and c.co_firstlineno == first_line]
     if len(found) != 1:
         raise CannotSwap("%d functions %s in the text" % (len(found), name))

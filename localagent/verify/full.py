@@ -1,0 +1,274 @@
+"""The full check: everything in cold jails on writable copies, compared with the baseline id by id.
+
+In the collected order and once more shuffled, both as plain pytest would run them. Not promised: that what passes is
+right, or that tests outside this repository would agree.
+"""
+
+import concurrent.futures as cf
+import random
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from localagent.domain.edit import Candidate
+from localagent.domain.outcome import Baseline, Failure, FullResult, Outcome, TestResult
+from localagent.domain.paths import RepoPath
+from localagent.verify import checks
+from localagent.verify.answers import Collected, Item, Refused
+from localagent.verify.client import OpenRequest, RunRequest, WorkerLost
+from localagent.verify.delta import Delta
+from localagent.verify.judging import tests_in
+from localagent.verify.place import Use
+from localagent.verify.rooms import Room, Rooms
+from localagent.verify.selection import CHECK_PREFIX, COLLECT_PREFIX, Targets
+from localagent.verify.suite import Suite
+
+BUDGET_SECONDS = 280.0
+LEAST_CPU_SECONDS = 10.0
+NAMED = 5
+
+
+@dataclass(kw_only=True, slots=True)
+class _Whole:
+    """One run of everything. `lost` is empty unless the jail or the collection was."""
+
+    results: Mapping[str, TestResult] = field(default_factory=dict)
+    ids: frozenset[str] = frozenset()
+    items: tuple[Item, ...] = ()
+    errors: Mapping[str, Failure] = field(default_factory=dict)
+    checks: Mapping[str, Outcome] = field(default_factory=dict)
+    lost: str = ""
+
+
+class FullChecker:
+    """Keeps the shuffled outcomes of the unpatched tree once they were needed."""
+
+    def __init__(self, rooms: Rooms, request: OpenRequest, delta: Delta) -> None:
+        self._rooms = rooms
+        self._request = request
+        self._delta = delta
+        self._unpatched: dict[int, _Whole] = {}
+
+    def check(self, candidate: Candidate, baseline: Baseline, *, seed: int) -> FullResult:
+        """Judge one candidate."""
+        begin = time.monotonic()
+        changes = {c.path: c.after for c in candidate.patch.changes}
+        with_tests = bool(baseline.tests or baseline.collect_failures)
+        with cf.ThreadPoolExecutor(2, thread_name_prefix="full") as pool:
+            plain_job = pool.submit(self._whole, changes, baseline, None, with_tests=with_tests, with_checks=True)
+            mixed_job = pool.submit(self._whole, changes, baseline, seed, with_tests=with_tests, with_checks=False)
+            plain, mixed = plain_job.result(), mixed_job.result()
+        verdict = _Verdict(baseline, plain)
+        verdict.compare()
+        said = {"tests": verdict.summary, **{name: outcome.value for name, outcome in plain.checks.items()}}
+        if not verdict.reasons and with_tests:
+            said["shuffled"] = self._judge_shuffled(verdict, mixed, baseline, seed)
+        if not verdict.reasons:
+            for answer in self._delta.review(candidate.patch):
+                said[answer.tool] = answer.said
+                if answer.refusal:
+                    verdict.reasons.append(answer.refusal)
+        return FullResult(
+            accepted=not verdict.reasons,
+            reasons=tuple(verdict.reasons),
+            fail_to_pass=tuple(verdict.turned),
+            pass_to_pass=tuple(verdict.kept),
+            pass_to_fail=tuple(verdict.broken),
+            still_failing=tuple(verdict.still),
+            checks=said,
+            seconds=time.monotonic() - begin,
+        )
+
+    def _whole(
+        self,
+        changes: Mapping[RepoPath, bytes],
+        baseline: Baseline,
+        seed: int | None,
+        *,
+        with_tests: bool,
+        with_checks: bool,
+    ) -> _Whole:
+        whole = _Whole()
+        if not with_tests and not with_checks:
+            return whole
+        try:
+            with self._rooms.start(changes, Use.FULL) as room:
+                if with_tests:
+                    self._tests(room, baseline, seed, whole)
+                if with_checks:
+                    whole.checks = {
+                        f"{CHECK_PREFIX}{c.command}": self._command(room, c.command) for c in baseline.checks
+                    }
+        except WorkerLost as lost:
+            self._rooms.check()
+            whole.lost = str(lost)
+        return whole
+
+    def _tests(self, room: Room, baseline: Baseline, seed: int | None, whole: _Whole) -> None:
+        suite = Suite(room.client, self._request)
+        answer = suite.open()
+        if isinstance(answer, Refused):
+            whole.errors = answer.errors
+            whole.lost = "" if answer.errors else f"pytest did not collect: {answer.text[-300:]}"
+            return
+        whole.ids = frozenset(item.id for item in answer.items)
+        whole.items, whole.errors = answer.items, answer.errors
+        slowest = max((t.seconds for t in baseline.tests if t.outcome is not Outcome.TIMED_OUT), default=0.0)
+        request = RunRequest(
+            items=(),
+            inline=True,
+            cpu_seconds=max(LEAST_CPU_SECONDS, 5 * slowest),
+            wall_seconds=60.0 + 5 * slowest,
+            budget_seconds=BUDGET_SECONDS,
+        )
+        whole.results = suite.run(_ordered(answer, seed), request).results
+        self._once_more(suite, answer, baseline, whole, request)
+
+    @staticmethod
+    def _once_more(suite: Suite, answer: Collected, baseline: Baseline, whole: _Whole, request: RunRequest) -> None:
+        """A test that passed before and is bad now gets one more run, by itself, before the patch is blamed."""
+        wanted = {*baseline.passing, *baseline.failing}
+        bad = [
+            i for i in answer.items if i.id in wanted and i.id in whole.results and not whole.results[i.id].outcome.good
+        ]
+        if not bad or len(bad) > 20:
+            return
+        results = dict(whole.results)
+        for item in bad:
+            if item.id in baseline.failing and whole.results[item.id].outcome is Outcome.TIMED_OUT:
+                continue
+            results.update(
+                {
+                    name: result
+                    for name, result in suite.run(
+                        [item], RunRequest(items=(), cpu_seconds=request.cpu_seconds, budget_seconds=60.0)
+                    ).results.items()
+                    if result.outcome.good and item.id in baseline.passing
+                }
+            )
+        whole.results = results
+
+    def _command(self, room: Room, command: str) -> Outcome:
+        place = self._rooms.place
+        return checks.run_check(
+            room.client,
+            command,
+            repo=place.repo,
+            python=place.executable,
+            trace=False,
+            cpu_seconds=120.0,
+            wall_seconds=240.0,
+            pythonpath=self._request.pythonpath,
+        ).outcome
+
+    def _judge_shuffled(self, verdict: "_Verdict", mixed: _Whole, baseline: Baseline, seed: int) -> str:
+        """Tests that are bad only when shuffled count if the unpatched tree, shuffled alike, has them good."""
+        if mixed.lost:
+            verdict.reasons.append(f"the shuffled run could not be made: {mixed.lost}")
+            return "lost"
+        bad = [i for i in (*verdict.turned, *verdict.kept) if i in mixed.ids and not _passed(mixed.results.get(i))]
+        if not bad:
+            return "as in order"
+        turned = set(verdict.turned)
+        if any(i not in turned for i in bad) and seed not in self._unpatched:
+            self._unpatched[seed] = self._whole({}, baseline, seed, with_tests=True, with_checks=False)
+        unpatched = self._unpatched.get(seed, _Whole())
+        mine = [i for i in bad if i not in turned and _passed(unpatched.results.get(i))]
+        if mine:
+            verdict.reasons.append(f"breaks tests when they run in another order: {_names(mine)}")
+            return f"{len(mine)} broken"
+        return f"{len(bad)} depend on their order, also without the patch"
+
+
+class _Verdict:
+    """Compares one run with the baseline."""
+
+    def __init__(self, baseline: Baseline, now: _Whole) -> None:
+        self._baseline = baseline
+        self._now = now
+        self._targets = Targets.of(baseline)
+        self.reasons: list[str] = []
+        self.turned: list[str] = []
+        self.kept: list[str] = []
+        self.broken: list[str] = []
+        self.still: list[str] = []
+
+    @property
+    def summary(self) -> str:
+        """In a line."""
+        return f"{len(self.turned)} turned, {len(self.kept)} kept, {len(self.broken)} broken, {len(self.still)} still failing"
+
+    def compare(self) -> None:
+        """Fill the lists and the reasons."""
+        if self._now.lost:
+            self.reasons.append(f"the tests could not be run: {self._now.lost}")
+            self.still.extend(self._baseline.failing)
+            return
+        self._collection()
+        self._tests()
+        self._checks()
+        for names, text in (
+            (self.still, "still failing"),
+            (self.broken, "breaks tests or checks that passed"),
+        ):
+            if names:
+                self.reasons.append(f"{text}: {_names(names)}")
+
+    def _collection(self) -> None:
+        known = {name[len(COLLECT_PREFIX) :] for name in self._baseline.collect_failures}
+        fresh = [path for path in self._now.errors if path not in known]
+        if fresh:
+            self.reasons.append(f"files that no longer collect: {_names(fresh)}")
+        before = {t.id for t in self._baseline.tests}
+        unsure = {*self._baseline.unstable, *self._baseline.flaky}
+        lost = sorted(before - self._now.ids - unsure)
+        if lost:
+            self.reasons.append(f"tests that are no longer collected: {_names(lost)}")
+        for name in self._targets.files:
+            path = name[len(COLLECT_PREFIX) :]
+            items = [] if path in self._now.errors else tests_in(path, self._now.items)
+            good = items and all(_good(self._now.results.get(item.id)) for item in items)
+            (self.turned if good else self.still).append(name)
+        new_bad = [i for i in sorted(self._now.ids - before - unsure) if not _good(self._now.results.get(i))]
+        if new_bad:
+            self.reasons.append(f"tests that could not be collected before and do not pass: {_names(new_bad)}")
+
+    def _tests(self) -> None:
+        for name in self._targets.tests:
+            (self.turned if _passed(self._now.results.get(name)) else self.still).append(name)
+        skipped = {t.id for t in self._baseline.tests if t.outcome is Outcome.SKIPPED}
+        for name in self._baseline.passing:
+            result = self._now.results.get(name)
+            kept = _good(result) if name in skipped else _passed(result)
+            (self.kept if kept else self.broken).append(name)
+
+    def _checks(self) -> None:
+        for check in self._baseline.checks:
+            name = f"{CHECK_PREFIX}{check.command}"
+            good = self._now.checks.get(name) is Outcome.PASSED
+            if name in self._baseline.failing:
+                (self.turned if good else self.still).append(name)
+            elif check.outcome.good:
+                (self.kept if good else self.broken).append(name)
+
+
+def _ordered(answer: Collected, seed: int | None) -> list[Item]:
+    """As collected, or shuffled by ids alone, so that patched and unpatched trees get the same order."""
+    if seed is None:
+        return list(answer.items)
+    items = sorted(answer.items, key=lambda item: item.id)
+    random.Random(seed).shuffle(items)  # noqa: S311 - an order, not a secret
+    return items
+
+
+def _good(result: TestResult | None) -> bool:
+    return result is not None and result.outcome.good
+
+
+def _passed(result: TestResult | None) -> bool:
+    return result is not None and result.outcome is Outcome.PASSED
+
+
+def _names(names: Sequence[str]) -> str:
+    shown = ", ".join(name[:200] for name in names[:NAMED])
+    return shown if len(names) <= NAMED else f"{shown} and {len(names) - NAMED} more"

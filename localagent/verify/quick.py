@@ -1,0 +1,388 @@
+"""The quick check: a pool of warm workers, each with its own read-only workspace that the host patches from outside.
+
+Routes: SWAP (forked from the collected session, code replaced), FRESH (collected anew in the warm worker), COLD (a new
+jail on a writable copy), the last when the repository's tests do not behave the same in a read-only warm worker.
+"""
+
+import concurrent.futures as cf
+import queue
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from localagent.domain.edit import Candidate
+from localagent.domain.outcome import Baseline, Ending, Outcome, QuickResult, QuickRoute, TestResult
+from localagent.domain.paths import RepoPath
+from localagent.verify import checks, swapping
+from localagent.verify.answers import Collected, Item, Refused, RunEnd
+from localagent.verify.client import OpenRequest, RunRequest, WorkerLost
+from localagent.verify.judging import Seen, file_outcomes, lost_result, quick_result
+from localagent.verify.place import Use
+from localagent.verify.rooms import Room, Rooms
+from localagent.verify.selection import CHECK_PREFIX, COLLECT_PREFIX, Selector, Targets
+
+RECYCLE_AFTER = 500
+SELF_CHECK_PASSING = 30
+SELF_CHECK_SECONDS = 1.0
+GRACE_SECONDS = 0.01
+MEMORY_BYTES = 768 << 20
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ask:
+    """One candidate's run."""
+
+    candidate: Candidate
+    passing: tuple[str, ...]
+    cpu_seconds: float
+    stop_early: bool
+
+
+class Plan:
+    """What is the same for all slots of a task."""
+
+    def __init__(self, rooms: Rooms, baseline: Baseline, request: OpenRequest) -> None:
+        self.rooms = rooms
+        self.baseline = baseline
+        self.request = replace(request, memory_bytes=MEMORY_BYTES)
+        self.targets = Targets.of(baseline)
+        self.by_id = {t.id: t for t in baseline.tests}
+        self.commands = {f"{CHECK_PREFIX}{c.command}": c for c in baseline.checks}
+        self.notes: list[str] = []
+        self._lock = threading.Lock()
+        self._cold = False
+
+    @property
+    def cold(self) -> bool:
+        """True once a warm worker was seen to disagree with the baseline."""
+        return self._cold
+
+    def go_cold(self, why: str) -> None:
+        """All candidates from now on get a jail and a writable copy of their own."""
+        with self._lock:
+            if not self._cold:
+                self._cold = True
+                self.notes.append(f"each candidate runs in a jail of its own: {why}")
+
+    def narrowed(self, passing: Sequence[str], rootdir: str) -> OpenRequest:
+        """Collect only the files that matter, where the request allows it."""
+        args = self.request.args
+        paths: dict[str, None] = {}
+        for name in self.targets.files:
+            path = name[len(COLLECT_PREFIX) :]
+            if not path.rsplit("/", 1)[-1].startswith("test") and not path.endswith(("_test.py", "_tests.py")):
+                return self.request  # a conftest or something larger
+            paths[path] = None
+        for test in (*self.targets.tests, *passing):
+            path_of_test = self.by_id[test].path
+            if path_of_test is None:
+                return self.request
+            paths[str(path_of_test)] = None
+        if any(arg.startswith("-") or "::" in arg for arg in args) or not paths or not rootdir:
+            return self.request
+        return replace(self.request, args=tuple(paths), options=(*self.request.options, f"--rootdir={rootdir}"))
+
+
+class WarmSlot:
+    """One worker. Used by one thread at a time."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._room: Room | None = None
+        self._items: dict[str, Item] = {}
+        self._rootdir = ""
+        self._dirty: dict[RepoPath, bytes] = {}
+        self._left = 0
+
+    def ready(self) -> None:
+        """Start and check the worker unless it is there; may turn the plan cold."""
+        if self._room is not None and self._left > 0:
+            return
+        self.close()
+        self._room = self._plan.rooms.start({}, Use.QUICK)
+        self._left = RECYCLE_AFTER
+        self._dirty = {}
+        try:
+            self._self_check(self._room)
+        except WorkerLost as lost:
+            self._plan.rooms.check()
+            self.close()
+            self._plan.go_cold(str(lost))
+
+    def close(self) -> None:
+        """End the worker."""
+        if self._room is not None:
+            self._room.close()
+            self._room = None
+
+    def check(self, ask: Ask) -> QuickResult:
+        """One candidate."""
+        begin = time.monotonic()
+        seen = Seen()
+        self.ready()
+        if self._plan.cold or self._room is None:
+            return self._cold(ask, seen, begin)
+        self._left -= 1
+        orders = None if self._plan.targets.files else swapping.plan(ask.candidate, self._plan.baseline.import_lines)
+        route = QuickRoute.FRESH if orders is None else QuickRoute.SWAP
+        try:
+            self._write(self._room, ask.candidate)
+            if orders is None or not self._swapped(self._room, ask, orders, seen):
+                route, seen = QuickRoute.FRESH, Seen()
+                self._fresh(self._room, ask, seen)
+            self._run_checks(self._room, ask, seen)
+        except WorkerLost as lost:
+            self._plan.rooms.check()
+            self.close()
+            return lost_result(
+                seen,
+                self._plan.targets,
+                route=route,
+                seconds=time.monotonic() - begin,
+                ending=lost.ending,
+                reason=str(lost),
+            )
+        return quick_result(seen, self._plan.targets, ask.passing, route=route, seconds=time.monotonic() - begin)
+
+    # -- start
+
+    def _self_check(self, room: Room) -> None:
+        """The unpatched tree must fail and pass here as it did in the baseline."""
+        plan = self._plan
+        if plan.targets.tests or not plan.targets.checks or plan.by_id:
+            answer = self._open(room, replace(plan.request, session="hot", swap=True))
+            if isinstance(answer, Refused):
+                self._items = {}
+                if not plan.targets.files:
+                    plan.go_cold(f"a warm worker could not collect: {answer.text[-200:]}")
+                    return
+            else:
+                self._items = {item.id: item for item in answer.items}
+                self._rootdir = answer.rootdir
+                self._compare(room, answer)
+        for name in plan.targets.checks:
+            known = plan.commands[name]
+            got = self._command(room, known.command, 60.0)
+            if got.outcome != known.outcome or (got.failure and got.failure.exception) != (
+                known.failure and known.failure.exception
+            ):
+                plan.go_cold(f"{name} answers differently where it cannot write")
+
+    def _compare(self, room: Room, answer: Collected) -> None:
+        plan = self._plan
+        steady = [plan.by_id[i] for i in plan.targets.tests if plan.by_id[i].outcome is not Outcome.TIMED_OUT][:20]
+        passing, left = list[TestResult](), SELF_CHECK_SECONDS
+        for test in sorted((plan.by_id[i] for i in plan.baseline.passing), key=lambda t: t.seconds):
+            left -= test.seconds
+            if left < 0 or len(passing) >= SELF_CHECK_PASSING:
+                break
+            passing.append(test)
+        expected = [*steady, *passing]
+        items = [self._items[t.id] for t in expected if t.id in self._items]
+        if len(items) != len(expected):
+            plan.go_cold("a warm worker collects other tests")
+            return
+        limit = 2.0 + 4 * max((t.seconds for t in expected), default=0.0)
+        ran = room.client.run(
+            RunRequest(session="hot", items=items, cpu_seconds=limit, budget_seconds=30.0, memory_bytes=MEMORY_BYTES)
+        )
+        by_id = {r.id: r for r in ran.results.values()}
+        for test in expected:
+            got = by_id.get(test.id)
+            if got is None or got.outcome.good != test.outcome.good or _kind(got) != _kind(test):
+                said = "nothing" if got is None else f"{got.outcome.value} {_kind(got)}".strip()
+                plan.go_cold(f"{test.id[:200]} is {test.outcome.value} when cold and {said} when warm")
+                return
+
+    def _open(self, room: Room, request: OpenRequest) -> Collected | Refused:
+        answer = room.client.open(request)
+        if isinstance(answer, Refused) and "unrecognized arguments" in answer.text:
+            answer = room.client.open(replace(request, options=()))
+        return answer
+
+    # -- one candidate
+
+    def _write(self, room: Room, candidate: Candidate) -> None:
+        """Bring the workspace to the candidate's bytes; files of the one before are put back."""
+        changed = {c.path for c in candidate.patch.changes}
+        for path in [p for p in self._dirty if p not in changed]:
+            room.workspace.write(path, self._dirty.pop(path))
+        for change in candidate.patch.changes:
+            self._dirty.setdefault(change.path, change.before)
+            room.workspace.write(change.path, change.after)
+
+    def _swapped(self, room: Room, ask: Ask, orders: list[dict[str, object]], seen: Seen) -> bool:
+        """Run by swapping; False when the worker says it cannot."""
+        targets = self._plan.targets
+        for names, stop in ((targets.tests, ask.stop_early), (ask.passing, True)):
+            items = [self._items[i] for i in names if i in self._items]
+            if not items:
+                continue
+            request = self._request(ask, items, "hot", stop=stop, failing=names is targets.tests)
+            ran = room.client.run(replace(request, swap=orders))
+            if ran.end is RunEnd.CANNOT_SWAP:
+                return False
+            for result in ran.results.values():
+                seen.add(result)
+            if ran.end is RunEnd.SESSION_ENDED:
+                self._left = 0
+                return True
+            if not self._go_on(seen, names):
+                return True
+        return True
+
+    def _go_on(self, seen: Seen, names: Sequence[str]) -> bool:
+        """Passing tests tell something once a failing one has turned."""
+        return not names or seen.any_good(names)
+
+    def _fresh(self, room: Room, ask: Ask, seen: Seen) -> None:
+        plan = self._plan
+        if not (plan.targets.tests or plan.targets.files or ask.passing):
+            return
+        request = plan.narrowed(ask.passing, self._rootdir)
+        answer = self._open(room, replace(request, session="fresh", cpu_seconds=10.0, wall_seconds=30.0))
+        try:
+            self._judge_fresh(room, ask, answer, seen)
+        finally:
+            if isinstance(answer, Collected) and room.client.usable:
+                room.client.close_session("fresh")
+
+    def _judge_fresh(self, room: Room, ask: Ask, answer: Collected | Refused, seen: Seen) -> None:
+        targets = self._plan.targets
+        if isinstance(answer, Refused):
+            for test in targets.tests[:1]:
+                seen.put(test, Outcome.ERROR, next(iter(answer.errors.values()), answer.failure))
+            file_outcomes(targets.files, answer, seen)
+            return
+        by_id = {item.id: item for item in answer.items}
+        files = {name[len(COLLECT_PREFIX) :] for name in targets.files}
+        whole = any(path not in {str(i.path) for i in answer.items} for path in files if path not in answer.errors)
+        new = [i for i in answer.items if i.id not in self._plan.by_id and (whole or str(i.path) in files)]
+        for name in targets.tests:
+            if name not in by_id:
+                path = str(self._plan.by_id[name].path)
+                failure = answer.errors.get(path) or next(iter(answer.errors.values()), None)
+                seen.put(name, Outcome.ERROR, failure)
+        failing = [by_id[i] for i in targets.tests if i in by_id] + new
+        passing = [by_id[i] for i in ask.passing if i in by_id]
+        for name in ask.passing:
+            if name not in by_id:
+                seen.put(name, Outcome.ERROR, next(iter(answer.errors.values()), None))
+        for items, is_failing in ((failing, True), (passing, False)):
+            if not items or (ask.stop_early and seen.failures):
+                continue
+            request = self._request(
+                ask, items, "fresh", stop=ask.stop_early and not new if is_failing else True, failing=is_failing
+            )
+            for result in room.client.run(request).results.values():
+                seen.add(result)
+            if is_failing and not seen.any_good([i.id for i in items]):
+                break
+        file_outcomes(targets.files, answer, seen)
+
+    def _request(self, ask: Ask, items: list[Item], session: str, *, stop: bool, failing: bool) -> RunRequest:
+        cpu = ask.cpu_seconds
+        if not failing:
+            known = [self._plan.by_id[i.id].seconds for i in items if i.id in self._plan.by_id]
+            cpu = max(cpu, 0.5 + 5 * max(known, default=0.0))
+        return RunRequest(
+            items=items,
+            session=session,
+            stop_on_bad=stop,
+            grace_seconds=GRACE_SECONDS,
+            cpu_seconds=cpu,
+            cpu_after_hang_seconds=max(0.1, cpu / 4),
+            wall_seconds=max(2.0, 4 * cpu),
+            budget_seconds=max(4.0, 8 * cpu),
+            memory_bytes=MEMORY_BYTES,
+        )
+
+    def _run_checks(self, room: Room, ask: Ask, seen: Seen) -> None:
+        targets = self._plan.targets
+        if not targets.checks or not seen.all_good((*targets.files, *targets.tests, *ask.passing)):
+            return
+        for name in targets.checks:
+            known = self._plan.commands[name]
+            limit = max(ask.cpu_seconds, 1.0 + 3 * (known.seconds if known.outcome is not Outcome.TIMED_OUT else 0.0))
+            got = self._command(room, known.command, limit)
+            seen.put(name, got.outcome, got.failure)
+            if not got.outcome.good and ask.stop_early:
+                return
+
+    def _command(self, room: Room, command: str, cpu_seconds: float) -> "checks.CheckResult":
+        place = self._plan.rooms.place
+        return checks.run_check(
+            room.client,
+            command,
+            repo=place.repo,
+            python=place.executable,
+            trace=False,
+            cpu_seconds=cpu_seconds,
+            wall_seconds=2 * cpu_seconds + 1,
+            pythonpath=self._plan.request.pythonpath,
+        )
+
+    def _cold(self, ask: Ask, seen: Seen, begin: float) -> QuickResult:
+        """A jail and a copy of its own."""
+        plan, ending, reason = self._plan, Ending.EXITED, ""
+        try:
+            changes = {c.path: c.after for c in ask.candidate.patch.changes}
+            with plan.rooms.start(changes, Use.FULL) as room:
+                self._fresh(room, ask, seen)
+                self._run_checks(room, ask, seen)
+        except WorkerLost as lost:
+            plan.rooms.check()
+            ending, reason = lost.ending, str(lost)
+        seconds = time.monotonic() - begin
+        if reason:
+            return lost_result(seen, plan.targets, route=QuickRoute.COLD, seconds=seconds, ending=ending, reason=reason)
+        return quick_result(seen, plan.targets, ask.passing, route=QuickRoute.COLD, seconds=seconds)
+
+
+class WarmQuickCheck:
+    """ports.QuickCheck. Workers start in the background as soon as this is made."""
+
+    def __init__(self, rooms: Rooms, baseline: Baseline, request: OpenRequest, *, jobs: int) -> None:
+        self._plan = Plan(rooms, baseline, request)
+        self._selector = Selector(baseline)
+        self._slots = [WarmSlot(self._plan) for _ in range(max(1, jobs))]
+        self._free: queue.LifoQueue[WarmSlot] = queue.LifoQueue()
+        self._starter = cf.ThreadPoolExecutor(len(self._slots), thread_name_prefix="warm")
+        for slot in self._slots:
+            self._starter.submit(self._start, slot)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the report should know."""
+        return tuple(self._plan.notes)
+
+    def _start(self, slot: WarmSlot) -> None:
+        try:
+            slot.ready()
+        finally:
+            self._free.put(slot)  # what went wrong shows again, in the thread that asks
+
+    def check(self, candidate: Candidate, *, cpu_seconds: float, stop_early: bool = True) -> QuickResult:
+        """Run one candidate; waits for a free worker."""
+        ask = Ask(
+            candidate=candidate,
+            passing=self._selector.passing_for(candidate),
+            cpu_seconds=cpu_seconds,
+            stop_early=stop_early,
+        )
+        slot = self._free.get()
+        try:
+            return slot.check(ask)
+        finally:
+            self._free.put(slot)
+
+    def close(self) -> None:
+        """End all workers."""
+        self._starter.shutdown(wait=True)
+        for slot in self._slots:
+            slot.close()
+
+
+def _kind(result: TestResult) -> str:
+    return result.failure.exception if result.failure is not None else ""

@@ -1,0 +1,80 @@
+"""Which tests a quick check runs: the failing ones, then passing ones that cover the edited lines while they are cheap.
+
+Passing tests without known lines are left to the full check.
+"""
+
+from dataclasses import dataclass
+
+from localagent.domain.edit import Candidate, FileChange
+from localagent.domain.outcome import Baseline, TestResult
+from localagent.domain.paths import RepoPath
+
+PASSING_LIMIT = 200
+PASSING_SECONDS = 1.0
+CHECK_PREFIX, COLLECT_PREFIX = "check:", "collect:"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Targets:
+    """The failing ids by kind."""
+
+    tests: tuple[str, ...]
+    files: tuple[str, ...]
+    checks: tuple[str, ...]
+
+    @classmethod
+    def of(cls, baseline: Baseline) -> "Targets":
+        """Failing tests quickest first, so that a candidate that does not help is told apart soon."""
+        seconds = {t.id: _cost(t) for t in baseline.tests}
+        known = set(seconds)
+        tests = [i for i in baseline.failing if i in known]
+        files = [i for i in baseline.failing if i not in known and i.startswith(COLLECT_PREFIX)]
+        commands = [i for i in baseline.failing if i not in known and i.startswith(CHECK_PREFIX)]
+        return cls(tests=tuple(sorted(tests, key=lambda i: seconds[i])), files=tuple(files), checks=tuple(commands))
+
+
+def _cost(test: TestResult) -> float:
+    return 1e6 + test.seconds if test.outcome.value == "timed-out" else round(test.seconds, 2)
+
+
+def changed_lines(change: FileChange) -> range:
+    """Lines of the original between the common beginning and the common end of both versions, one more on each side."""
+    old, new = change.before.splitlines(keepends=True), change.after.splitlines(keepends=True)
+    top = 0
+    while top < min(len(old), len(new)) and old[top] == new[top]:
+        top += 1
+    bottom = 0
+    while bottom < min(len(old), len(new)) - top and old[-1 - bottom] == new[-1 - bottom]:
+        bottom += 1
+    return range(max(1, top), len(old) - bottom + 2)
+
+
+class Selector:
+    """Finds covering passing tests; an index by file and line is made once."""
+
+    def __init__(self, baseline: Baseline) -> None:
+        wanted = set(baseline.passing)
+        self._seconds: dict[str, float] = {}
+        self._covering: dict[tuple[RepoPath, int], list[str]] = {}
+        for test in baseline.tests:
+            if test.id not in wanted or test.lines is None:
+                continue
+            self._seconds[test.id] = test.seconds
+            for path, lines in test.lines.items():
+                for line in lines:
+                    self._covering.setdefault((path, line), []).append(test.id)
+
+    def passing_for(self, candidate: Candidate) -> tuple[str, ...]:
+        """Passing tests that reach an edited line, quickest first, at most what fits."""
+        found: dict[str, None] = {}
+        for change in candidate.patch.changes:
+            for line in changed_lines(change):
+                found.update(dict.fromkeys(self._covering.get((change.path, line), ())))
+        chosen: list[str] = []
+        left = PASSING_SECONDS
+        for test in sorted(found, key=lambda i: self._seconds[i]):
+            left -= self._seconds[test]
+            if (left < 0 and chosen) or len(chosen) >= PASSING_LIMIT:
+                break
+            chosen.append(test)
+        return tuple(chosen)

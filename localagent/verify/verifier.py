@@ -1,0 +1,73 @@
+"""ports.Verifier on jails: keeps what the baseline learned for the quick and the full check."""
+
+from pathlib import Path
+
+from localagent.domain.edit import Candidate
+from localagent.domain.outcome import Baseline, FullResult
+from localagent.domain.policy import Policy
+from localagent.domain.task import Event, Snapshot, Task
+from localagent.jail.profile import load
+from localagent.ports import Jail, Sink
+from localagent.verify.baseline import BaselineRunner
+from localagent.verify.delta import Delta
+from localagent.verify.full import FullChecker
+from localagent.verify.place import Place, Use
+from localagent.verify.quick import WarmQuickCheck
+from localagent.verify.rooms import Rooms
+
+
+class JailVerifier:
+    """Everything that runs the repository's code, for one task."""
+
+    def __init__(
+        self,
+        *,
+        jail: Jail,
+        task: Task,
+        snapshot: Snapshot,
+        python: str,
+        scratch: Path,
+        sandbox_dir: Path,
+        policy: Policy | None,
+        sink: Sink,
+    ) -> None:
+        limits = {use: load(sandbox_dir / f"{use.value}.toml").limits for use in Use}
+        self._task = task
+        self._sink = sink
+        self._policy = policy
+        place = Place.make(
+            jail=jail, repo=task.repo, store=Path(snapshot.store), scratch=scratch, python=python, limits=limits
+        )
+        self._rooms = Rooms(place)
+        self._runner = BaselineRunner(self._rooms, task)
+        self._quick: list[WarmQuickCheck] = []
+        self._full: FullChecker | None = None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the report should know."""
+        return (*self._runner.notes, *(note for quick in self._quick for note in quick.notes))
+
+    def baseline(self) -> Baseline:
+        """Run the unpatched tree. AnswerIsNo when there is nothing to run."""
+        baseline = self._runner.run()
+        for note in baseline.notes:
+            self._sink.emit(Event(kind="warning", at_seconds=baseline.seconds, data={"text": note}))
+        return baseline
+
+    def quick(self, baseline: Baseline, *, jobs: int) -> WarmQuickCheck:
+        """Warm workers for `baseline.failing`; the caller may have narrowed that."""
+        check = WarmQuickCheck(self._rooms, baseline, self._runner.request, jobs=jobs)
+        self._quick.append(check)
+        return check
+
+    def full(self, candidate: Candidate, baseline: Baseline, *, seed: int) -> FullResult:
+        """Everything once more in a cold jail."""
+        if self._full is None:
+            self._full = FullChecker(self._rooms, self._runner.request, Delta(self._rooms, self._policy))
+        return self._full.check(candidate, baseline, seed=seed)
+
+    def cancel(self) -> None:
+        """End every jail now; whatever is running raises Interrupted."""
+        self._rooms.cancel()
+        self._rooms.close()
