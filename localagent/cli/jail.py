@@ -9,13 +9,11 @@ from localagent.cli.render import Render
 from localagent.domain.jailspec import Access, Bind, JailLimits, JailResult, JailSpec
 from localagent.domain.outcome import Ending
 from localagent.errors import UsageFault
-from localagent.jail.host import may_switch_uid
 from localagent.jail.open import open_jail
 
 ENV = (("HOME", "/tmp"), ("LANG", "C.UTF-8"), ("PATH", "/usr/local/bin:/usr/bin:/bin"), ("TMPDIR", "/tmp"))  # noqa: S108
 EXIT_ENDED_BY_LIMIT = 1
 BYTES_PER_MB = 1 << 20
-CLOSED = "closed to the unprivileged user that the jail runs as (chmod o+rX)"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,7 +57,6 @@ def exit_code(result: JailResult) -> int:
 def spec_of(args: argparse.Namespace) -> JailSpec:
     """The jail spec that the arguments describe; UsageFault lists every fault."""
     faults = [f"{path}: no such folder or file" for path in (*args.rw, *args.ro) if not Path(path).exists()]
-    faults += [f"{path}: {CLOSED}" for path in (*args.ro, *args.rw) if _closed(path)]
     faults += [f"--wall {args.wall}: must be above 0"] if not args.wall > 0 else []
     faults += [f"--memory {args.memory}: must be above 0"] if args.memory <= 0 else []
     if faults:
@@ -68,15 +65,6 @@ def spec_of(args: argparse.Namespace) -> JailSpec:
     cwd = args.cwd or (os.path.realpath(args.rw[0]) if args.rw and Path(args.rw[0]).is_dir() else "/tmp")  # noqa: S108
     limits = JailLimits(wall_seconds=args.wall, cpu_seconds=args.wall * 4, resident_bytes=args.memory * BYTES_PER_MB)
     return JailSpec(argv=tuple(args.command), cwd=cwd, binds=tuple(binds), env=ENV, limits=limits)
-
-
-def _closed(path: str) -> bool:
-    """True when we are root and the folder or file itself shows nothing to the jail's user."""
-    if not may_switch_uid() or not Path(path).exists():
-        return False
-    facts = Path(path).stat()
-    wanted = 0o005 if Path(path).is_dir() else 0o004
-    return facts.st_uid == 0 and facts.st_mode & wanted != wanted
 
 
 def _bind(path: str, access: Access) -> Bind:

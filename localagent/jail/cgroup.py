@@ -93,9 +93,13 @@ class CgroupRoot:
 
 
 def find() -> CgroupRoot | None:
-    """A hierarchy with the memory controller in which this process may make groups; tried by making one."""
+    """A hierarchy with the memory controller in which this process may make groups; tried by making one.
+
+    Groups that a killed process of ours left behind are removed on the way.
+    """
     for root in (_version_one(), _version_two()):
         if root is not None and _works(root):
+            _sweep(root)
             return root
     return None
 
@@ -119,6 +123,15 @@ def _version_two() -> CgroupRoot | None:
     except OSError:
         return None
     return CgroupRoot(folders=(mount,), version=2) if {"memory", "pids"} <= set(controllers) else None
+
+
+def _sweep(root: CgroupRoot) -> None:
+    for parent in root.folders:
+        for folder in parent.glob(f"{PREFIX}*-*"):
+            pid = folder.name.removeprefix(PREFIX).partition("-")[0]
+            if pid.isdigit() and not Path("/proc", pid).exists():
+                with suppress(OSError):  # not empty yet, or not ours
+                    folder.rmdir()
 
 
 def _works(root: CgroupRoot) -> bool:

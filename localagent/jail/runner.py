@@ -15,6 +15,7 @@ import resource
 import selectors
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import threading
@@ -36,6 +37,7 @@ from localagent.jail.spawner import spawn
 LAUNCHER = Path(__file__).with_name("launch.py")
 CHANNEL = "{channel}"
 SAMPLE_SECONDS = 0.25
+CORES = os.cpu_count() or 1
 STATUS_LIMIT_BYTES = 1 << 16
 END_SECONDS = 5.0
 OUTER_PROCESSES = 2  # bubblewrap and its init count as processes of the same uid
@@ -109,9 +111,14 @@ def _process_limit(limits: JailLimits) -> tuple[int, int]:
     return count, count
 
 
+def _kernel_cpu_seconds(limits: JailLimits) -> int:
+    """RLIMIT_CPU: the backstop of one process. A second later than the watcher, who counts the whole tree."""
+    return math.ceil(limits.cpu_seconds) + 1
+
+
 def _rlimits(limits: JailLimits, uid: int | None) -> dict[str, tuple[int, int]]:
     """What the launcher sets. Without a uid of its own processes are limited later, inside (see _Watch)."""
-    cpu = max(1, math.ceil(limits.cpu_seconds))
+    cpu = _kernel_cpu_seconds(limits)
     return {
         **({} if uid is None else {"RLIMIT_NPROC": _process_limit(limits)}),
         "RLIMIT_CORE": (0, 0),
@@ -140,6 +147,20 @@ def _hidden(uid: int | None, sources: Sequence[str]) -> tuple[list[str], list[st
     return covers, _outermost(set(blocked))
 
 
+def _refuse_closed(uid: int | None, spec: JailSpec) -> None:
+    """CannotEnforce when a source itself shows nothing to the uid that the jail will have."""
+    if uid is None:
+        return
+    for bind in spec.binds:
+        facts = Path(bind.source).stat()
+        wanted = 0o005 if stat.S_ISDIR(facts.st_mode) else 0o004
+        if facts.st_uid != uid and facts.st_mode & wanted != wanted:
+            raise CannotEnforce(
+                f"{bind.source} is closed to the unprivileged user that jails run as",
+                remedy=f"open it for reading: chmod -R o+rX {bind.source}",
+            )
+
+
 def _outermost(paths: set[str]) -> list[str]:
     return [path for path in sorted(paths) if not any(path.startswith(other + "/") for other in paths)]
 
@@ -147,6 +168,7 @@ def _outermost(paths: set[str]) -> list[str]:
 def _start(backend: Backend, spec: JailSpec, *, stdin: bytes, channel: bool) -> "BubblewrapProcess":
     spec = mountpoints.resolved(spec)
     uid = uid_for(spec)
+    _refuse_closed(uid, spec)
     covers, sources = _hidden(uid, [*(bind.source for bind in spec.binds), *backend.needs, backend.program])
     cgroup = backend.cgroups.make(spec.limits) if backend.cgroups else None
     passed: list[int] = []  # closed here once the child has them
@@ -336,8 +358,11 @@ class _Watch:
         self._status_text = bytearray()
         self._init_fd = -1
         self._began = time.monotonic()
-        self._next_sample = self._began + SAMPLE_SECONDS
         self._cpu_seconds = 0.0
+        self._sampled = self._began
+        self._could = 0.0
+        self._wall_seconds = 0.0
+        self._next_sample = self._began + self._pause()
         self._ended_by: Ending | None = None
 
     def run(self, wake: int) -> _End:
@@ -374,7 +399,7 @@ class _Watch:
                 return
             if now >= self._next_sample:
                 self._ended_by = self._sample()
-                self._next_sample = time.monotonic() + SAMPLE_SECONDS
+                self._next_sample = time.monotonic() + self._pause()
                 continue
             timeout = min(self._next_sample, self._began + self._limits.wall_seconds) - now
             ready = {key.fd for key, _ in selector.select(timeout)}
@@ -422,9 +447,18 @@ class _Watch:
                     return value[key]
         return None
 
+    def _pause(self) -> float:
+        """Until the next sample: sooner when all cores together could use up the processor time before that."""
+        soonest = (self._limits.cpu_seconds - self._cpu_seconds) / CORES
+        return max(SAMPLE_SECONDS / 10, min(SAMPLE_SECONDS, soonest))
+
+    def _could_have_used(self) -> float:
+        """The most processor seconds that the tree can have taken by now, given the last sample."""
+        return self._cpu_seconds + (time.monotonic() - self._sampled) * CORES
+
     def _sample(self) -> Ending | None:
         used = tree_usage.usage(self.pid)
-        self._cpu_seconds = max(self._cpu_seconds, used.cpu_seconds)
+        self._cpu_seconds, self._sampled = max(self._cpu_seconds, used.cpu_seconds), time.monotonic()
         if used.cpu_seconds >= self._limits.cpu_seconds:
             return Ending.CPU
         if self._cgroup and self._cgroup.memory_exceeded():
@@ -453,9 +487,8 @@ class _Watch:
             for number in waiting & ready:
                 selector.unregister(number)
             waiting -= ready
-        _, self._wait_status, used = os.wait4(self.pid, 0)
-        self._child.returncode = os.waitstatus_to_exitcode(self._wait_status)
-        self._cpu_seconds = max(self._cpu_seconds, used.ru_utime + used.ru_stime)
+        self._child.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        self._could = self._could_have_used()
         if waiting:
             self._ended_by = self._ended_by or Ending.CANCELLED
         self._wall_seconds = time.monotonic() - self._began
@@ -484,7 +517,7 @@ class _Watch:
             returncode = told
             if killed_for_memory and told != 0:
                 ending = Ending.MEMORY
-            elif told == 128 + signal.SIGXCPU and self._cpu_seconds >= self._limits.cpu_seconds * 0.9:
+            elif told == 128 + signal.SIGXCPU and self._could >= _kernel_cpu_seconds(self._limits):
                 ending = Ending.CPU
             elif 128 < told < 128 + signal.NSIG:
                 ending = Ending.SIGNALLED

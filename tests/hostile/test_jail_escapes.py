@@ -164,6 +164,14 @@ def test_spinning_is_ended_as_cpu(python: Run) -> None:
     assert python("while True: pass", limits=replace(LIMITS, cpu_seconds=1)).ending is Ending.CPU
 
 
+def test_spinning_past_a_stalled_watcher_is_ended_as_cpu(python: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    from localagent.jail import runner
+
+    monkeypatch.setattr(runner._Watch, "_pause", lambda _: 60.0)  # the kernel's own limit ends it
+    result = python("while True: pass", limits=replace(LIMITS, cpu_seconds=0.1))
+    assert (result.ending, result.returncode) == (Ending.CPU, 128 + signal.SIGXCPU)
+
+
 def test_spinning_of_the_whole_tree_is_counted(python: Run) -> None:
     code = """
     import os, time

@@ -14,7 +14,7 @@ import pytest
 from localagent.domain.jailspec import Access, Bind, JailLimits, JailSpec
 from localagent.domain.outcome import Ending
 from localagent.errors import CannotEnforce
-from localagent.jail import probe
+from localagent.jail import cgroup, probe
 from localagent.jail.open import BubblewrapJail, Workspace, fresh_uid, interpreter_binds
 from localagent.jail.probe import State
 
@@ -150,6 +150,24 @@ def test_writable_bind_of_root_is_refused_with_a_remedy(jail: BubblewrapJail, tm
     with pytest.raises(CannotEnforce, match="belongs to root") as caught:
         jail.run(spec)
     assert "workspace" in caught.value.remedy
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root switches to another uid")
+def test_a_source_closed_to_the_jails_user_is_refused_with_a_remedy(jail: BubblewrapJail, tmp_path: Path) -> None:
+    (tmp_path / "venv").mkdir(mode=0o700)
+    with pytest.raises(CannotEnforce, match="closed to the unprivileged user") as caught:
+        jail.run(replace(TRUE, binds=(Bind(source=str(tmp_path / "venv"), target="/w"),)))
+    assert "chmod -R o+rX" in caught.value.remedy
+
+
+def test_groups_of_a_killed_process_are_swept(jail: BubblewrapJail) -> None:
+    if jail._backend.cgroups is None:
+        pytest.skip("no cgroup here")
+    left = [folder / "localagent-4194303-0" for folder in jail._backend.cgroups.folders]
+    for folder in left:
+        folder.mkdir()
+    cgroup.find()
+    assert not any(folder.exists() for folder in left)
 
 
 def test_the_wheels_binary_works_below_a_closed_folder(tmp_path: Path) -> None:
