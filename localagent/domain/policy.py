@@ -1,0 +1,93 @@
+"""What may be edited, what may not be introduced, and what must be enforced. Parsed by `localagent.policy`."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from localagent.domain.gate import Severity
+
+
+class Switch(StrEnum):
+    """When a static check runs: as the project's own configuration asks, always, or never."""
+
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
+class Permission(StrEnum):
+    """Whether something may be used."""
+
+    ALLOW = "allow"
+    DENY = "deny"
+
+
+class JailLevel(StrEnum):
+    """Least level of the jail; what each adds is described by `localagent doctor`."""
+
+    L1 = "L1"
+    L2 = "L2"
+    L3 = "L3"
+    L4 = "L4"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PathRules:
+    """gitwildmatch patterns, relative to the repository's root. A path must match `editable` and neither other list."""
+
+    editable: tuple[str, ...]
+    denied: tuple[str, ...]
+    tests: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SizeRules:
+    """How much one patch may change, and how large and how deeply nested what it touches may be."""
+
+    max_files: int
+    max_changed_lines: int
+    max_changed_bytes: int
+    max_file_bytes: int
+    max_depth: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DangerRule:
+    """One named group of things that a repair may not newly introduce.
+
+    All entries are dotted names after aliases are resolved; a component may hold `*`; an entry covers what lies below
+    it. `names`: any mention. `calls`: only when called. `writes`: assigned to, deleted, or set by `setattr`.
+    `methods`: called as a method of anything. `attributes`: mentioned as an attribute of anything. `strings`: patterns
+    of whole text constants. `allowed` are exceptions to `names` and `calls`. `match`/`not_match` are code examples that
+    the rule must and must not fire on when they are added to an empty function.
+    """
+
+    id: str
+    why: str
+    severity: Severity
+    names: tuple[str, ...] = ()
+    calls: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()
+    attributes: tuple[str, ...] = ()
+    strings: tuple[str, ...] = ()
+    allowed: tuple[str, ...] = ()
+    match: tuple[str, ...] = ()
+    not_match: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Policy:
+    """A whole policy. `deny_at` is the severity from which a newly introduced danger is refused."""
+
+    name: str
+    paths: PathRules
+    size: SizeRules
+    deny_at: Severity
+    dangers: tuple[DangerRule, ...]
+    bandit_deny_at: Severity
+    swallowed_exceptions: Permission
+    special_cased_tests: Permission
+    third_party_binaries: Permission
+    ruff: Switch
+    mypy: Switch
+    least_jail_level: JailLevel

@@ -1,0 +1,85 @@
+"""The gates in order, cheapest first. The one place where "could not answer" becomes a refusal.
+
+Stops at the first gate that does not allow. Not safe for use from several threads at once.
+"""
+
+from collections.abc import Collection
+from typing import Protocol
+
+from localagent.domain.edit import Candidate
+from localagent.domain.gate import Allow, Decision, Finding, Severity
+from localagent.domain.outcome import Baseline
+from localagent.domain.paths import RepoPath
+from localagent.domain.policy import Policy
+from localagent.gate.change import Files, GateInput
+from localagent.gate.dangerous import Dangerous
+from localagent.gate.parses import Parses
+from localagent.gate.paths import Paths
+from localagent.gate.size import Size
+from localagent.gate.special import SpecialCase
+from localagent.gate.swallow import Swallow
+from localagent.gate.weakness import Weakness
+from localagent.ports import GateChain, Sources
+
+COULD_NOT_ANSWER = "gate-error"
+
+
+class Gate(Protocol):
+    """One gate: a name, and a decision on a candidate."""
+
+    @property
+    def name(self) -> str:
+        """What the gate is called in decisions."""
+        ...
+
+    def review(self, change: GateInput) -> Decision:
+        """Allow or deny; raising means "could not answer"."""
+        ...
+
+
+class Chain:
+    """Runs gates one after the other over one task's candidates, keeping what it learned of their files."""
+
+    def __init__(self, gates: Collection[Gate]) -> None:
+        self._gates = tuple(gates)
+        self._files = Files()
+
+    def review(self, candidate: Candidate, baseline: Baseline, sources: Sources) -> list[Decision]:
+        """Decisions up to the first that is not allow. Every gate allowed if and only if the last one did."""
+        change = GateInput(candidate, baseline, sources, self._files)
+        decisions: list[Decision] = []
+        for gate in self._gates:
+            decisions.append(_ask(gate, change))
+            if decisions[-1].answer is not Allow.ALLOW:
+                break
+        return decisions
+
+
+def _ask(gate: Gate, change: GateInput) -> Decision:
+    """A gate's decision; whatever goes wrong inside it is a refusal with the reason."""
+    try:
+        return gate.review(change)
+    except Exception as error:  # noqa: BLE001 - any failure to answer must deny, whatever it is
+        finding = Finding(
+            rule=COULD_NOT_ANSWER,
+            severity=Severity.HIGH,
+            path=None,
+            line=0,
+            message=f"gate {gate.name} could not answer: {type(error).__name__}: {error}",
+        )
+        return Decision(gate=gate.name, answer=Allow.ERROR, findings=(finding,))
+
+
+def open_gate_chain(policy: Policy, test_files: Collection[RepoPath]) -> GateChain:
+    """The chain a policy asks for. CannotEnforce if a tool that a gate needs is not there."""
+    return Chain(
+        (
+            Paths(policy, test_files),
+            Size(policy),
+            Parses(policy),
+            Dangerous(policy),
+            Swallow(policy),
+            SpecialCase(policy),
+            Weakness(policy),
+        )
+    )

@@ -1,0 +1,173 @@
+"""Gate: what a repair newly introduces by resolved name, judged by the policy's table of dangers.
+
+Occurrences are counted before and after, so code that moves within its unit is not new. Does not judge what an
+existing call is given, nor what a function of another file does.
+"""
+
+import ast
+import fnmatch
+import re
+import sys
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator
+
+from localagent.domain.gate import Decision, Finding, Severity
+from localagent.domain.policy import DangerRule, Policy
+from localagent.gate.change import GateInput, Region
+from localagent.gate.names import Use, bindings_with, find_uses, module_bindings, uses_before
+from localagent.gate.rule import decide
+
+_ORDER = list(Severity)
+_STDLIB = frozenset(sys.stdlib_module_names)
+_TELLING = frozenset(
+    {"os", "posix", "nt", "subprocess", "shutil", "ctypes", "pickle", "marshal", "sys", "builtins", "importlib"}
+)
+_SYNONYMS = {"posix": "os", "nt": "os", "_io": "io", "_operator": "operator", "__builtin__": "builtins"}
+_WORD = re.compile(r"\w+")
+_TEXTS = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|#[^\n]*")
+
+
+class _Matcher:
+    """Dotted patterns, answered quickly: exact ones from a set, those with `*` one after the other."""
+
+    def __init__(self, patterns: tuple[str, ...]) -> None:
+        self._exact = frozenset(p for p in patterns if "*" not in p)
+        self._globs = tuple(p.split(".") for p in patterns if "*" in p)
+
+    def __bool__(self) -> bool:
+        return bool(self._exact or self._globs)
+
+    def covers(self, name: str) -> bool:
+        """True if a pattern is the name or stands for something that the name lies below."""
+        at = len(name)
+        while at != -1:
+            if name[:at] in self._exact:
+                return True
+            at = name.rfind(".", 0, at)
+        parts = name.split(".") if self._globs else []
+        return any(len(glob) <= len(parts) and all(map(fnmatch.fnmatchcase, parts, glob)) for glob in self._globs)
+
+    def reaches_into(self, name: str) -> bool:
+        """True if a pattern stands for something below the name."""
+        return any(p.startswith(f"{name}.") for p in self._exact) or any(
+            ".".join(glob).startswith(f"{name}.") for glob in self._globs
+        )
+
+    def ends_with(self, attribute: str) -> bool:
+        """True if a pattern's last part is the attribute."""
+        return any("." in p and p.rpartition(".")[2] == attribute for p in self._exact) or any(
+            len(glob) > 1 and glob[-1] != "*" and fnmatch.fnmatchcase(attribute, glob[-1]) for glob in self._globs
+        )
+
+
+class _Danger:
+    """One rule of the table, ready to be asked."""
+
+    def __init__(self, rule: DangerRule) -> None:
+        self.rule = rule
+        self._names, self._calls, self._writes = _Matcher(rule.names), _Matcher(rule.calls), _Matcher(rule.writes)
+        self._allowed = _Matcher(rule.allowed)
+        self._methods, self._attributes = frozenset(rule.methods), frozenset(rule.attributes)
+        self._strings = re.compile("|".join(fnmatch.translate(s) for s in rule.strings) or r"(?!)")
+
+    def fires(self, use: Use) -> bool:
+        """True if the rule forbids the use."""
+        if use.kind == "method":
+            return use.name in self._methods
+        if use.kind == "attribute":
+            return use.name in self._attributes
+        if use.kind == "string":
+            return self._strings.match(use.name) is not None
+        if use.kind == "indirect":
+            return self._names.ends_with(use.name) or use.name in self._methods
+        return any(self._fires_on(use.kind, name) for name in _ways(use.name))
+
+    def _fires_on(self, kind: str, name: str) -> bool:
+        if self._allowed and self._allowed.covers(name):
+            return False
+        if kind == "import":
+            return self._names.covers(name) and not self._allowed.reaches_into(name)
+        if kind == "write":
+            return self._writes.covers(name) or self._names.covers(name)
+        return self._names.covers(name) or (kind == "call" and self._calls.covers(name))
+
+
+def _ways(name: str) -> Iterator[str]:
+    """A name and the shorter ways to the same thing: `pathlib.os.system` is `os.system`."""
+    yield name
+    parts = name.split(".")
+    if parts[0] in _SYNONYMS:
+        yield ".".join((_SYNONYMS[parts[0]], *parts[1:]))
+    known = parts[0] in _STDLIB
+    for at in range(1, len(parts) - 1):
+        if parts[at] in _TELLING or (known and parts[at] in _STDLIB):
+            yield ".".join((_SYNONYMS.get(parts[at], parts[at]), *parts[at + 1 :]))
+
+
+class Dangerous:
+    """Refuses newly introduced uses of what the policy calls dangerous."""
+
+    name = "dangerous"
+
+    def __init__(self, policy: Policy) -> None:
+        bar = _ORDER.index(policy.deny_at)
+        self._dangers = tuple(_Danger(r) for r in policy.dangers if _ORDER.index(r.severity) >= bar)
+        self._answers: dict[Use, _Danger | None] = {}
+
+    def review(self, change: GateInput) -> Decision:
+        """Deny if a use that stands in the table occurs more often after than before."""
+        regions = change.regions
+        return decide(self.name, [finding for region in regions for finding in self._review(region, regions)])
+
+    def _review(self, region: Region, regions: tuple[Region, ...]) -> Iterator[Finding]:
+        others = [r.after for r in regions if r.path == region.path]
+        outer = bindings_with(region.file, others) if len(others) > 1 else module_bindings(region.file)
+        uses = find_uses(region.after.tree, outer)
+        if region.before is None:
+            fresh = _with_words(uses, _new_words(region))
+        else:
+            fresh = _beyond(uses, uses_before(region.file, region.before))
+        for use, node in fresh:
+            if (danger := self._danger(use)) is not None:
+                yield _finding(danger.rule, region, node, use)
+
+    def _danger(self, use: Use) -> _Danger | None:
+        if use not in self._answers:
+            if len(self._answers) > 50_000:
+                self._answers.clear()
+            self._answers[use] = next((d for d in self._dangers if d.fires(use)), None)
+        return self._answers[use]
+
+
+def _finding(rule: DangerRule, region: Region, node: ast.AST, use: Use) -> Finding:
+    return Finding(
+        rule=rule.id,
+        severity=rule.severity,
+        path=region.path,
+        line=region.after.line_of(node),
+        message=f"newly introduced {use.kind} {use.name}: {rule.why}",
+    )
+
+
+def _beyond(uses: Iterator[tuple[Use, ast.AST]], before: Counter[Use]) -> Iterator[tuple[Use, ast.AST]]:
+    """Uses beyond those that were there."""
+    seen: Counter[Use] = Counter()
+    for use, node in uses:
+        seen[use] += 1
+        if seen[use] > before[use]:
+            yield use, node
+
+
+def _with_words(uses: Iterator[tuple[Use, ast.AST]], words: set[str]) -> Iterator[tuple[Use, ast.AST]]:
+    return ((use, node) for use, node in uses if words & set(_WORD.findall(use.name)))
+
+
+def _new_words(region: Region) -> set[str]:
+    """Where the file did not parse: words that stand more often in its code than before, outside texts and comments."""
+    before = region.file.source.decode(region.file.encoding or "utf-8", "replace")
+    return set(_words(region.after.text) - _words(before))
+
+
+def _words(text: str) -> Counter[str]:
+    return Counter(_WORD.findall(_TEXTS.sub(" ", unicodedata.normalize("NFKC", text))))

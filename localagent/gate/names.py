@@ -1,0 +1,398 @@
+"""What a piece of source mentions, calls, writes and imports, by resolved name.
+
+Aliases are followed through imports, simple assignments, `getattr` with constant names, `__import__`, `sys.modules`,
+`globals()` and `__dict__`, without regard to order: a name that may stand for several things stands for all of them.
+Not followed: values through containers, attributes of instances, calls into other functions, and star imports of
+modules that are not of the standard library's naming. What cannot be followed and looks names up is marked `:dynamic`.
+"""
+
+import ast
+import builtins
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from localagent.gate.source import Snippet, SourceFile
+
+_BUILTINS = frozenset(dir(builtins)) | {"__builtins__", "__loader__", "__spec__"}
+_GLOBALS = "<globals>"
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_SCOPES = (*_FUNCTIONS, ast.ClassDef, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_GETTERS = {"builtins.getattr", "builtins.setattr", "builtins.delattr", "builtins.hasattr", "inspect.getattr_static"}
+_WRITERS = {"builtins.setattr", "builtins.delattr"}
+_NAMESPACES = {"builtins.globals", "builtins.locals", "builtins.vars"}
+_IMPORTERS = {"builtins.__import__", "importlib.import_module", "importlib.__import__"}
+_PICKERS = {"operator.attrgetter", "operator.methodcaller", "_operator.attrgetter", "_operator.methodcaller"}
+_MODE_CHARACTERS = frozenset("rwxabtU+:|gz")
+_MODE_AT = {"os.fdopen": 1, "io.FileIO": 1, "tempfile.NamedTemporaryFile": 0, "tempfile.TemporaryFile": 0}
+_OPENERS = {
+    "builtins.open", "io.open", "codecs.open", "os.open", "os.fdopen", "io.FileIO", "gzip.open", "bz2.open",
+    "lzma.open", "zipfile.ZipFile", "tarfile.open", "tempfile.NamedTemporaryFile", "_io.open", "_io.FileIO",
+}  # fmt: skip
+
+
+class Use(NamedTuple):
+    """One mention: `kind` is name, call, write, method, attribute, import, indirect or string."""
+
+    kind: str
+    name: str
+
+
+class Bindings:
+    """What names may stand for. `shadowed` names are bound to something of no interest."""
+
+    def __init__(self) -> None:
+        self.origins: dict[str, set[str]] = {}
+        self.texts: dict[str, set[str] | None] = {}
+        self.shadowed: set[str] = set()
+        self.stars: list[str] = []
+
+
+def uses_before(file: SourceFile, snippet: Snippet) -> Counter[Use]:
+    """Uses in a unit as it stood; kept with it."""
+    if "uses" not in snippet.memo:
+        snippet.memo["uses"] = Counter(use for use, _ in find_uses(snippet.tree, module_bindings(file)))
+    kept: Counter[Use] = snippet.memo["uses"]
+    return kept
+
+
+def module_bindings(file: SourceFile) -> Bindings:
+    """What a file's module level binds; kept with it."""
+    if "bindings" not in file.memo:
+        file.memo["bindings"] = _collect(file.bindings, None)
+    kept: Bindings = file.memo["bindings"]
+    return kept
+
+
+def find_uses(tree: ast.Module, outer: Bindings) -> Iterator[tuple[Use, ast.AST]]:
+    """Every use in a tree, in source order, with its node."""
+    return _Finder(tree, outer).find()
+
+
+def _collect(statements: Iterable[ast.AST], resolver: "_Finder | None") -> Bindings:
+    """Bindings made by statements, followed to the end of every chain of aliases."""
+    found = resolver.inner if resolver else Bindings()
+    finder = resolver or _Finder(ast.Module(body=[], type_ignores=[]), found)
+    assigned: list[tuple[ast.expr | ast.arg, ast.expr]] = []
+    stored: set[ast.expr | ast.arg] = set()
+    for node in statements:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                bound, origin = (alias.asname, alias.name) if alias.asname else (alias.name.split(".")[0],) * 2
+                found.origins.setdefault(bound or "", set()).add(origin or "")
+        elif isinstance(node, ast.ImportFrom):
+            module = "." * node.level + (node.module or "")
+            for alias in node.names:
+                if alias.name == "*":
+                    found.stars.append(module)
+                else:
+                    found.origins.setdefault(alias.asname or alias.name, set()).add(f"{module}.{alias.name}")
+        elif isinstance(node, ast.ClassDef) and not node.body:
+            found.shadowed.add(node.name)
+        elif isinstance(node, ast.arg) or (isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)):
+            stored.add(node)
+        else:
+            assigned += _assignments(node)
+    for target, value in assigned:
+        name, texts = _target_name(target), None if isinstance(target, ast.arg) else _texts(value)
+        known = found.texts.get(name, set())
+        found.texts[name] = None if texts is None or known is None else known | texts
+    found.texts.update(dict.fromkeys((_target_name(t) for t in stored - {t for t, _ in assigned}), None))
+    for _ in range(6):
+        grown = False
+        for target, value in assigned:
+            name = _target_name(target)
+            origins = finder.resolve(value)
+            have = found.origins.get(name, set())
+            if not origins <= have:
+                found.origins[name] = have | origins
+                grown = True
+        if not grown:
+            break
+    return found
+
+
+def _target_name(target: ast.expr | ast.arg) -> str:
+    return target.id if isinstance(target, ast.Name) else target.arg if isinstance(target, ast.arg) else ""
+
+
+def bindings_with(file: SourceFile, snippets: Iterable[Snippet]) -> Bindings:
+    """Module bindings of a file together with those that changed snippets of it add."""
+    added = (node for snippet in snippets for node in ast.walk(snippet.tree) if isinstance(node, ast.stmt))
+    return _collect((*file.bindings, *added), None)
+
+
+def _assignments(node: ast.AST) -> Iterator[tuple[ast.expr | ast.arg, ast.expr]]:
+    if isinstance(node, ast.Assign):
+        for target in node.targets:
+            yield from _pairs(target, node.value)
+    elif isinstance(node, ast.AnnAssign | ast.NamedExpr) and node.value is not None:
+        yield from _pairs(node.target, node.value)
+    elif isinstance(node, ast.For | ast.comprehension) and isinstance(node.iter, ast.Tuple | ast.List | ast.Set):
+        for item in node.iter.elts:
+            yield from _pairs(node.target, item)
+    elif isinstance(node, ast.arguments):
+        positional = [*node.posonlyargs, *node.args]
+        for arg, value in zip(positional[len(positional) - len(node.defaults) :], node.defaults, strict=True):
+            yield arg, value
+        for arg, default in zip(node.kwonlyargs, node.kw_defaults, strict=True):
+            if default is not None:
+                yield arg, default
+
+
+def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr | ast.arg, ast.expr]]:
+    if isinstance(target, ast.Name):
+        yield target, value
+    elif isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List):
+        for one, other in zip(target.elts, value.elts, strict=False):
+            yield from _pairs(one, other)
+
+
+def _texts(node: ast.expr) -> set[str] | None:
+    """The constant text of an expression, None if it is computed."""
+    if isinstance(node, ast.Constant):
+        return {node.value} if isinstance(node.value, str) else None
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        left, right = _texts(node.left), _texts(node.right)
+        return {a + b for a in left for b in right} if left and right else None
+    if isinstance(node, ast.JoinedStr):
+        parts = [_texts(v.value if isinstance(v, ast.FormattedValue) else v) for v in node.values]
+        found = {""}
+        for part in parts:
+            if part is None:
+                return None
+            found = {a + b for a in found for b in part}
+        return found
+    if isinstance(node, ast.IfExp):
+        one, two = _texts(node.body), _texts(node.orelse)
+        return one | two if one and two else None
+    return None
+
+
+def _own_names(function: ast.AST) -> set[str]:
+    """Names that are local to a function: parameters and what its own body binds, nested scopes left out."""
+    if not isinstance(function, _FUNCTIONS):
+        return set()
+    args = function.args
+    names = {a.arg for a in (*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg) if a}
+    free: set[str] = set()
+    stack: list[ast.AST] = list(function.body)
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            names.add(node.id)
+        elif isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
+            names.add(node.name)
+            continue
+        if not isinstance(node, _SCOPES):
+            stack.extend(ast.iter_child_nodes(node))
+    for node in ast.walk(function):
+        if isinstance(node, ast.Global | ast.Nonlocal):
+            free.update(node.names)
+    return names - free
+
+
+class _Finder:
+    """Resolves expressions of one tree and lists its uses."""
+
+    def __init__(self, tree: ast.Module, outer: Bindings) -> None:
+        self._tree = tree
+        self._outer = outer
+        self.inner = Bindings()
+        body = tree.body[0].body if _is_wrapper(tree) else tree.body  # type: ignore[attr-defined]
+        self._local = _own_names(body[0]) if len(body) == 1 else set()
+
+    def find(self) -> Iterator[tuple[Use, ast.AST]]:
+        """Every use of the tree."""
+        nodes = list(ast.walk(self._tree))
+        _collect(nodes, self)
+        chained: set[int] = set()
+        for node in nodes:
+            for use in self._uses(node, chained):
+                yield use, node
+
+    def resolve(self, node: ast.expr) -> set[str]:
+        """Every dotted name that an expression may stand for."""
+        if isinstance(node, ast.Name):
+            return self._name(node.id)
+        if isinstance(node, ast.Attribute):
+            return {f"{origin}.{node.attr}" for origin in self.resolve(node.value)}
+        if isinstance(node, ast.Call):
+            return self._called(node)
+        if isinstance(node, ast.Subscript):
+            return self._item(node.value, self._text(node.slice))
+        if isinstance(node, ast.NamedExpr | ast.Await | ast.Starred):
+            return self.resolve(node.value)
+        if isinstance(node, ast.IfExp):
+            return self.resolve(node.body) | self.resolve(node.orelse)
+        if isinstance(node, ast.BoolOp):
+            return set().union(*(self.resolve(v) for v in node.values))
+        return set()
+
+    def _name(self, name: str) -> set[str]:
+        found = self.inner.origins.get(name)
+        if name in self._local:
+            return found or set()
+        found = (found or set()) | self._outer.origins.get(name, set())
+        if found:
+            return found
+        if name in self._outer.shadowed:
+            return set()
+        if name == "__builtins__":
+            return {"builtins"}
+        found = {f"{module}.{name}" for module in (*self._outer.stars, *self.inner.stars)}
+        return found | ({f"builtins.{name}"} if name in _BUILTINS else set())
+
+    def _text(self, node: ast.expr) -> set[str] | None:
+        if isinstance(node, ast.Name):
+            return self.inner.texts[node.id] if node.id in self.inner.texts else self._outer.texts.get(node.id)
+        return _texts(node)
+
+    def _item(self, value: ast.expr, texts: set[str] | None) -> set[str]:
+        """What `value[text]` may stand for where value is a namespace."""
+        if isinstance(value, ast.Tuple | ast.List):
+            return set().union(*(self.resolve(item) for item in value.elts)) if value.elts else set()
+        found: set[str] = set()
+        for base in self.resolve(value):
+            for text in texts or ():
+                if base == "sys.modules":
+                    found.add(text)
+                elif base == _GLOBALS:
+                    found |= self._name(text)
+                elif base.endswith(".__dict__"):
+                    found.add(f"{base.removesuffix('.__dict__')}.{text}")
+                elif base == "builtins":
+                    found.add(f"builtins.{text}")
+        return found
+
+    def _called(self, node: ast.Call) -> set[str]:
+        """What the answer of a call may stand for."""
+        func, args = node.func, node.args
+        if isinstance(func, ast.Attribute) and func.attr in ("get", "pop", "setdefault", "__getitem__") and args:
+            return self._item(func.value, self._text(args[0]))
+        if isinstance(func, ast.Attribute) and func.attr in ("__getattribute__", "__getattr__") and args:
+            return {f"{o}.{t}" for o in self.resolve(func.value) for t in self._text(args[-1]) or ()}
+        if isinstance(func, ast.Call) and args:
+            picked = self._text(func.args[0]) if func.args and self.resolve(func.func) & _PICKERS else None
+            return {f"{origin}.{text}" for origin in self.resolve(args[0]) for text in picked or ()}
+        if not isinstance(func, ast.Name | ast.Attribute):
+            return set()
+        found: set[str] = set()
+        for name in self.resolve(func):
+            if name in _GETTERS and len(args) > 1:
+                found |= {f"{o}.{t}" for o in self.resolve(args[0]) for t in self._text(args[1]) or ()}
+            elif name in _IMPORTERS and args:
+                texts = self._text(args[0]) or set()
+                found |= {t if name.endswith("import_module") else t.split(".")[0] for t in texts}
+            elif name in _NAMESPACES:
+                found |= {f"{o}.__dict__" for o in self.resolve(args[0])} if args else {_GLOBALS}
+        return found
+
+    def _uses(self, node: ast.AST, chained: set[int]) -> Iterator[Use]:
+        if isinstance(node, ast.Constant):
+            if isinstance(node.value, str):
+                yield Use("string", node.value)
+        elif isinstance(node, ast.Name | ast.Attribute | ast.Subscript):
+            yield from self._mention(node, chained)
+        elif isinstance(node, ast.Call):
+            if id(node) not in chained:
+                yield from (Use("name", name) for name in self.resolve(node))
+            yield from self._call(node)
+        elif isinstance(node, ast.Import):
+            yield from (Use("import", alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            module = "." * node.level + (node.module or "")
+            yield from (
+                Use("import" if a.name == "*" else "name", module if a.name == "*" else f"{module}.{a.name}")
+                for a in node.names
+            )
+
+    def _mention(self, node: ast.Name | ast.Attribute | ast.Subscript, chained: set[int]) -> Iterator[Use]:
+        if isinstance(node, ast.Attribute):
+            yield Use("attribute", node.attr)
+        if isinstance(node, ast.Name) and node.id == "__builtins__":
+            yield Use("name", "builtins.__builtins__")
+        if not isinstance(node.ctx, ast.Load):
+            if not isinstance(node, ast.Name):
+                names = self.resolve(node) if isinstance(node, ast.Attribute) else self.resolve(node.value)
+                yield from (Use("write", name) for name in names)
+                chained.add(id(node.value))
+            return
+        if not isinstance(node, ast.Name):
+            chained.add(id(node.value))  # part of a longer chain, which is what counts
+        if isinstance(node, ast.Subscript):
+            bases = self.resolve(node.value)
+            texts = self._text(node.slice)
+            if texts is None and bases & {"sys.modules", _GLOBALS}:
+                yield Use("call", "sys.modules:dynamic" if "sys.modules" in bases else "builtins.globals:dynamic")
+            yield from (Use("name", name) for name in self._item(node.value, texts) or bases)
+        elif id(node) not in chained:
+            yield from (Use("name", name) for name in self.resolve(node))
+
+    def _call(self, node: ast.Call) -> Iterator[Use]:
+        names = (
+            self.resolve(node.func)
+            if isinstance(node.func, ast.Name | ast.Attribute | ast.Call | ast.Subscript)
+            else set()
+        )
+        for name in names:
+            yield Use("call", name)
+            if name in _OPENERS and self._writes(node, _MODE_AT.get(name, 1)):
+                yield Use("call", f"{name}:write")
+            if name in _GETTERS | _IMPORTERS | _PICKERS:
+                yield from self._lookup(node, name)
+        if isinstance(node.func, ast.Attribute):
+            yield Use("method", node.func.attr)
+            if node.func.attr == "open" and not names and self._method_writes(node):
+                yield Use("method", "open:write")
+            if node.func.attr == "get" and node.args and self._text(node.args[0]) is None:
+                bases = self.resolve(node.func.value)
+                if bases & {"sys.modules", _GLOBALS}:
+                    yield Use("call", "sys.modules:dynamic" if "sys.modules" in bases else "builtins.globals:dynamic")
+
+    def _lookup(self, node: ast.Call, name: str) -> Iterator[Use]:
+        """A look-up by name: what it reaches if the name is constant, else `:dynamic`."""
+        at = 1 if name in _GETTERS else 0
+        short = name.replace("_operator.", "operator.")
+        if len(node.args) <= at or any(isinstance(a, ast.Starred) for a in node.args[: at + 1]):
+            yield Use("call", f"{short}:dynamic")
+            return
+        texts = self._text(node.args[at])
+        if texts is None:
+            if name != "builtins.hasattr":
+                yield Use("call", f"{short}:dynamic")
+            return
+        for text in texts:
+            if name in _PICKERS:
+                yield from (Use("indirect", part) for part in text.split("."))
+            if name not in _IMPORTERS:
+                yield from (Use("attribute", part) for part in text.split("."))
+            if name in _WRITERS:
+                yield from (Use("write", f"{origin}.{text}") for origin in self.resolve(node.args[0]))
+
+    def _mode(self, node: ast.Call, at: int) -> ast.expr | None:
+        keyword = next((k.value for k in node.keywords if k.arg == "mode"), None)
+        return keyword or (node.args[at] if len(node.args) > at else None)
+
+    def _writes(self, node: ast.Call, at: int) -> bool:
+        """True unless the mode is known to be for reading."""
+        if any(isinstance(a, ast.Starred) for a in node.args) or any(k.arg is None for k in node.keywords):
+            return True
+        mode = self._mode(node, at)
+        if mode is None:
+            return at == 0  # tempfile opens for writing unless told otherwise
+        texts = self._text(mode)
+        return texts is None or any(set(text) & set("wax+") for text in texts)
+
+    def _method_writes(self, node: ast.Call) -> bool:
+        """A method `open` of an unknown receiver: the mode may be its first argument or its second."""
+        for at in (0, 1):
+            mode = self._mode(node, at)
+            texts = self._text(mode) if mode is not None else None
+            if texts and any(set(t) <= _MODE_CHARACTERS and set(t) & set("wax+") and len(t) <= 4 for t in texts):
+                return True
+        return any(k.arg == "mode" and self._text(k.value) is None for k in node.keywords)
+
+
+def _is_wrapper(tree: ast.Module) -> bool:
+    return len(tree.body) == 1 and isinstance(tree.body[0], ast.ClassDef)

@@ -1,0 +1,81 @@
+"""Gate: what is changed is Python that the compiler takes, and not so deep that tools fall over.
+
+Judges the changed units by themselves; the whole file only where a change reaches over units.
+"""
+
+import ast
+
+from localagent.domain.gate import Decision, Severity
+from localagent.domain.policy import Policy
+from localagent.gate.change import GateInput
+from localagent.gate.rule import Example, Rule, decide
+from localagent.gate.source import DoesNotParse
+
+_DEEP = "(" * 90 + "1" + ")" * 90
+
+NOT_PYTHON = Rule(
+    id="does-not-parse",
+    severity=Severity.MEDIUM,
+    why="text that the compiler refuses repairs nothing",
+    match=(
+        Example(before="def f(x):\n    return x\n", after="def f(x):\n    return x)\n"),
+        Example(before="def f(x):\n    return x\n", after="def f(x):\nreturn x\n"),
+        Example(before="def f(x):\n    return x\n", after="def f(x):\n    break\n"),
+        Example(before="def f(x:\n    return x\n", after="def f(x]:\n    return x\n"),
+        Example(before="x = 1\n", after="x = '\udcff'\n"),
+        Example(before="x = 1\n", after="x = '''\n"),
+    ),
+    not_match=(
+        Example(before="def f(x):\n    return x\n", after="def f(x):\n    return -x\n"),
+        Example(before="def f(x:\n    return x\n", after="def f(x):\n    return x\n"),
+        Example(
+            before="class A:\n    def f(self):\n        return 1\n",
+            after="class A:\n    def f(self):\n        return 2\n",
+        ),
+    ),
+)
+TOO_DEEP = Rule(
+    id="too-deep",
+    severity=Severity.MEDIUM,
+    why="nesting so deep is not a repair, and it fells tools that read it",
+    match=(
+        Example(before="x = 1\n", after=f"x = {_DEEP.replace('(', '[').replace(')', ']')}\n"),
+        Example(before="x = 1\n", after="x = " + "-" * 90 + "1\n"),
+    ),
+    not_match=(Example(before="x = 1\n", after="x = [[[1]]]\n"),),
+)
+RULES = (NOT_PYTHON, TOO_DEEP)
+
+
+class Parses:
+    """Refuses what is not Python, or too deep."""
+
+    name = "parses"
+
+    def __init__(self, policy: Policy) -> None:
+        self._most = policy.size.max_depth
+
+    def review(self, change: GateInput) -> Decision:
+        """Deny if a changed region does not compile or nests deeper than the policy allows and than it did."""
+        try:
+            regions = change.regions
+        except DoesNotParse as answer:
+            path = change.changes[0].path if len(change.changes) == 1 else None
+            return decide(self.name, [NOT_PYTHON.finding(path, answer.line, str(answer))])
+        found = []
+        for region in regions:
+            if depth_over(region.after.tree, self._most) and not (
+                region.before is not None and depth_over(region.before.tree, self._most)
+            ):
+                found.append(TOO_DEEP.finding(region.path, region.line, f"nests deeper than {self._most}"))
+        return decide(self.name, found)
+
+
+def depth_over(tree: ast.AST, most: int) -> bool:
+    """True if the tree is deeper than `most`; looks level by level, so depth costs no stack."""
+    level: list[ast.AST] = [tree]
+    for _ in range(most + 1):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+        if not level:
+            return False
+    return True

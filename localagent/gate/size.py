@@ -1,0 +1,93 @@
+"""Gate: how much a repair may change. Cheap: looks at bytes, parses nothing."""
+
+import difflib
+
+from localagent.domain.edit import FileChange
+from localagent.domain.gate import Decision, Finding, Severity
+from localagent.domain.policy import Policy
+from localagent.gate.change import GateInput, changed_span
+from localagent.gate.rule import Example, Rule, decide
+
+_MOST_COMPARED_LINES = 20_000
+_LINES = "".join(f"x{n} = {n}\n" for n in range(100))
+
+FILES = Rule(
+    id="size-files",
+    severity=Severity.MEDIUM,
+    why="a repair of many files is not a small one",
+    match=(),
+    not_match=(Example(before="x = 1\n", after="x = 2\n"),),
+)
+LINES = Rule(
+    id="size-lines",
+    severity=Severity.MEDIUM,
+    why="a repair of many lines is not a small one",
+    match=(Example(before="x = 1\n", after=_LINES), Example(before=_LINES, after="x = 1\n")),
+    not_match=(Example(before=_LINES, after=_LINES.replace("x0 = 0", "x0 = 1").replace("x99 = 99", "x99 = 98")),),
+)
+BYTES = Rule(
+    id="size-bytes",
+    severity=Severity.MEDIUM,
+    why="a repair that adds or removes much text is not a small one",
+    match=(Example(before="x = ''\n", after=f"x = '{'a' * 20_000}'\n"),),
+    not_match=(Example(before="x = ''\n", after=f"x = '{'a' * 200}'\n"),),
+)
+FILE = Rule(
+    id="size-file",
+    severity=Severity.MEDIUM,
+    why="a file so large is not read as source",
+    match=(Example(before="x = 1\n" * 700_000, after="x = 2\n" + "x = 1\n" * 699_999),),
+    not_match=(Example(before="x = 1\n" * 1000, after="x = 2\n" + "x = 1\n" * 999),),
+)
+RULES = (FILES, LINES, BYTES, FILE)
+
+
+class Size:
+    """Refuses what is larger than the policy allows."""
+
+    name = "size"
+
+    def __init__(self, policy: Policy) -> None:
+        self._most = policy.size
+
+    def review(self, change: GateInput) -> Decision:
+        """Deny if files, lines, bytes or a whole file are over their limits."""
+        most, files = self._most, change.changes
+        found: list[Finding] = []
+        if len(files) > most.max_files:
+            found.append(FILES.finding(None, 0, f"{len(files)} files changed, at most {most.max_files}"))
+        for file in files:
+            if max(len(file.before), len(file.after)) > most.max_file_bytes:
+                found.append(FILE.finding(file.path, 0, f"larger than {most.max_file_bytes:,} bytes"))
+        if found:
+            return decide(self.name, found)
+        sizes = [_spanned(file) for file in files]
+        if sum(s[0] for s in sizes) > most.max_changed_lines or sum(s[1] for s in sizes) > most.max_changed_bytes:
+            sizes = [_changed(file) for file in files]
+        lines, size = sum(s[0] for s in sizes), sum(s[1] for s in sizes)
+        if size > most.max_changed_bytes:
+            found.append(BYTES.finding(None, 0, f"{size:,} bytes changed, at most {most.max_changed_bytes:,}"))
+        if lines > most.max_changed_lines:
+            found.append(LINES.finding(None, 0, f"{lines} lines changed, at most {most.max_changed_lines}"))
+        return decide(self.name, found)
+
+
+def _spanned(file: FileChange) -> tuple[int, int]:
+    """Lines and bytes from the first difference to the last: never less than what changed."""
+    start, end, new_end = changed_span(file.before, file.after)
+    lines = max(file.before.count(b"\n", start, end), file.after.count(b"\n", start, new_end)) + 1
+    return lines, max(end - start, new_end - start)
+
+
+def _changed(file: FileChange) -> tuple[int, int]:
+    """Changed lines and bytes; what stays the same between two far-apart edits is not counted."""
+    start, end, new_end = changed_span(file.before, file.after)
+    old, new = (t.splitlines(keepends=True) for t in (file.before[start:end], file.after[start:new_end]))
+    if len(old) + len(new) > _MOST_COMPARED_LINES:
+        return _spanned(file)
+    lines = size = 0
+    for tag, a, b, c, d in difflib.SequenceMatcher(a=old, b=new, autojunk=False).get_opcodes():
+        if tag != "equal":
+            lines += max(b - a, d - c)
+            size += max(sum(map(len, old[a:b])), sum(map(len, new[c:d])))
+    return lines, size

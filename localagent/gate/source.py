@@ -1,0 +1,211 @@
+"""A source file cut into units: the smallest stretches of whole lines that parse by themselves.
+
+A unit is an outermost function, a method, or a statement outside functions. Reviewing one candidate then costs the
+parse of a function, not of a file. Knows nothing of what other files bind, and does not follow star imports.
+"""
+
+import ast
+import io
+import re
+import tokenize
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any
+
+_LINE = re.compile(rb"\r\n|\r|\n")
+_QUIET = Lock()
+_BLOCKS = (ast.ClassDef, ast.If, ast.Try, ast.With)
+
+
+class DoesNotParse(Exception):  # noqa: N818 - an answer about the text, not an error of ours
+    """Text that is not a sequence of whole Python statements. `line` counts within the text."""
+
+    def __init__(self, reason: str, line: int = 1) -> None:
+        super().__init__(reason)
+        self.line = line
+
+
+def parse(text: str, *, compiled: bool = False) -> ast.Module:
+    """The syntax tree of `text`, with `compiled` only if the compiler takes it too. DoesNotParse otherwise."""
+    try:
+        with _QUIET, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text)
+            if compiled:
+                compile(tree, "<candidate>", "exec", dont_inherit=True)
+    except SyntaxError as error:
+        raise DoesNotParse(error.msg or "invalid syntax", error.lineno or 1) from error
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise DoesNotParse(f"cannot be parsed: {error or type(error).__name__}") from error
+    return tree
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Unit:
+    """Whole lines [start, end) in bytes of the file, from `line`. `children` are units inside, in order."""
+
+    start: int
+    end: int
+    line: int
+    class_name: str | None
+    children: tuple["Unit", ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Snippet:
+    """Text of one unit, parsed as if it stood at the top. `line` is its first line in the file."""
+
+    text: str
+    tree: ast.Module
+    line: int
+    wrapped: int
+    memo: dict[str, Any] = field(default_factory=dict)
+
+    def line_of(self, node: ast.AST) -> int:
+        """The line of a node in the file."""
+        return self.line + int(getattr(node, "lineno", 1)) - 1 - self.wrapped
+
+
+class SourceFile:
+    """One file as it stood before: encoding, units, and its import and assignment statements at module level."""
+
+    def __init__(self, source: bytes) -> None:
+        self.source = source
+        self.encoding = _encoding(source)
+        self.memo: dict[str, Any] = {}
+        self._snippets: dict[tuple[int, int], Snippet] = {}
+        self.units: tuple[Unit, ...] = ()
+        self.bindings: tuple[ast.stmt, ...] = ()
+        self.parses = True
+        try:
+            tree = parse(self.decode(source))
+        except DoesNotParse:
+            self.parses = False
+            return
+        starts = [0, *(m.end() for m in _LINE.finditer(source)), len(source)]
+        self.units = tuple(_units(tree.body, starts, None))
+        self.bindings = tuple(_bindings(tree.body))
+
+    def decode(self, data: bytes) -> str:
+        """Bytes of this file as text. DoesNotParse if they are not in the file's encoding."""
+        if not self.encoding:
+            raise DoesNotParse("the file's encoding is unknown")
+        try:
+            return data.decode(self.encoding).removeprefix("\ufeff")
+        except UnicodeDecodeError as error:
+            raise DoesNotParse(f"not {self.encoding}") from error
+
+    def around(self, start: int, end: int) -> Unit | None:
+        """The smallest unit, or run of neighbours, that holds [start, end). None: nothing smaller than the file."""
+        found: Unit | None = None
+        among = self.units
+        while among:
+            first = next((i for i, u in enumerate(among) if u.end >= start), None)
+            last = next((i for i in range(len(among) - 1, -1, -1) if among[i].start <= end), None)
+            if first is None or last is None:
+                break
+            low, high = min(first, last), max(first, last)
+            if among[low].start > start or among[high].end < end:
+                break
+            if low != high:
+                return Unit(
+                    start=among[low].start, end=among[high].end, line=among[low].line, class_name=among[low].class_name
+                )
+            found, among = among[low], among[low].children
+        return found
+
+    def snippet_before(self, unit: Unit) -> Snippet:
+        """The unit as it stood; kept, since many candidates change the same unit."""
+        key = (unit.start, unit.end)
+        if key not in self._snippets:
+            if len(self._snippets) >= 256:
+                self._snippets.clear()
+            self._snippets[key] = self.snippet(self.source[unit.start : unit.end], unit)
+        return self._snippets[key]
+
+    def snippet(self, data: bytes, unit: Unit, *, compiled: bool = False) -> Snippet:
+        """`data` parsed in the place of `unit`. DoesNotParse if it is not whole statements at that depth."""
+        text = self.decode(data)
+        if text[:1] in (" ", "\t", "\f"):
+            head = f"class {unit.class_name or '_'}:\n"
+            return Snippet(text=text, tree=parse(head + text, compiled=compiled), line=unit.line, wrapped=1)
+        return Snippet(text=text, tree=parse(text, compiled=compiled), line=unit.line, wrapped=0)
+
+
+def decode_source(source: bytes) -> str:
+    """A whole source as text, by its cookie or mark. DoesNotParse if it is not in that encoding."""
+    try:
+        return source.decode(_encoding(source) or "utf-8").removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        raise DoesNotParse("not in the encoding that it names") from error
+
+
+def _encoding(source: bytes) -> str:
+    try:
+        name, _ = tokenize.detect_encoding(io.BytesIO(source[:4096]).readline)
+        return "utf-8" if name == "utf-8-sig" else name
+    except (SyntaxError, LookupError):
+        return ""
+
+
+def _first_line(node: ast.stmt) -> int:
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    return min([node.lineno, *(d.lineno for d in decorators)])
+
+
+def _blocks(node: ast.stmt) -> Iterator[list[ast.stmt]]:
+    if isinstance(node, _BLOCKS):
+        yield node.body
+        yield getattr(node, "orelse", [])
+        for handler in getattr(node, "handlers", []):
+            yield handler.body
+        yield getattr(node, "finalbody", [])
+
+
+def _units(body: list[ast.stmt], starts: list[int], class_name: str | None) -> Iterator[Unit]:
+    """Units of one block; statements that share a line are one unit."""
+    run: list[ast.stmt] = []
+    for node in body:
+        if run and _first_line(node) > (run[-1].end_lineno or 0):
+            yield _unit(run, starts, class_name)
+            run = []
+        run.append(node)
+    if run:
+        yield _unit(run, starts, class_name)
+
+
+def _unit(run: list[ast.stmt], starts: list[int], class_name: str | None) -> Unit:
+    first, last = _first_line(run[0]), run[-1].end_lineno or run[-1].lineno
+    inner = run[0].name if isinstance(run[0], ast.ClassDef) else class_name
+    children: list[Unit] = []
+    if len(run) == 1:
+        for block in _blocks(run[0]):
+            if block and _first_line(block[0]) > run[0].lineno:
+                children += _units(block, starts, inner)
+    return Unit(
+        start=starts[first - 1],
+        end=starts[min(last, len(starts) - 1)],
+        line=first,
+        class_name=class_name,
+        children=tuple(children),
+    )
+
+
+def _bindings(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    for node in body:
+        if isinstance(node, ast.Import | ast.ImportFrom | ast.Assign | ast.AnnAssign):
+            yield node
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield _name_only(node)
+        if not isinstance(node, ast.ClassDef):
+            for block in _blocks(node):
+                yield from _bindings(block)
+
+
+def _name_only(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> ast.stmt:
+    """A definition without its body, so that the file's tree need not be kept."""
+    return ast.ClassDef(
+        name=node.name, bases=[], keywords=[], body=[], decorator_list=[], lineno=node.lineno, col_offset=0
+    )

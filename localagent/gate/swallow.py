@@ -1,0 +1,261 @@
+"""Gate: an exception that is silenced is not repaired.
+
+Real fixes do catch exceptions: a handler for a particular type is let be, whatever it does, and so is one that raises
+again. What is refused is catching everything, widening what is caught to everything, and taking away the very `raise`
+or `assert` that the failing tests trip over. Guards that make a `raise` unreachable are not seen.
+"""
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+
+from localagent.domain.gate import Decision, Finding, Severity
+from localagent.domain.policy import Permission, Policy
+from localagent.gate.change import GateInput, Region
+from localagent.gate.names import find_uses, module_bindings, uses_before
+from localagent.gate.rule import Example, Rule, decide
+from localagent.gate.source import Snippet
+
+_BASE = "def f(x):\n    return g(x)\n"
+_RAISES = "def f(x):\n    if x < 0:\n        raise ValueError(x)\n    return x\n"
+
+BARE = Rule(
+    id="bare-except",
+    severity=Severity.MEDIUM,
+    why="a handler for everything also hides what nobody thought of",
+    match=(
+        Example(before=_BASE, after="def f(x):\n    try:\n        return g(x)\n    except:\n        return None\n"),
+        Example(
+            before="def f(x):\n    try:\n        return g(x)\n    except KeyError:\n        return None\n",
+            after="def f(x):\n    try:\n        return g(x)\n    except:\n        return None\n",
+        ),
+    ),
+    not_match=(
+        Example(
+            before=_BASE, after="def f(x):\n    try:\n        return g(x)\n    except:\n        log(x)\n        raise\n"
+        ),
+        Example(
+            before="def f(x):\n    try:\n        return g(x)\n    except:\n        return 1\n",
+            after="def f(x):\n    try:\n        return g(-x)\n    except:\n        return 1\n",
+        ),
+    ),
+)
+BROAD = Rule(
+    id="broad-except",
+    severity=Severity.MEDIUM,
+    why="catching Exception or BaseException without raising again silences every failure",
+    match=(
+        Example(before=_BASE, after="def f(x):\n    try:\n        return g(x)\n    except Exception:\n        pass\n"),
+        Example(
+            before=_BASE,
+            after="def f(x):\n    try:\n        return g(x)\n    except (KeyError, BaseException):\n        return 0\n",
+        ),
+        Example(
+            before="def f(x):\n    try:\n        return g(x)\n    except KeyError as e:\n        return h(e)\n",
+            after="def f(x):\n    try:\n        return g(x)\n    except Exception as e:\n        return h(e)\n",
+        ),
+        Example(
+            before="import builtins as b\n" + _BASE,
+            after="import builtins as b\ndef f(x):\n    try:\n        return g(x)\n    except b.Exception:\n        0",
+        ),
+        Example(before=_BASE, after="def f(x):\n    try:\n        return g(x)\n    except* Exception:\n        pass\n"),
+    ),
+    not_match=(
+        Example(
+            before=_BASE, after="def f(x):\n    try:\n        return g(x)\n    except KeyError:\n        return None\n"
+        ),
+        Example(
+            before=_BASE,
+            after="def f(x):\n    try:\n        return g(x)\n    except Exception as e:\n        raise Own(x) from e\n",
+        ),
+        Example(
+            before="def f(x):\n    try:\n        return g(x)\n    except KeyError:\n        return 1\n",
+            after="def f(x):\n    try:\n        return g(x)\n    except (KeyError, IndexError):\n        return 1\n",
+        ),
+    ),
+)
+SUPPRESS = Rule(
+    id="suppress",
+    severity=Severity.MEDIUM,
+    why="contextlib.suppress is a handler that does nothing",
+    match=(
+        Example(
+            before="import contextlib\n" + _BASE,
+            after="import contextlib\ndef f(x):\n    with contextlib.suppress(Exception):\n        return g(x)\n",
+        ),
+        Example(
+            before="from contextlib import suppress as s\n" + _BASE,
+            after="from contextlib import suppress as s\ndef f(x):\n    with s(KeyError):\n        return g(x)\n",
+        ),
+    ),
+    not_match=(
+        Example(
+            before=_BASE, after="import contextlib\ndef f(x):\n    with contextlib.closing(x):\n        return g(x)\n"
+        ),
+    ),
+)
+SILENCES = Rule(
+    id="silences-raise",
+    severity=Severity.MEDIUM,
+    why="the only change takes away the raise or assert that the failing tests end in",
+    match=(
+        Example(before=_RAISES, after="def f(x):\n    return x\n", exception="ValueError"),
+        Example(before=_RAISES, after="def f(x):\n    if x < 0:\n        pass\n    return x\n", exception="ValueError"),
+        Example(
+            before=_RAISES,
+            after="def f(x):\n    if x < 0:\n        return None\n    return x\n",
+            exception="ValueError",
+        ),
+        Example(
+            before="def f(x):\n    assert x > 0, x\n    return x\n",
+            after="def f(x):\n    return x\n",
+            exception="AssertionError",
+        ),
+    ),
+    not_match=(
+        Example(before=_RAISES, after="def f(x):\n    return x\n", exception="KeyError"),
+        Example(before=_RAISES, after=_RAISES.replace("ValueError", "TypeError"), exception="ValueError"),
+        Example(before=_RAISES, after=_RAISES.replace("x < 0", "x < -1"), exception="ValueError"),
+        Example(
+            before=_RAISES, after="def f(x):\n    if x < 0:\n        x = abs(x)\n    return x\n", exception="ValueError"
+        ),
+    ),
+)
+RULES = (BARE, BROAD, SUPPRESS, SILENCES)
+
+_BROAD_NAMES = {"Exception", "BaseException", "ExceptionGroup", "BaseExceptionGroup"}
+_BLOCKS = ("body", "orelse", "finalbody")
+
+
+class Swallow:
+    """Refuses handlers that catch everything and edits that only take a raise away."""
+
+    name = "swallow"
+
+    def __init__(self, policy: Policy) -> None:
+        self._allowed = policy.swallowed_exceptions is Permission.ALLOW
+
+    def review(self, change: GateInput) -> Decision:
+        """Deny if a rule of this file fires on a changed region."""
+        if self._allowed:
+            return decide(self.name, [])
+        failing = set(change.baseline.failing)
+        fails_with = {t.failure.exception for t in change.baseline.tests if t.failure and t.id in failing}
+        found: list[Finding] = []
+        for region in change.regions:
+            found += _handlers(region)
+            found += _suppressions(region)
+            found += _silenced(region, fails_with)
+        return decide(self.name, found)
+
+
+def _handlers(region: Region) -> Iterator[Finding]:
+    if region.before is None and region.file.source.count(b"except") >= region.after.text.count("except"):
+        return
+    had = Counter(_kind(h) for h in _nodes(region.before)) if region.before else Counter[str]()
+    bare, either = had[BARE.id], had[BARE.id] + had[BROAD.id]
+    for handler in _nodes(region.after):
+        kind = _kind(handler)
+        either -= bool(kind)
+        bare -= kind == BARE.id
+        if kind and (either < 0 or (kind == BARE.id and bare < 0)):
+            rule = BARE if kind == BARE.id else BROAD
+            yield rule.finding(region.path, region.after.line_of(handler), f"new handler of everything: {rule.why}")
+
+
+def _nodes(snippet: Snippet) -> list[ast.ExceptHandler]:
+    return [node for node in ast.walk(snippet.tree) if isinstance(node, ast.ExceptHandler)]
+
+
+def _kind(handler: ast.ExceptHandler) -> str:
+    """The rule that a handler falls under, "" if it names what it catches or raises again."""
+    if any(isinstance(node, ast.Raise) for statement in handler.body for node in ast.walk(statement)):
+        return ""
+    if handler.type is None:
+        return BARE.id
+    types = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    last = {t.attr if isinstance(t, ast.Attribute) else t.id if isinstance(t, ast.Name) else "" for t in types}
+    return BROAD.id if last & _BROAD_NAMES else ""
+
+
+def _suppressions(region: Region) -> Iterator[Finding]:
+    if "suppress" not in region.after.text and b"suppress" not in region.file.source:
+        return
+    before = uses_before(region.file, region.before) if region.before else Counter()
+    seen = 0
+    had = sum(count for use, count in before.items() if use.kind == "call" and use.name == "contextlib.suppress")
+    for use, node in find_uses(region.after.tree, module_bindings(region.file)):
+        if use.kind == "call" and use.name == "contextlib.suppress":
+            seen += 1
+            if seen > had:
+                yield SUPPRESS.finding(region.path, region.after.line_of(node), SUPPRESS.why)
+
+
+def _silenced(region: Region, fails_with: set[str]) -> Iterator[Finding]:
+    if region.before is None or not fails_with:
+        return
+    old, new = _steps(region.before), _steps(region.after)
+    head = 0
+    while head < min(len(old), len(new)) and old[head][0] == new[head][0]:
+        head += 1
+    tail = 0
+    while tail < min(len(old), len(new)) - head and old[-1 - tail][0] == new[-1 - tail][0]:
+        tail += 1
+    gone, come = old[head : len(old) - tail], new[head : len(new) - tail]
+    raised = [node for _, node in gone if isinstance(node, ast.Raise | ast.Assert)]
+    only_raises = all(isinstance(node, ast.Raise | ast.Assert | ast.If | ast.Pass) for _, node in gone)
+    if raised and only_raises and all(_does_nothing(node) for _, node in come):
+        for node in raised:
+            if _raises(node) & fails_with or not _raises(node):
+                yield SILENCES.finding(region.path, region.line, f"{SILENCES.why} ({', '.join(sorted(fails_with))})")
+                return
+
+
+def _steps(snippet: Snippet) -> list[tuple[str, ast.stmt]]:
+    """Statements in order, compound ones by their heads, each with its text. Kept with the snippet."""
+    if "steps" not in snippet.memo:
+        steps: list[tuple[str, ast.stmt]] = []
+        _walk(snippet.tree.body, steps)
+        snippet.memo["steps"] = steps
+    kept: list[tuple[str, ast.stmt]] = snippet.memo["steps"]
+    return kept
+
+
+def _walk(body: list[ast.stmt], steps: list[tuple[str, ast.stmt]]) -> None:
+    for node in body:
+        blocks = [v for v in (getattr(node, name, None) for name in _BLOCKS) if isinstance(v, list)]
+        handlers: list[ast.ExceptHandler] = getattr(node, "handlers", [])
+        if not blocks:
+            steps.append((ast.dump(node), node))
+            continue
+        head = [_dump(v) for k, v in ast.iter_fields(node) if k not in (*_BLOCKS, "handlers")]
+        head += [_dump(handler.type) for handler in handlers]
+        steps.append((f"{type(node).__name__} {head}", node))
+        for block in (*blocks, *(handler.body for handler in handlers)):
+            _walk(block, steps)
+
+
+def _dump(value: object) -> str:
+    if isinstance(value, ast.AST):
+        return ast.dump(value)
+    return str([_dump(item) for item in value]) if isinstance(value, list) else repr(value)
+
+
+def _does_nothing(node: ast.stmt) -> bool:
+    if isinstance(node, ast.Return):
+        return node.value is None or isinstance(node.value, ast.Constant)
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, ast.Constant)
+    return isinstance(node, ast.Pass | ast.Continue | ast.Break | ast.If)
+
+
+def _raises(node: ast.stmt) -> set[str]:
+    """The bare name of what a statement raises, empty if it cannot be told."""
+    if isinstance(node, ast.Assert):
+        return {"AssertionError"}
+    raised = node.exc if isinstance(node, ast.Raise) else None
+    if isinstance(raised, ast.Call):
+        raised = raised.func
+    if isinstance(raised, ast.Attribute):
+        return {raised.attr}
+    return {raised.id} if isinstance(raised, ast.Name) and raised.id[:1].isupper() else set()
