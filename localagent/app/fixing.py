@@ -14,20 +14,21 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from localagent.app.prior import load_prior
 from localagent.app.settings import Settings
 from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
-from localagent.domain.policy import Policy
+from localagent.domain.policy import Permission, Policy
 from localagent.domain.task import Budget, Event, Snapshot, Stage, Task, TaskResult, Verdict
 from localagent.edit.space import open_edit_space
 from localagent.errors import AnswerIsNo, CannotEnforce, Interrupted, LocalagentError
 from localagent.gate.chain import open_gate_chain
-from localagent.jail import open_jail
+from localagent.jail.open import open_jail
 from localagent.llm.prompt import build_context
 from localagent.llm.registry import Registry
 from localagent.llm.scorer import ModelScorer
 from localagent.localize.fuse import SpectrumLocalizer
-from localagent.policy import load_policy
+from localagent.policy.load import load_policy
 from localagent.ports import EditScorer, Jail, Sink
 from localagent.record.journal import Journal
 from localagent.record.report import write_report
@@ -116,8 +117,8 @@ def _answer(request: FixRequest, task: Task, settings: Settings, policy: Policy,
 
 def _work(request: FixRequest, task: Task, settings: Settings, policy: Policy, sink: Sink) -> TaskResult:
     start = time.monotonic()
-    jail = open_jail(allow_third_party=policy.allows_third_party_binaries)
-    gates = open_gate_chain(policy)
+    jail = open_jail(allow_third_party=policy.third_party_binaries is Permission.ALLOW)
+    gates = open_gate_chain(policy, ())
     with contextlib.ExitStack() as stack:
         scorer = stack.enter_context(_scorer(request, settings, jail, sink))
         scratch = Path(stack.enter_context(_scratch(settings.scratch_dir)))
@@ -130,7 +131,7 @@ def _work(request: FixRequest, task: Task, settings: Settings, policy: Policy, s
         parts = Parts(
             verifier=verifier,
             localizer=SpectrumLocalizer(),
-            space=open_edit_space(settings.models_dir / "prior.json"),
+            space=open_edit_space(load_prior(settings.models_dir / "prior.json")),
             gates=gates,
             scorer=scorer,
             sink=sink,
@@ -154,7 +155,7 @@ def _context(path: RepoPath, baseline: Baseline, sources: SourceMap, task: Task)
     failing = set(baseline.failing)
     tests = dict.fromkeys(t.path for t in baseline.tests if t.id in failing and t.path is not None)
     texts = [(p, sources[p]) for p in tests if p in sources]
-    return build_context(texts, baseline_failures(baseline), path, task=task.text)
+    return build_context(texts, baseline_failures(baseline), path, task=task.text, source=sources[path])
 
 
 @contextlib.contextmanager
@@ -165,7 +166,7 @@ def _scorer(request: FixRequest, settings: Settings, jail: Jail, sink: Sink) -> 
         return
     registry = Registry(settings.models_dir, settings.data_dir)
     try:
-        model = registry.resolve(request.model)
+        model = registry.resolve(request.model) if request.model else registry.default()
     except CannotEnforce as fault:
         if request.model:
             raise

@@ -69,7 +69,7 @@ def _functions(change: FileChange, edits: list[Edit], imported: frozenset[int]) 
             if any(f.start < scope.end and scope.start < f.end for f in functions):
                 return None
             shift = sum(f.end - f.start - (f.scope.end - f.scope.start) for f in functions if f.start < scope.start)
-            known = _original(source, scope, change, functions, shift, imported)
+            known = _original(source, scope, change, shift, imported)
             if known is None:
                 return None
             functions.append(known)
@@ -90,7 +90,7 @@ def _functions(change: FileChange, edits: list[Edit], imported: frozenset[int]) 
 
 
 def _original(
-    source: bytes, scope: Scope, change: FileChange, functions: list[_Replaced], shift: int, imported: frozenset[int]
+    source: bytes, scope: Scope, change: FileChange, shift: int, imported: frozenset[int]
 ) -> _Replaced | None:
     """Where the function stood in the original; None when lines of its body ran while importing."""
     start, end = scope.start - shift, scope.end - shift
@@ -98,7 +98,9 @@ def _original(
         return None
     line = source.count(b"\n", 0, scope.start) + 1
     old_line = change.before.count(b"\n", 0, start) + 1
-    header_lines = source.count(b"\n", scope.start, scope.body_start)
+    body = source[scope.body_start : scope.end]
+    first = scope.body_start + len(body) - len(body.lstrip())  # the body may be said to begin right after the colon
+    header_lines = source.count(b"\n", scope.start, first)
     last = old_line + source.count(b"\n", scope.start, scope.end)
     if any(old_line + header_lines <= n <= last for n in imported):
         return None
