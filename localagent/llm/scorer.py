@@ -4,17 +4,17 @@ Absent, altered, slow, crashing or starved, the model costs a warning and `None`
 and a dropped model stays dropped. No answer of the child is trusted beyond being a number at most 0.
 """
 
-import math
 import select
 import socket
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from localagent.domain.edit import Edit
 from localagent.domain.jailspec import Bind, JailLimits, JailSpec
+from localagent.domain.outcome import Ending
 from localagent.errors import LocalagentError
 from localagent.jail.open import interpreter_binds
 from localagent.llm.cores import free_threads
@@ -26,6 +26,9 @@ PACKAGE = Path(__file__).resolve().parent.parent
 MAX_SOURCE_BYTES = 2 << 20
 MAX_CONTEXT_BYTES = 64 << 10
 _LOAD_SECONDS = 60.0
+_CLOSE_SECONDS = 1.0
+_GLANCE_SECONDS = 0.1
+_REASON_CHARACTERS = 500
 _RESIDENT_BESIDE_WEIGHTS_BYTES = 384 << 20
 _ADDRESS_SPACE_BESIDE_WEIGHTS_BYTES = 4 << 30
 _A_DAY_SECONDS = 86_400.0
@@ -81,7 +84,9 @@ class ModelScorer:
         self._loaded = threading.Event()
         self._closed = False
         self._requests = 0
-        threading.Thread(target=self._start, name="model-start", daemon=True).start()
+        self._unheard = 0
+        self._starter = threading.Thread(target=self._start, name="model-start", daemon=True)
+        self._starter.start()
 
     @property
     def name(self) -> str:
@@ -115,7 +120,7 @@ class ModelScorer:
             if self._ready_by(deadline):
                 self._ask(source, context, edits, scores, deadline)
         except (Dropped, OSError, FrameFault, LocalagentError) as fault:
-            self._drop(str(fault))
+            self._drop(fault)
         finally:
             self._turn.release()
         return scores
@@ -125,9 +130,13 @@ class ModelScorer:
         with self._state:
             self._closed = True
             process, self._process = self._process, None
-        self._loaded.set()
-        if process is not None:
-            process.kill()
+        if process is None:
+            return
+        process.kill()
+        self._starter.join(_CLOSE_SECONDS)
+        if self._turn.acquire(timeout=_CLOSE_SECONDS):
+            process.channel.close()
+            self._turn.release()
 
     def _start(self) -> None:
         try:
@@ -135,12 +144,13 @@ class ModelScorer:
             with self._state:
                 if not self._closed:
                     self._process = process
-            if self._closed:
+            if self._process is None:
                 process.kill()
+                process.channel.close()
                 return
             self._load(process)
         except (Dropped, OSError, FrameFault, LocalagentError) as fault:
-            self._drop(str(fault))
+            self._drop(fault)
         finally:
             self._loaded.set()
 
@@ -159,7 +169,7 @@ class ModelScorer:
         if answer is None:
             raise Dropped(f"loading took longer than {_LOAD_SECONDS:.0f} s")
         if answer["kind"] != "ready":
-            raise Dropped(str(answer.get("why", "the child refused to load it"))[:500])
+            raise Dropped(str(answer.get("why", "the child refused to load it"))[:_REASON_CHARACTERS])
         self.load_seconds = _number(answer.get("load_seconds"))
         self.resident_bytes = int(_number(answer.get("resident_bytes")))
 
@@ -170,34 +180,36 @@ class ModelScorer:
     def _ask(
         self, source: bytes, context: str, edits: Sequence[Edit], scores: list[float | None], deadline: float
     ) -> None:
+        asked = [index for index, edit in enumerate(edits) if edit.splices]
         process = self._process
-        if process is None:
+        if process is None or not asked or len(source) > MAX_SOURCE_BYTES:
             return
         self._requests += 1
-        number = self._requests
-        asked = [index for index, edit in enumerate(edits) if edit.splices]
-        if len(source) > MAX_SOURCE_BYTES or not asked:
-            return
+        number, heard = self._requests, False
         channel = process.channel
         channel.settimeout(max(0.5, deadline - time.monotonic()))
         send(channel, _request(number, source, context, [edits[index] for index in asked]))
         while (message := self._next(channel, deadline)) is not None:
+            heard = True
+            if message["kind"] == "refused":
+                raise Dropped(str(message.get("why"))[:_REASON_CHARACTERS])
             if message.get("id") != number:
-                if message["kind"] == "refused":
-                    raise Dropped(str(message.get("why"))[:500])
                 continue  # the rest of a request given up on earlier
             self._take(message, asked, scores)
             if message["kind"] == "done":
+                self._unheard = 0
                 return
-        channel.settimeout(1.0)
+        self._unheard = 0 if heard else self._unheard + 1
+        if self._unheard > 1 and not self._closed:
+            raise Dropped("it does not answer")
+        channel.settimeout(_CLOSE_SECONDS)
         send(channel, {"kind": "cancel", "id": number})
 
     def _take(self, message: Message, asked: list[int], scores: list[float | None]) -> None:
-        for item in message.get("items", ()):
-            index, score = item
-            if not isinstance(index, int) or not 0 <= index < len(asked) or not _number(score) <= 0.0:
+        for index, score in _items(message.get("items", [])):
+            if not 0 <= index < len(asked) or score > 0.0:
                 raise Dropped("the child sent a score that cannot be")
-            scores[asked[index]] = _number(score)
+            scores[asked[index]] = score
         if message["kind"] == "done":
             self._tokens += int(_number(message.get("tokens")))
             self.unscored_outside += int(_number(message.get("outside")))
@@ -205,28 +217,27 @@ class ModelScorer:
 
     def _next(self, channel: socket.socket, deadline: float) -> Message | None:
         """The next message, or None when the deadline passed."""
-        while not self._pending:
-            readable, _, _ = select.select([channel], [], [], max(0.0, min(0.2, deadline - time.monotonic())))
-            if self._closed:
-                return None
-            if readable:
+        while (left := deadline - time.monotonic()) > 0.0 and not self._closed:
+            if self._pending:
+                return self._pending.pop(0)
+            if select.select([channel], [], [], min(_GLANCE_SECONDS, left))[0]:
                 data = channel.recv(1 << 20)
                 if not data:
                     raise Dropped("its process ended")
                 self._pending += self._buffer.feed(data)
-            elif time.monotonic() >= deadline:
-                return None
-        return self._pending.pop(0)
+        return None
 
-    def _drop(self, why: str) -> None:
+    def _drop(self, fault: Exception) -> None:
+        why = "its process ended" if isinstance(fault, BrokenPipeError | ConnectionResetError) else str(fault)
         with self._state:
             if self._closed or self._warning:
                 return
             process, self._process = self._process, None
             self._warning = f"model {self._model.name} dropped: {why}"
         if process is not None:
-            result = process.kill()
-            self._warning += f" ({result.ending})" if "ended" in why else ""
+            ending = process.kill().ending
+            self._warning += f" ({ending})" if ending not in (Ending.CANCELLED, Ending.EXITED) else ""
+            process.channel.close()
 
 
 def _request(number: int, source: bytes, context: str, edits: Sequence[Edit]) -> Message:
@@ -246,8 +257,18 @@ def _request(number: int, source: bytes, context: str, edits: Sequence[Edit]) ->
     }
 
 
+def _items(value: object) -> Iterator[tuple[int, float]]:
+    """Pairs of an edit's number and its score, or Dropped."""
+    if not isinstance(value, list):
+        raise Dropped("the child sent malformed scores")
+    for item in value:
+        if not isinstance(item, list) or len(item) != 2 or type(item[0]) is not int:
+            raise Dropped("the child sent malformed scores")
+        yield item[0], _number(item[1])
+
+
 def _number(value: object) -> float:
-    """A finite number, or Dropped."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    """A finite number below 2^53, or Dropped."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1 << 53:
         raise Dropped("the child sent something that is not a number")
     return float(value)

@@ -118,8 +118,7 @@ def judged(header: GgufHeader, size: int) -> None:
 def survives(tmp: Path, data: bytes) -> bool:
     try:
         header = read(tmp, data)
-    except GgufFault as refused:
-        assert str(refused)
+    except GgufFault:
         return False
     judged(header, len(data))
     return True

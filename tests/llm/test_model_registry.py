@@ -146,7 +146,7 @@ def test_an_altered_file_is_refused_by_name_and_by_path(registry, tiny_file):
     altered[-1] ^= 1
     model.path.write_bytes(altered)
     for name in ("tiny", str(model.path), ""):
-        with pytest.raises(AnswerIsNo, match="not the file that was registered|not registered"):
+        with pytest.raises(AnswerIsNo, match=r"not the file that was registered|not registered"):
             registry.verify(name)
     with pytest.raises(CannotEnforce, match="tiny"):
         registry.resolve("tiny")

@@ -1,0 +1,273 @@
+"""The scorer against children that misbehave, replayed frame by frame: it warns, answers None, and never raises."""
+
+import json
+import math
+import socket
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from localagent.domain.edit import Edit, Splice
+from localagent.domain.jailspec import JailResult, JailSpec
+from localagent.domain.outcome import Ending
+from localagent.domain.paths import RepoPath
+from localagent.errors import CannotEnforce
+from localagent.llm.frames import FrameBuffer, pack
+from localagent.llm.registry import ModelFile
+from localagent.llm.scorer import ModelScorer, child_spec
+
+READY = {"kind": "ready", "name": "x", "load_seconds": 0.1, "resident_bytes": 1000, "threads": 1}
+
+
+class ReplayedChild:
+    """A jail process whose other end plays a script: each request is answered with the next bytes, None hangs up."""
+
+    def __init__(self, answers: list[bytes | None]) -> None:
+        self.channel, self._theirs = socket.socketpair()
+        self.requests: list[dict] = []
+        self.killed = threading.Event()
+        self._answers = answers
+        threading.Thread(target=self._play, daemon=True).start()
+
+    def _play(self) -> None:
+        buffer = FrameBuffer()
+        while data := self._theirs.recv(1 << 16):
+            for request in buffer.feed(data):
+                self.requests.append(request)
+                if request["kind"] == "cancel" or not self._answers:
+                    continue
+                answer = self._answers.pop(0)
+                if answer is None:
+                    self._theirs.shutdown(socket.SHUT_RDWR)
+                    return
+                self._theirs.sendall(answer)
+
+    @property
+    def alive(self) -> bool:
+        return not self.killed.is_set()
+
+    def kill(self) -> JailResult:
+        self.killed.set()
+        return JailResult(
+            ending=Ending.MEMORY,
+            returncode=-9,
+            stdout=b"",
+            stderr=b"",
+            wall_seconds=0.0,
+            backend="replay",
+            level="none",
+        )
+
+    wait = kill
+
+
+class ReplayJail:
+    backend = "replay"
+    level = "none"
+
+    def __init__(self, *answers: bytes | dict | list | None) -> None:
+        self.started: list[ReplayedChild] = []
+        self.specs: list[JailSpec] = []
+        self._answers = [_bytes(answer) for answer in answers]
+
+    def run(self, spec: JailSpec, *, stdin: bytes = b"") -> JailResult:
+        raise AssertionError("the model's child is started, never run to its end")
+
+    def start(self, spec: JailSpec) -> ReplayedChild:
+        self.specs.append(spec)
+        self.started.append(ReplayedChild(self._answers))
+        return self.started[-1]
+
+
+def _bytes(answer: bytes | dict | list | None) -> bytes | None:
+    if isinstance(answer, dict):
+        return pack(answer)
+    return b"".join(pack(part) for part in answer) if isinstance(answer, list) else answer
+
+
+@pytest.fixture
+def model(tmp_path):
+    path = tmp_path / "m.gguf"
+    path.write_bytes(b"GGUF")
+    return ModelFile(name="m", path=path, bytes=4, sha256="0" * 64, licence="MIT")
+
+
+def edit(start: int, end: int, text: bytes) -> Edit:
+    return Edit(
+        path=RepoPath("a.py"),
+        splices=(Splice(start=start, end=end, text=text),),
+        operator="x",
+        line=1,
+        end_line=1,
+        prior=0.0,
+    )
+
+
+EDITS = [edit(0, 1, b"y"), edit(4, 5, b"2"), edit(4, 5, b"3")]
+
+
+def ask(scorer: ModelScorer, seconds: float = 20.0) -> list[float | None]:
+    return list(scorer.score(b"x = 1\n", "context", EDITS, timeout_seconds=seconds))
+
+
+def scores(*items: list, number: int = 1) -> dict:
+    return {"kind": "scores", "id": number, "items": list(items), "tokens": 5}
+
+
+def done(number: int = 1) -> dict:
+    return {"kind": "done", "id": number, "tokens": 9, "outside": 1, "resident_bytes": 2000}
+
+
+def test_scores_arrive_at_their_edits(model):
+    jail = ReplayJail(READY, [scores([2, -1.5]), scores([0, 0.0]), done()], [scores([1, -2], number=2), done(2)])
+    scorer = ModelScorer(model, jail, threads=1)
+    assert ask(scorer) == [0.0, None, -1.5]
+    assert ask(scorer) == [None, -2.0, None]
+    assert (scorer.warning, scorer.tokens_used, scorer.unscored_outside, scorer.resident_bytes) == ("", 18, 2, 2000)
+    load, first, _second = jail.started[0].requests
+    assert (load["kind"], load["bytes"], load["sha256"], load["threads"]) == ("load", 4, "0" * 64, 1)
+    assert first["edits"][1] == [[[4, 5, "2"]], -1, -1]
+    scorer.close()
+    assert jail.started[0].killed.is_set()
+    assert ask(scorer) == [None, None, None]
+
+
+def frame(body: str) -> bytes:
+    return len(body).to_bytes(4, "big") + body.encode()
+
+
+MISBEHAVIOUR: dict[str, tuple[list, str]] = {
+    "hangs up at once": ([None], "its process ended"),
+    "refuses": ([{"kind": "refused", "why": "bad \x1b[31m digest"}], "digest"),
+    "answers something else": ([{"kind": "scores"}], "refused to load"),
+    "sends noise": ([b"\xff" * 100], "larger than"),
+    "load time is no number": ([{**READY, "load_seconds": "soon"}], "not a number"),
+    "hangs up in a request": ([READY, None], "its process ended"),
+    "sends half a frame and ends": ([READY, pack(done())[:9], None], ""),
+    "positive score": ([READY, scores([0, 0.5])], "cannot be"),
+    "score is infinite": ([READY, frame('{"kind":"scores","id":1,"items":[[0,-Infinity]]}')], "not a number"),
+    "score is NaN": ([READY, frame('{"kind":"scores","id":1,"items":[[0,NaN]]}')], "not a number"),
+    "score is text": ([READY, scores([0, "-1"])], "not a number"),
+    "score is true": ([READY, scores([0, True])], "not a number"),
+    "edit unknown": ([READY, scores([3, -1.0])], "cannot be"),
+    "edit negative": ([READY, scores([-1, -1.0])], "cannot be"),
+    "edit is text": ([READY, scores(["0", -1.0])], "malformed"),
+    "item of three": ([READY, scores([0, -1.0, 2])], "malformed"),
+    "items no list": ([READY, {"kind": "scores", "id": 1, "items": 7}], "malformed"),
+    "item no list": ([READY, {"kind": "scores", "id": 1, "items": [7]}], "malformed"),
+    "tokens are text": ([READY, {**done(), "tokens": "9"}], "not a number"),
+    "refuses a request": ([READY, {"kind": "refused", "why": "no decoding"}], "no decoding"),
+}
+
+
+@pytest.mark.parametrize(("answers", "reason"), MISBEHAVIOUR.values(), ids=MISBEHAVIOUR)
+def test_a_misbehaving_child_is_dropped_with_the_reason(model, answers, reason):
+    jail = ReplayJail(*answers)
+    scorer = ModelScorer(model, jail, threads=1)
+    got = ask(scorer, 1.0 if not reason else 20.0)
+    assert got == [None, None, None]
+    if reason:
+        assert scorer.warning.startswith("model m dropped: ")
+        assert reason in scorer.warning
+        assert jail.started[0].killed.is_set()
+        asked = len(jail.started[0].requests)
+        assert ask(scorer) == [None, None, None]
+        assert (len(jail.started), len(jail.started[0].requests)) == (1, asked)
+    scorer.close()
+
+
+def test_time_running_out_keeps_what_came_and_drops_nothing(model):
+    jail = ReplayJail(READY, scores([0, -1.0]), [scores([2, -9.0]), done(), scores([1, -3.0], number=2), done(2)])
+    scorer = ModelScorer(model, jail, threads=1)
+    assert ask(scorer, 0.5) == [-1.0, None, None]
+    assert scorer.warning == ""
+    assert ask(scorer) == [None, -3.0, None]
+    assert [r["kind"] for r in jail.started[0].requests] == ["load", "score", "cancel", "score"]
+    scorer.close()
+
+
+def test_a_child_still_loading_costs_only_the_time_given(model):
+    scorer = ModelScorer(model, ReplayJail(), threads=1)
+    assert ask(scorer, 0.3) == [None, None, None]
+    assert scorer.warning == ""
+    scorer.close()
+
+
+def test_no_jail_means_no_model_never_an_unconfined_one(model):
+    class NoJail(ReplayJail):
+        def start(self, spec: JailSpec) -> ReplayedChild:
+            raise CannotEnforce("no sound jail")
+
+    jail = NoJail()
+    scorer = ModelScorer(model, jail, threads=1)
+    assert ask(scorer) == [None, None, None]
+    assert scorer.warning == "model m dropped: no sound jail"
+    assert jail.started == []
+
+
+def test_a_model_file_that_vanished_is_a_warning(model):
+    model.path.unlink()
+    scorer = ModelScorer(model, ReplayJail(READY), threads=1)
+    assert ask(scorer) == [None, None, None]
+    assert "No such file" in scorer.warning
+
+
+def test_a_child_that_never_answers_is_asked_twice_at_most(model):
+    jail = ReplayJail(READY)
+    scorer = ModelScorer(model, jail, threads=1)
+    assert ask(scorer, 0.5) == [None, None, None]
+    assert scorer.warning == ""
+    assert ask(scorer, 0.2) == [None, None, None]
+    assert "does not answer" in scorer.warning
+    assert jail.started[0].killed.is_set()
+
+
+def test_closing_while_a_request_waits_ends_it_soon(model):
+    scorer = ModelScorer(model, ReplayJail(READY), threads=1)
+    got: list = []
+    asking = threading.Thread(target=lambda: got.append(ask(scorer, 60.0)))
+    asking.start()
+    time.sleep(0.3)
+    scorer.close()
+    asking.join(timeout=30)
+    assert got == [[None, None, None]]
+    assert scorer.warning == ""
+
+
+def test_requests_from_several_threads_do_not_mix(model):
+    answers = [[scores([0, -float(n)], number=n), done(n)] for n in range(1, 9)]
+    scorer = ModelScorer(model, ReplayJail(READY, *answers), threads=1)
+    got: list = []
+    threads = [threading.Thread(target=lambda: got.append(ask(scorer)[0])) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(got) == [-float(n) for n in range(8, 0, -1)]
+    scorer.close()
+
+
+def test_odd_sources_and_edits_do_not_reach_the_child_or_come_back_as_none(model):
+    nothing = Edit(path=RepoPath("a.py"), splices=(), operator="x", line=1, end_line=1, prior=0.0)
+    jail = ReplayJail(READY, done(), done(2))
+    scorer = ModelScorer(model, jail, threads=1)
+    assert scorer.score(b"x", "", [], timeout_seconds=1) == []
+    assert scorer.score(b"x", "", [nothing], timeout_seconds=20) == [None]
+    assert scorer.score(b"x" * (3 << 20), "", EDITS, timeout_seconds=20) == [None, None, None]
+    assert scorer.score(b"\xff\xfe = 1\n", "\udcff", EDITS, timeout_seconds=20) == [None, None, None]
+    assert scorer.warning == ""
+    assert jail.started[0].requests[-1]["source"] == "\udcff\udcfe = 1\n"
+    scorer.close()
+
+
+def test_the_child_sees_interpreter_and_package_read_only_and_has_no_network(model):
+    spec = child_spec(model)
+    assert all(bind.access.value == "ro" for bind in spec.binds)
+    package = str(Path(__file__).resolve().parents[2] / "localagent")
+    assert any(package == bind.target or package.startswith(bind.target + "/") for bind in spec.binds)
+    assert str(model.path) not in json.dumps([bind.source for bind in spec.binds])
+    assert spec.limits.resident_bytes < 450 << 20
+    assert not math.isinf(spec.limits.wall_seconds)
+    assert {name for name, _ in spec.env} == {"PATH", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "OMP_WAIT_POLICY"}
