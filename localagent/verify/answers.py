@@ -18,7 +18,7 @@ ITEMS_LIMIT = 200_000
 LINES_LIMIT = 2_000_000
 
 
-class Malformed(Exception):
+class Malformed(Exception):  # noqa: N818 - named for what happened
     """A message that the worker's own code does not send."""
 
 

@@ -1,4 +1,4 @@
-"""The unpatched tree: outcomes (failing ones twice), frames, lines per test, ids that are not the same in two collections.
+"""The unpatched tree: outcomes (failing ones twice), frames, lines per test, ids that differ between two collections.
 
 Two cold jails on two copies: the first runs everything as plain pytest would; the second collects traced, runs the
 failing tests again and then the passing ones while time is left. Not promised: lines for every passing test.
@@ -21,12 +21,15 @@ from localagent.verify.rooms import Room, Rooms
 from localagent.verify.suite import Suite, base_of
 
 OPTIONS = ("--tb=no", "-o", "cache_dir=/tmp/la-cache")
-FIRST_CPU_SECONDS = 2.0
+FIRST_CPU_SECONDS = 1.0
+FIRST_WALL_SECONDS = 12.0
+CPU_AFTER_HANG_SECONDS = 0.15
+SMALL_SUITE = 30  # in a larger one every test that ran out of its time gets a second chance
 SECOND_CHANCE_CPU_SECONDS = 8.0
 SLOW_SHARE = (
     0.1  # a file whose finished tests take more than this share of the limit may hold slow tests, not hung ones
 )
-HUNG_TRACED_CPU_SECONDS = 0.5
+HUNG_TRACED_CPU_SECONDS = 0.3
 HUNG_TRACED_PER_FUNCTION = 2
 CHECK_SECONDS = 60.0
 MEMORY_BYTES = 1 << 30
@@ -144,7 +147,14 @@ class BaselineRunner:
         begin = time.monotonic()
         run = suite.run(
             first.items,
-            RunRequest(items=(), inline=True, cpu_seconds=FIRST_CPU_SECONDS, budget_seconds=budget),
+            RunRequest(
+                items=(),
+                inline=True,
+                cpu_seconds=FIRST_CPU_SECONDS,
+                cpu_after_hang_seconds=CPU_AFTER_HANG_SECONDS,
+                wall_seconds=FIRST_WALL_SECONDS,
+                budget_seconds=budget,
+            ),
         )
         results = run.results
         slow = self._maybe_slow(results)
@@ -175,7 +185,7 @@ class BaselineRunner:
             neighbours = [
                 r.seconds for r in results.values() if r.path == result.path and r.outcome is not Outcome.TIMED_OUT
             ]
-            if not neighbours or max(neighbours) > SLOW_SHARE * FIRST_CPU_SECONDS:
+            if len(results) > SMALL_SUITE or not neighbours or max(neighbours) > SLOW_SHARE * FIRST_CPU_SECONDS:
                 found.setdefault(base_of(result.id), result.id)
         return set(found.values())
 

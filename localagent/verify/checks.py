@@ -85,6 +85,6 @@ def _inside(name: str, repo: str) -> RepoPath | None:
     prefix = repo.rstrip("/") + "/"
     relative = name[len(prefix) :] if name.startswith(prefix) else name
     try:
-        return None if relative.startswith("/") or relative.startswith("<") else RepoPath(relative.removeprefix("./"))
+        return None if relative.startswith(("/", "<")) else RepoPath(relative.removeprefix("./"))
     except UsageFault:
         return None

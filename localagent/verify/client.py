@@ -1,4 +1,4 @@
-"""Talks to one worker in one jail: frames, nonce, numbering, deadlines. A worker that misbehaves is lost, with a reason.
+"""Talks to one worker in one jail: frames, nonce, numbering, deadlines. One that misbehaves is lost, with a reason.
 
 Not thread-safe except for `kill`, which may come from any thread at any time.
 """
@@ -33,7 +33,7 @@ SLACK_SECONDS = 15.0
 TOTAL_LIMIT_BYTES = 64 << 20  # in one answer's time; a request resets the count
 
 
-class WorkerLost(Exception):
+class WorkerLost(Exception):  # noqa: N818 - named for what happened
     """The worker or its jail is gone or cannot be believed; its jail has been ended."""
 
     def __init__(self, reason: str, ending: Ending) -> None:

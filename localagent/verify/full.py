@@ -196,7 +196,8 @@ class _Verdict:
     @property
     def summary(self) -> str:
         """In a line."""
-        return f"{len(self.turned)} turned, {len(self.kept)} kept, {len(self.broken)} broken, {len(self.still)} still failing"
+        counts = {"turned": self.turned, "kept": self.kept, "broken": self.broken, "still failing": self.still}
+        return ", ".join(f"{len(names)} {word}" for word, names in counts.items())
 
     def compare(self) -> None:
         """Fill the lists and the reasons."""

@@ -1,4 +1,4 @@
-"""From raw results to what a check answers: turned, broken, plausible; and collection errors as outcomes of their own."""
+"""From raw results to what a check answers: turned, broken, plausible; collection errors as outcomes of their own."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

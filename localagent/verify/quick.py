@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from localagent.domain.edit import Candidate
-from localagent.domain.outcome import Baseline, Ending, Outcome, QuickResult, QuickRoute, TestResult
+from localagent.domain.outcome import Baseline, CheckResult, Ending, Outcome, QuickResult, QuickRoute, TestResult
 from localagent.domain.paths import RepoPath
 from localagent.verify import checks, swapping
 from localagent.verify.answers import Collected, Item, Refused, RunEnd
@@ -160,7 +160,7 @@ class WarmSlot:
             else:
                 self._items = {item.id: item for item in answer.items}
                 self._rootdir = answer.rootdir
-                self._compare(room, answer)
+                self._compare(room)
         for name in plan.targets.checks:
             known = plan.commands[name]
             got = self._command(room, known.command, 60.0)
@@ -169,7 +169,7 @@ class WarmSlot:
             ):
                 plan.go_cold(f"{name} answers differently where it cannot write")
 
-    def _compare(self, room: Room, answer: Collected) -> None:
+    def _compare(self, room: Room) -> None:
         plan = self._plan
         steady = [plan.by_id[i] for i in plan.targets.tests if plan.by_id[i].outcome is not Outcome.TIMED_OUT][:20]
         passing, left = list[TestResult](), SELF_CHECK_SECONDS
@@ -310,7 +310,7 @@ class WarmSlot:
             if not got.outcome.good and ask.stop_early:
                 return
 
-    def _command(self, room: Room, command: str, cpu_seconds: float) -> "checks.CheckResult":
+    def _command(self, room: Room, command: str, cpu_seconds: float) -> CheckResult:
         place = self._plan.rooms.place
         return checks.run_check(
             room.client,

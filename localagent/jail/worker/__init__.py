@@ -1,4 +1,4 @@
-"""The one program that runs inside the jail, on the project's own Python (3.8 or later), with the standard library only.
+"""The one program that runs inside the jail: the project's own Python (3.8 or later), the standard library only.
 
 Inside it is the package `_la_worker` below a neutral directory; here it is `localagent.jail.worker`, so the host shares
 its framing (`wire`). Not promised: a verdict that code under test, running in the same process as pytest, can never

@@ -5,6 +5,7 @@ The lines come from files that the command could forge; they steer the search an
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import signal
@@ -62,7 +63,7 @@ def run_command(root: str, request: Dict[str, Any]) -> Dict[str, Any]:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            preexec_fn=lambda: _limits(cpu_seconds, int(request["memory_bytes"])),
+            preexec_fn=lambda: _limits(cpu_seconds, int(request["memory_bytes"])),  # noqa: PLW1509 - no threads here
         )
     except (OSError, ValueError) as fault:
         return {
@@ -74,15 +75,12 @@ def run_command(root: str, request: Dict[str, Any]) -> Dict[str, Any]:
             "lines": None,
         }
     output, late = _gather(process, begin + float(request["wall_seconds"]))
-    try:
+    with contextlib.suppress(OSError):
         os.killpg(process.pid, signal.SIGKILL)
-    except OSError:
-        pass
     status = process.wait()
+    outcome = "passed" if status == 0 else "failed"
     if late or -status in confine.exit_signals():
         outcome = "timed-out"
-    else:
-        outcome = "passed" if status == 0 else "failed"
     return {
         "kind": "command",
         "outcome": outcome,

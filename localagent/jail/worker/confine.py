@@ -47,7 +47,7 @@ def guard_child() -> None:
 
 
 def limit_address_space(extra_bytes: int) -> None:
-    """Allow this process `extra_bytes` more than it maps now, so that a runaway list fails and does not end the jail."""
+    """Allow `extra_bytes` more than is mapped now, so that a runaway list fails and does not end the jail."""
     try:
         with open("/proc/self/statm", "rb") as file:
             mapped = int(file.read().split()[0]) * resource.getpagesize()

@@ -1,6 +1,7 @@
 """From an exception to bounded JSON: type, message, frames below the root, the two sides of a comparison.
 
-Values of the code under test are shown through guarded, bounded `repr`s. Not promised: that a hostile `repr` tells the truth.
+Values of the code under test are shown through guarded, bounded `repr`s. Not promised:
+that a hostile `repr` tells the truth.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ def bounded(text: Any, limit: int) -> str:
     """`text` as a plain str of at most `limit` characters, the middle left out."""
     if not isinstance(text, str):
         return ""
-    text = str.__str__(text)
-    if len(text) <= limit:
-        return text
-    return text[: limit * 2 // 3] + " ... " + text[-limit // 3 :]
+    shown: str = str.__str__(text)
+    if len(shown) <= limit:
+        return shown
+    return shown[: limit * 2 // 3] + " ... " + shown[-limit // 3 :]
 
 
 def side(value: Any) -> str:

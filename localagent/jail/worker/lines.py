@@ -28,7 +28,7 @@ class LineTracer:
     def stop(self) -> None:
         """Trace no more in this thread."""
         sys.settrace(None)
-        threading.settrace(None)  # type: ignore[arg-type]
+        threading.settrace(None)
 
     def take(self) -> Dict[str, List[int]]:
         """Lines since the last `take`."""

@@ -1,4 +1,4 @@
-"""Runs collected tests in this process: one at a time, under a CPU timer, with one record at its start and one at its end.
+"""Runs collected tests in this process, each under a CPU timer, with a record at its start and one at its end.
 
 The timer's handler tells where the test was when its time was up; code that no handler reaches is ended by the kernel.
 """

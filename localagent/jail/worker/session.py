@@ -1,4 +1,4 @@
-"""A session: one process that collects the repository's tests once, then runs chosen ones, each request in a forked child.
+"""A session: one process that collects the repository's tests once, then runs chosen ones in forked children.
 
 The process belongs to the code under test from its first import on; the supervisor above believes only well-formed
 records, and a record never turns an unfinished test into a pass.
@@ -60,7 +60,7 @@ def forget_stale_bytecode(root: str) -> None:
 
     setattr(external, "cache_from_source", cache_from_source)  # noqa: B010
     try:
-        import _pytest.assertion.rewrite as rewrite
+        from _pytest.assertion import rewrite
 
         setattr(rewrite, "_read_pyc", lambda *args, **kwargs: None)  # noqa: B010
     except ImportError:
@@ -250,7 +250,7 @@ class Session:
     def _one_child(
         self, plugin: SessionPlugin, request: Dict[str, Any], order: List[Tuple[int, float]], give_up_at: float
     ) -> Tuple[List[Dict[str, Any]], bool]:
-        """Results of one forked child, and whether it came to its end. An item that ended the child has a result too."""
+        """Results of one forked child, and whether it came to its end. What ended the child has a result too."""
         token = os.urandom(8).hex()
         read_fd, write_fd = os.pipe()
         pid = os.fork()

@@ -5,7 +5,6 @@ import of the patched file: nothing live matches, closures differ, the text does
 """
 
 from __future__ import annotations
-
 import __future__
 
 import gc
@@ -19,7 +18,7 @@ for _name in __future__.all_feature_names:
     _FUTURE_FLAGS |= getattr(__future__, _name).compiler_flag
 
 
-class CannotSwap(Exception):
+class CannotSwap(Exception):  # noqa: N818 - named for what happened
     """Why the candidate has to be run from scratch."""
 
 
@@ -74,9 +73,10 @@ def _compile(text: str, class_name: Any, first_line: int, filename: str, flags: 
     else:
         text = "\n" * (first_line - 1) + text
     try:
-        return compile(text, filename, "exec", flags=flags, dont_inherit=True)
+        module: types.CodeType = compile(text, filename, "exec", flags=flags, dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as fault:
         raise CannotSwap("does not compile on its own: %s" % fault) from None
+    return module
 
 
 def _matching_code(function: types.FunctionType, swap: Dict[str, Any]) -> types.CodeType:

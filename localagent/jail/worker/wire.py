@@ -1,6 +1,6 @@
 """Frames of ascii JSON with a length in front, on a file descriptor. Shared by the host and the worker.
 
-No pickle, bounded sizes, deadlines. Not promised: anything about who wrote a frame; nonce and sequence are the caller's.
+No pickle, bounded sizes, deadlines. Not promised: anything about who wrote a frame: nonces are the caller's.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ FRAME_LIMIT_BYTES = 32 << 20
 HEADER_BYTES = 4
 
 
-class WireFault(Exception):
+class WireFault(Exception):  # noqa: N818 - named for what happened
     """What arrived is not a frame: too long, not JSON, not an object, cut off."""
 
 
-class WireTimeout(Exception):
+class WireTimeout(Exception):  # noqa: N818 - named for what happened
     """Nothing complete arrived before the deadline."""
 
 
-class WireClosed(Exception):
+class WireClosed(Exception):  # noqa: N818 - named for what happened
     """The other end is gone."""
 
 
