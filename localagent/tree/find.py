@@ -1,0 +1,48 @@
+"""What lies around a repository: its root, its own interpreter. Looks, does not run and does not follow git's files."""
+
+import os
+import stat
+from enum import StrEnum
+from pathlib import Path
+
+
+class GitKind(StrEnum):
+    """What stands at `.git`."""
+
+    DIRECTORY = "directory"
+    FILE = "file"  # a worktree or a submodule
+    NONE = "none"
+
+
+def git_kind(directory: Path) -> GitKind:
+    """Whether a directory is the top of a git working tree; links do not count."""
+    try:
+        mode = (directory / ".git").lstat().st_mode
+    except OSError:
+        return GitKind.NONE
+    if stat.S_ISDIR(mode):
+        return GitKind.DIRECTORY
+    return GitKind.FILE if stat.S_ISREG(mode) else GitKind.NONE
+
+
+def repository_root(path: Path) -> Path:
+    """The nearest directory at or above `path` that git calls a working tree; `path` itself if there is none."""
+    start = Path(os.path.realpath(path))
+    return next((p for p in (start, *start.parents) if git_kind(p) is not GitKind.NONE), start)
+
+
+def is_virtual_environment(directory: Path) -> bool:
+    """Whether a directory says of itself that it is one."""
+    try:
+        return stat.S_ISREG((directory / "pyvenv.cfg").lstat().st_mode)
+    except OSError:
+        return False
+
+
+def default_python(repo: Path) -> str | None:
+    """The interpreter of `.venv` or `venv` in the repository; None where there is none. It is not run."""
+    for name in (".venv", "venv"):
+        python = repo / name / "bin" / "python"
+        if is_virtual_environment(repo / name) and python.is_file() and os.access(python, os.X_OK):
+            return str(python)
+    return None
