@@ -1,0 +1,36 @@
+"""`localagent show`: a past task's report, as text or JSON."""
+
+import argparse
+
+from localagent.app import Settings
+from localagent.cli.render import Render
+from localagent.errors import AnswerIsNo, UsageFault
+from localagent.record.store import TaskStore
+from localagent.record.text import render_text
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """`show [ID] [--json]`."""
+    parser.add_argument(
+        "id", nargs="?", help="a task's id, its beginning, or its last six characters; default: the newest"
+    )
+    parser.add_argument("--json", action="store_true", help="the report as JSON, as --report writes it")
+
+
+def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
+    """Show one report. UsageFault if no task is meant; exit 1 if the task has no report."""
+    store = TaskStore(settings.state_dir)
+    record = store.open(args.id) if args.id is not None else store.latest()
+    if record is None:
+        raise UsageFault("no task was kept yet", remedy="`localagent fix --repo DIR` makes one")
+    report = record.result_json()
+    if report is None:
+        raise AnswerIsNo(
+            f"task {record.id} has no report: it is still running, or was killed",
+            remedy=f"what it did is in {record.journal_path}",
+        )
+    if args.json:
+        render.json(report)
+    else:
+        render.line(render_text(report))
+    return 0

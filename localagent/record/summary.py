@@ -1,0 +1,82 @@
+"""Past tasks at a glance: one row each, and sums over all of them. Says only what the reports say."""
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from localagent.record.files import RecordDamaged
+from localagent.record.store import TaskRecord
+
+UNFINISHED = "unfinished"
+DAMAGED = "damaged"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """One past task. `outcome` is a verdict's value, or unfinished (running or killed), or damaged."""
+
+    id: str
+    repo: str
+    outcome: str
+    exit: int | None
+    candidates_enumerated: int
+    candidates_denied: int
+    candidates_verified: int
+    model_tokens: int
+    seconds: float
+    rank_of_first_plausible: int | None
+
+    def json(self) -> dict[str, Any]:
+        """The row as JSON values."""
+        return asdict(self)
+
+
+def row_of(record: TaskRecord) -> Row:
+    """The row of one task, whatever state its report is in."""
+    try:
+        report = record.result_json()
+        outcome, report = (UNFINISHED, {}) if report is None else (str(report.get("outcome")), report)
+    except RecordDamaged:
+        outcome, report = DAMAGED, {}
+    exit_code, rank = report.get("exit"), report.get("rank_of_first_plausible")
+    return Row(
+        id=record.id,
+        repo=record.task.repo,
+        outcome=outcome,
+        exit=exit_code if isinstance(exit_code, int) else None,
+        candidates_enumerated=_count(report.get("candidates_enumerated")),
+        candidates_denied=_total(report.get("candidates_denied"), int),
+        candidates_verified=_count(report.get("candidates_verified")),
+        model_tokens=_count(report.get("model_tokens")),
+        seconds=round(_total(report.get("seconds"), float), 3),
+        rank_of_first_plausible=rank if isinstance(rank, int) else None,
+    )
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _total(value: object, kind: type) -> Any:
+    numbers = value.values() if isinstance(value, dict) else ()
+    return sum((n for n in numbers if isinstance(n, int | float)), start=kind(0))
+
+
+def stats_of(rows: Iterable[Row]) -> dict[str, Any]:
+    """Sums over tasks. `success` is accepted tasks over those that were judged: interruptions and faults are left out."""
+    every = list(rows)
+    judged = [r for r in every if r.outcome in ("accepted", "gave-up", "all-denied", "untrusted-tests", "needs-person")]
+    accepted = sum(r.outcome == "accepted" for r in judged)
+    outcomes = sorted({r.outcome for r in every})
+    return {
+        "tasks": len(every),
+        "outcomes": {outcome: sum(r.outcome == outcome for r in every) for outcome in outcomes},
+        "accepted": accepted,
+        "judged": len(judged),
+        "success": round(accepted / len(judged), 4) if judged else None,
+        "candidates_enumerated": sum(r.candidates_enumerated for r in every),
+        "candidates_denied": sum(r.candidates_denied for r in every),
+        "candidates_verified": sum(r.candidates_verified for r in every),
+        "model_tokens": sum(r.model_tokens for r in every),
+        "seconds": round(sum(r.seconds for r in every), 3),
+    }
