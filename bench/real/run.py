@@ -75,7 +75,7 @@ def repair(fact: Fact, args: argparse.Namespace) -> dict[str, Any]:
     home.mkdir(parents=True)
     out, report_file = home / "patch.diff", home / "report.json"
     argv = [
-        str(AGENT),
+        str(args.agent),
         "fix",
         "--repo",
         str(place.tree),
@@ -179,6 +179,7 @@ def arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--no-model", action="store_true")
+    parser.add_argument("--agent", type=Path, default=AGENT, metavar="FILE", help="the localagent to run")
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--self-check", action="store_true")
     parser.add_argument("--list", action="store_true", help="names the repositories to clone")

@@ -207,9 +207,8 @@ def test_a_patch_is_judged(
         " 'seconds': {}, 'budget': {'max_candidates': 9, 'max_seconds': 9}}))\n"
     )
     agent.chmod(0o755)
-    monkeypatch.setattr(run, "AGENT", agent)
     monkeypatch.setattr(run.reach, "rank_in_space", lambda *_: None)
-    args = run.arguments(["--repos", str(clones), "--work", str(tmp_path / "work")])
+    args = run.arguments(["--repos", str(clones), "--work", str(tmp_path / "work"), "--agent", str(agent)])
     row = run.repair(_fact(clones), args)
     assert row["stage"] == expected, row
     assert row["judge"]["exact"] is exact
