@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from xml.etree import ElementTree
 
-from casefile import PYPROJECT, Case
+from bench.casefile import PYPROJECT, Case
 
 MOST_LINES = 40  # a repair of these cases is a few lines; beyond this (or twice the oracle) it is a rewrite
 WALL_SECONDS = 30.0

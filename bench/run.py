@@ -27,8 +27,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from casefile import BUILT, Case, CaseError, read_all, read_built
-from judge import JudgeError, Judgement, count_expected, judge, make_repository, oracle_diff, passing, tree_digest
+if __package__ in (None, ""):
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from bench.casefile import BUILT, Case, CaseError, read_all, read_built
+from bench.judge import JudgeError, Judgement, count_expected, judge, make_repository, oracle_diff, passing, tree_digest
 
 AGENT = Path(sys.executable).absolute().parent / "localagent"
 ANSWERS = (0, 1)

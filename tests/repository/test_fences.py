@@ -1,0 +1,119 @@
+"""What may be used where, read from the syntax of every module. The samples show that each fence can fail."""
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[2] / "localagent"
+NOWHERE: frozenset[str] = frozenset()
+MODULES = {  # top-level module -> rooms where it may be imported
+    "libcst": {"edit", "index", "gate", "hook", "training"},
+    "subprocess": {"jail", "tree", "llm", "training", "batch", "daemon"},
+    "multiprocessing": {"training"},
+    "pty": NOWHERE,
+    "llama_cpp": {"llm"},
+    "torch": {"training"},
+    "bandit": {"gate"},
+    "hypothesis": {"verify"},
+    "ctypes": {"jail", "llm"},
+    "socket": {"jail", "llm", "verify", "wire", "daemon", "ports"},
+    "pickle": NOWHERE,
+    "marshal": NOWHERE,
+    "shelve": NOWHERE,
+    "urllib": NOWHERE,
+    "http": NOWHERE,
+    "requests": NOWHERE,
+    "ssl": NOWHERE,
+}
+STARTING = {"system", "popen", "fork", "forkpty", "posix_spawn", "posix_spawnp"}
+STARTING |= {f"exec{end}" for end in ("l", "le", "lp", "lpe", "v", "ve", "vp", "vpe")}
+STARTING |= {f"spawn{end}" for end in ("l", "le", "lp", "lpe", "v", "ve", "vp", "vpe")}
+WORKER = ("jail", "worker")
+
+
+def breaches(source: str, parts: tuple[str, ...]) -> list[str]:
+    """Everything in a module that its place forbids. `parts` is its path below the package, without `.py`."""
+    room = parts[0]
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        for module in imported(node):
+            if room not in MODULES.get(module, {room}):
+                found.append(f"imports {module}")
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
+            found += ["prints"] if parts != ("cli", "render") else []
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "os":
+            at_home = room in ("app", "cli") or parts[:2] == WORKER
+            if node.attr in ("environ", "environb", "getenv", "putenv") and not at_home:
+                found.append(f"reads the environment (os.{node.attr})")
+            if node.attr in STARTING and room not in MODULES["subprocess"]:
+                found.append(f"starts a process (os.{node.attr})")
+        if isinstance(node, ast.ImportFrom) and node.module == "os":
+            for name in node.names:
+                if name.name in STARTING | {"environ", "environb", "getenv"}:
+                    found.append(f"takes {name.name} out of os")
+        if isinstance(node, ast.Attribute) and node.attr in ("AF_INET", "AF_INET6", "create_connection"):
+            found.append(f"reaches for a network (socket.{node.attr})")
+    return found
+
+
+def imported(node: ast.AST) -> set[str]:
+    if isinstance(node, ast.Import):
+        return {alias.name.split(".")[0] for alias in node.names}
+    if isinstance(node, ast.ImportFrom) and not node.level and node.module:
+        return {node.module.split(".")[0]}
+    return set()
+
+
+def test_no_module_crosses_a_fence():
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        if parts[0] != "_data" and (crossed := breaches(path.read_text(encoding="utf-8"), parts)):
+            found["/".join(parts)] = crossed
+    assert found == {}
+
+
+def test_the_worker_needs_nothing_of_ours():
+    """It runs on the project's Python, where neither localagent nor its dependencies exist."""
+    foreign = {}
+    for path in sorted((PACKAGE / "jail" / "worker").glob("*.py")):
+        names = set().union(*(imported(node) for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))))
+        extra = names - set(sys.stdlib_module_names) - {"pytest", "_pytest", "_la_worker"}
+        if extra:
+            foreign[path.name] = extra
+    assert foreign == {}
+
+
+@pytest.mark.parametrize(
+    ("source", "parts", "reason"),
+    [
+        ("import libcst as cst", ("repair", "loop"), "imports libcst"),
+        ("from subprocess import run", ("gate", "bandit"), "imports subprocess"),
+        ("def f():\n    import pickle", ("record", "store"), "imports pickle"),
+        ("import llama_cpp", ("app", "fixing"), "imports llama_cpp"),
+        ("import http.client", ("llm", "scorer"), "imports http"),
+        ("print(1)", ("cli", "fix"), "prints"),
+        ("import os\nx = os.environ", ("jail", "host"), "reads the environment (os.environ)"),
+        ("import os\nos.fork()", ("verify", "quick"), "starts a process (os.fork)"),
+        ("from os import execv", ("gate", "chain"), "takes execv out of os"),
+        ("import socket\nsocket.AF_INET", ("jail", "runner"), "reaches for a network (socket.AF_INET)"),
+    ],
+)
+def test_the_fence_sees(source, parts, reason):
+    assert reason in breaches(source, parts)
+
+
+@pytest.mark.parametrize(
+    ("source", "parts"),
+    [
+        ("import libcst", ("edit", "space")),
+        ("import subprocess", ("jail", "runner")),
+        ("print(1)", ("cli", "render")),
+        ("import os\nos.environ", ("app", "settings")),
+        ("import os\nos.environ['X'] = ''", ("jail", "worker", "session")),
+    ],
+)
+def test_the_fence_lets_pass(source, parts):
+    assert breaches(source, parts) == []
