@@ -1,5 +1,6 @@
 """What llama.cpp was built for on this machine; asked in a child, so that the parent never loads it."""
 
+import ctypes
 import subprocess
 import sys
 from pathlib import Path
@@ -30,28 +31,32 @@ def backend_name() -> str:
     return described(done.stdout[:_OUTPUT_BYTES].decode("utf-8", "replace"))
 
 
-def described(system_info: str) -> str:
-    """One short line out of llama.cpp's `NAME : FEATURE = 1 | ...` text."""
-    devices: dict[str, list[str]] = {}
-    device = "CPU"
-    for part in system_info.split("|"):
-        head, colon, rest = part.partition(":")
-        if colon:
-            device = head.strip() or device
-        feature, equals, value = (rest if colon else head).partition("=")
-        found = devices.setdefault(device, [])
-        if equals and value.strip() == "1":
-            found.append(feature.strip())
-    named = {name: features for name, features in devices.items() if features or name != "CPU"}
-    return (
-        "; ".join(f"{name} ({', '.join(features)})" if features else name for name, features in named.items()) or "CPU"
-    )
+def described(answer: str) -> str:
+    """One short line: the devices beside the processor, then the processor's features."""
+    features, *devices = answer.split("\n")
+    _, _, processor = features.rpartition("CPU :")
+    found = [
+        name.strip() for name, equals, value in (p.partition("=") for p in processor.split("|")) if value.strip() == "1"
+    ]
+    named = [device.strip() for device in devices if device.strip() and not device.startswith("CPU")]
+    return "; ".join([*named, f"CPU ({', '.join(found)})" if found else "CPU"])
 
 
 def main() -> int:
-    """In the child: llama.cpp's own words to standard output."""
+    """In the child: llama.cpp's own words, then a line for each device, to standard output."""
     from localagent.llm.engine import bindings  # noqa: PLC0415
 
-    text: bytes = bindings().llama_print_system_info()
-    sys.stdout.buffer.write(text)
+    llama = bindings()
+    llama.llama_log_set(llama.llama_log_callback(lambda _level, _text, _data: None), ctypes.c_void_p(0))
+    llama.llama_backend_init()
+    library = ctypes.CDLL(llama._lib._name)
+    library.ggml_backend_dev_count.restype = ctypes.c_size_t
+    library.ggml_backend_dev_get.restype = ctypes.c_void_p
+    library.ggml_backend_dev_name.restype = ctypes.c_char_p
+    library.ggml_backend_dev_description.restype = ctypes.c_char_p
+    lines: list[bytes] = [llama.llama_print_system_info()]
+    for index in range(library.ggml_backend_dev_count()):
+        device = ctypes.c_void_p(library.ggml_backend_dev_get(ctypes.c_size_t(index)))
+        lines.append(library.ggml_backend_dev_name(device) + b" " + library.ggml_backend_dev_description(device))
+    sys.stdout.buffer.write(b"\n".join(lines))
     return 0

@@ -22,7 +22,7 @@ from localagent.llm.window import Place, Window, plan_windows
 
 NICENESS = 5
 CONTEXT_TOKENS = 1536
-CONTEXT_IN_FRONT_TOKENS = 512
+CONTEXT_IN_FRONT_TOKENS = 400
 
 
 class Inbox:
@@ -159,14 +159,13 @@ def _questions(
     engine: Engine, front: list[int], source: bytes, window: Window, edits: list[list[object]]
 ) -> tuple[list[int], dict[int, list[Ask]], int]:
     """Tokens to decode, what to ask at which position, and how many edits the context has no room for."""
-    end = engine.end_token if window.end == len(source) else -1
-    text = Text(source[window.lead : window.end], engine.tokenize, engine.token_bytes, end, local=engine.byte_level)
+    text, lead = _read(engine, source, window, engine.context_tokens - len(front))
     if not text.faithful:
         return [], {}, len(window.members)
     tokens = front + text.tokens
     asks: dict[int, list[Ask]] = {}
     unasked = 0
-    for member, splices in _splices(window, edits):
+    for member, splices in _splices(window.members, lead, edits):
         departure = text.departure(splices)
         position = len(front) + departure.index if departure else 0
         if departure is None or departure.new < 0 or position > engine.context_tokens:
@@ -176,11 +175,23 @@ def _questions(
     return tokens, asks, unasked
 
 
-def _splices(window: Window, edits: list[list[object]]) -> Iterator[tuple[int, list[tuple[int, int, bytes]]]]:
-    for member in window.members:
+def _read(engine: Engine, source: bytes, window: Window, room_tokens: int) -> tuple[Text, int]:
+    """The tokenized window and where it begins: without what stands in front if there is no room for it."""
+    end = engine.end_token if window.end == len(source) else -1
+    for lead in (window.lead, window.start):
+        text = Text(source[lead : window.end], engine.tokenize, engine.token_bytes, end, local=engine.byte_level)
+        if len(text.tokens) <= room_tokens:
+            break
+    return text, lead
+
+
+def _splices(
+    members: tuple[int, ...], lead: int, edits: list[list[object]]
+) -> Iterator[tuple[int, list[tuple[int, int, bytes]]]]:
+    for member in members:
         cuts = edits[member][0]
         assert isinstance(cuts, list)
-        yield member, [(start - window.lead, end - window.lead, _utf8(text)) for start, end, text in cuts]
+        yield member, [(start - lead, end - lead, _utf8(text)) for start, end, text in cuts]
 
 
 def _place(edit: list[object]) -> Place:

@@ -1,7 +1,9 @@
 """llama.cpp behind a narrow face: load a model from an open file, tokenize, and compare logits at chosen positions.
 
 Only logits that were asked for leave this module, and only as differences; a row of the vocabulary is never copied.
-Scores are deterministic for one build, thread count and chunk size. Runs in the confined child only.
+One build, thread count and question give one answer; the same place asked
+in other company may differ by tenths of a nat, since quantized kernels depend on the number of tokens decoded at once.
+Runs in the confined child only.
 """
 
 import ctypes
@@ -128,13 +130,13 @@ class Engine:
             at = stop
 
     def _resume(self, tokens: Sequence[int], first_row: int) -> int:
-        """Keeps what is decoded of the same beginning; returns the first token to decode."""
+        """Keeps whole chunks of the same beginning, so that answers do not depend on earlier questions."""
         keep = 0
         for old, new in zip(self._decoded, tokens, strict=False):
             if old != new:
                 break
             keep += 1
-        keep = min(keep, first_row)
+        keep = min(keep, first_row) // CHUNK_TOKENS * CHUNK_TOKENS
         memory = self._llama.llama_get_memory(self._context)
         if not self._llama.llama_memory_seq_rm(memory, 0, keep, -1):
             self._llama.llama_memory_clear(memory, True)

@@ -6,8 +6,8 @@ Byte budgets here, token budgets in `child`. A place that lies in no window is l
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-BODY_BYTES = 3000
-LEAD_BYTES = 900
+BODY_BYTES = 2400
+LEAD_BYTES = 600
 TAIL_BYTES = 120
 _MERGE_GAP_BYTES = 600
 

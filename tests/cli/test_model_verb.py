@@ -1,0 +1,99 @@
+"""`localagent model`: exit codes and output, as a user sees them."""
+
+import hashlib
+import io
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+from gguf_builder import TinyGguf
+
+from localagent.cli import main as entry
+from localagent.cli.render import Render
+
+TINY = TinyGguf().bytes
+KEYS = {"name", "path", "bytes", "sha256", "licence", "default"}
+
+
+@pytest.fixture
+def call(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        out, err = io.StringIO(), io.StringIO()
+        monkeypatch.setattr(entry, "Render", lambda: Render(out=out, err=err))
+        code = entry.main(["model", *arguments])
+        return code, out.getvalue(), err.getvalue()
+
+    return run
+
+
+@pytest.fixture
+def tiny(tmp_path) -> Path:
+    path = tmp_path / "My Model.gguf"
+    path.write_bytes(TINY)
+    return path
+
+
+def test_list_json_has_an_object_for_each_model(call):
+    code, out, _ = call("list", "--json")
+    assert code == 0
+    [model] = [row for row in json.loads(out) if row["default"]]
+    assert set(model) >= KEYS
+    assert model["name"] == "smollm2-135m-instruct"
+    manifest = tomllib.loads((Path(entry.__file__).parents[2] / "models" / "smollm2-135m-instruct.toml").read_text())
+    assert (model["bytes"], model["sha256"]) == (manifest["bytes"], manifest["sha256"])
+
+
+def test_add_then_verify_by_name_and_file(call, tiny, tmp_path):
+    code, out, _ = call("verify", str(tiny))
+    assert code == 1
+    code, out, _ = call("add", str(tiny), "--name", "mine", "--json")
+    assert code == 0
+    row = json.loads(out)
+    assert row["sha256"] == hashlib.sha256(TINY).hexdigest()
+    assert Path(row["path"]) == tmp_path / "data/localagent/models/mine.gguf"
+    for target in ("mine", str(tiny), row["path"]):
+        code, out, _ = call("verify", target)
+        assert code == 0
+        assert "verified mine" in out
+    assert {model["name"] for model in json.loads(call("list", "--json")[1])} >= {"mine", "smollm2-135m-instruct"}
+    assert "mine" in call("list")[1]
+
+
+def test_verify_fails_once_a_byte_differs(call, tiny):
+    call("add", str(tiny), "--name", "mine")
+    path = Path(json.loads(call("verify", "mine", "--json")[1])["path"])
+    path.write_bytes(TINY[:-1] + b"\x01")
+    code, out, err = call("verify", "mine")
+    assert (code, out) == (1, "")
+    assert "not the file that was registered as mine" in err
+    assert "what to do:" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["verify", "unheard-of"], 1, "no model of that name is registered"),
+        (["verify", "/absent.gguf"], 1, "cannot open /absent.gguf: No such file"),
+        (["add", "/absent.gguf"], 1, "cannot open"),
+        (["add", "/dev/null"], 1, "not a regular file"),
+        (["add", __file__], 1, "not a GGUF file"),
+        (["add", __file__, "--name", "../x"], 2, "a model's name is"),
+    ],
+)
+def test_a_no_says_why(call, arguments, code, said):
+    got, out, err = call(*arguments)
+    assert (got, out) == (code, "")
+    assert said in err
+
+
+def test_a_broken_manifest_of_the_user_is_named(call, tmp_path):
+    folder = tmp_path / "data/localagent/models"
+    folder.mkdir(parents=True)
+    (folder / "bad.toml").write_text("schema = 9\n")
+    code, _, err = call("list")
+    assert code == 2
+    assert "bad.toml: schema is 9, not 1" in err
+    assert "bad.toml: name must be given" in err

@@ -1,0 +1,25 @@
+"""The bundled model, where it is installed; tests marked `model` need it and say so."""
+
+from pathlib import Path
+
+import pytest
+
+from localagent.app import Settings
+from localagent.errors import LocalagentError
+from localagent.jail.open import open_jail
+from localagent.llm.registry import ModelFile, Registry
+
+
+@pytest.fixture(scope="session")
+def bundled_model() -> ModelFile:
+    settings = Settings.from_environ()
+    shipped = Path(__file__).resolve().parents[2] / "models"
+    try:
+        return Registry(shipped, settings.data_dir).verify("")
+    except LocalagentError as no:
+        pytest.fail(f"this test needs the bundled model: {no}; {no.remedy}")
+
+
+@pytest.fixture(scope="session")
+def jail():
+    return open_jail()
