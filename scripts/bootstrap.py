@@ -19,6 +19,7 @@ import subprocess
 import sys
 import threading
 import time
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -152,10 +153,10 @@ def digest(*parts: bytes) -> str:
 
 def locked_digest() -> str:
     """Changes when anything that decides what is installed changes."""
-    return digest(
-        *((LOCKS / name).read_bytes() for name in (*BINARY_LOCKS, "llama.txt", "model.txt")),
-        (ROOT / "pyproject.toml").read_bytes(),
-    )
+    locks = [(LOCKS / name).read_bytes() for name in (*BINARY_LOCKS, "llama.txt", "model.txt")]
+    table = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    packaging = {"build": table["build-system"], "project": table["project"], "setuptools": table["tool"]["setuptools"]}
+    return digest(*locks, json.dumps(packaging, sort_keys=True).encode())
 
 
 def locked_version(name: str) -> str:
