@@ -340,18 +340,26 @@ def test_user_is_nobody_and_has_no_group(python: Run) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root switches to another uid")
 def test_real_uid_outside_is_neither_root_nor_shared(jail: BubblewrapJail) -> None:
-    first, second = (jail.start(JailSpec(argv=("/bin/sleep", "60"), cwd="/tmp")) for _ in range(2))
+    kept = os.getgroups()
+    os.setgroups([4, 24])  # something to lose
+    try:
+        first, second = (jail.start(JailSpec(argv=("/bin/sleep", "60"), cwd="/tmp")) for _ in range(2))
+    finally:
+        os.setgroups(kept)
     try:
         deadline = time.monotonic() + 10
         owners: set[str] = set()
+        groups: set[str] = set()
         while time.monotonic() < deadline:
             lines = [Path(f"/proc/{process.pid}/status").read_text() for process in (first, second)]
             owners = {next(row for row in text.splitlines() if row.startswith("Uid:")) for text in lines}
+            groups = {next(row for row in text.splitlines() if row.startswith("Groups:")) for text in lines}
             if len(owners) == 2 and not any("\t0\t" in row for row in owners):
                 break
             time.sleep(0.02)
         assert len(owners) == 2
         assert not any("\t0" in row for row in owners)
+        assert {row.split() == ["Groups:"] for row in groups} == {True}
     finally:
         for process in (first, second):
             process.kill()

@@ -22,8 +22,8 @@ PYTHON, BINDS = interpreter_binds(sys.executable)
 ANSWER = """
 import socket, sys, time
 s = socket.socket(fileno=int(sys.argv[1]))
-s.sendall(b"got " + s.recv(99))
-time.sleep(30)
+while data := s.recv(99):
+    s.sendall(b"got " + data)
 """
 ECHO = JailSpec(argv=(PYTHON, "-I", "-S", "-c", ANSWER, "{channel}"), cwd="/tmp", binds=BINDS)
 TRUE = JailSpec(argv=("/bin/true",), cwd="/")
@@ -54,10 +54,16 @@ def test_channel_carries_bytes_both_ways(jail: BubblewrapJail) -> None:
 
 def test_a_worker_outlives_the_thread_that_started_it(jail: BubblewrapJail) -> None:
     box = []
-    thread = threading.Thread(target=lambda: box.append(jail.start(ECHO)))
+
+    def begin() -> None:
+        box.append(jail.start(ECHO))
+        box[0].channel.sendall(b"one\n")  # the worker has started: the death signal is armed by now
+        assert box[0].channel.recv(100) == b"got one\n"
+
+    thread = threading.Thread(target=begin)
     thread.start()
     thread.join()
-    time.sleep(0.3)
+    time.sleep(0.1)
     box[0].channel.sendall(b"still\n")
     assert box[0].channel.recv(100) == b"got still\n"
     box[0].kill()
