@@ -125,4 +125,10 @@ class Verifier(Protocol):
 
     def full(self, candidate: Candidate, baseline: Baseline, *, seed: int) -> FullResult: ...
 
+    def behaviours(
+        self, candidates: Sequence[Candidate], baseline: Baseline, *, seed: int
+    ) -> Mapping[int, tuple[str, ...]]:
+        """A row of digests per candidate number (0: the unpatched program) on inputs near the tests'; may be empty."""
+        ...
+
     def cancel(self) -> None: ...

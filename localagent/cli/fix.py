@@ -3,6 +3,7 @@
 import argparse
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
@@ -92,7 +93,7 @@ def _request(args: argparse.Namespace) -> FixRequest:
     )
 
 
-def _sink(args: argparse.Namespace, render: Render) -> tuple[Sink, "CloseSink"]:
+def _sink(args: argparse.Namespace, render: Render) -> tuple[Sink, Callable[[], None]]:
     if args.json:
         return JsonSink(render), _nothing
     if args.quiet:
@@ -105,9 +106,6 @@ def _sink(args: argparse.Namespace, render: Render) -> tuple[Sink, "CloseSink"]:
 
 def _nothing() -> None:
     return None
-
-
-CloseSink = type(_nothing)
 
 
 def _show(outcome: FixOutcome, render: Render) -> None:

@@ -13,6 +13,7 @@ _STAGES = {
     "baseline": "running the tests as they are, in the jail",
     "localize": "ranking suspicious statements",
     "search": "searching the edit space",
+    "choose": "comparing what the plausible candidates do",
     "full-check": "full check in a new jail",
     "record": "writing down what happened",
 }

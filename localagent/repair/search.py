@@ -543,7 +543,13 @@ class Repair:
         return max(10, min(60, self.state.verified // 2))
 
     def _choose(self, baseline: Baseline) -> tuple[Candidate, FullResult] | None:
-        order = ranked([c for c in self.state.plausible if c.number not in self.state.rejected])
+        open_ones = [c for c in self.state.plausible if c.number not in self.state.rejected]
+        rows: Mapping[int, tuple[str, ...]] = {}
+        if len(open_ones) > 1:
+            with _Timed(self, Stage.CHOOSE):
+                rows = self.parts.verifier.behaviours(open_ones, baseline, seed=self.task.seed)
+        order = ranked(open_ones, rows)
+        self._emit("ranked", order=[c.number for c in order], behaviours={str(k): list(v) for k, v in rows.items()})
         for candidate in order[:FULL_CHECKS]:
             with _Timed(self, Stage.FULL):
                 full = self.parts.verifier.full(candidate, baseline, seed=self.task.seed)

@@ -5,7 +5,7 @@ Not thread-safe except for `kill`, which may come from any thread at any time.
 
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -167,6 +167,30 @@ class WorkerClient:
             return command_of(self._ask(message, wall_seconds))
         except Malformed as fault:
             raise self._lost(str(fault)) from None
+
+    def behave(
+        self,
+        *,
+        items: Sequence[Item],
+        functions: Sequence[tuple[str, int, str]],
+        programs: Sequence[Sequence[Mapping[str, Any]]],
+        seed: int,
+        cpu_seconds: float,
+    ) -> Mapping[str, Any]:
+        """The behaviour table (`rows`) of programs, each given as swap orders; the hot session must be open."""
+        wall_seconds = 5.0 + 2 * cpu_seconds * (len(programs) + len(items))
+        message: dict[str, Any] = {
+            "op": "behave",
+            "session": "hot",
+            "items": [item.index for item in items],
+            "functions": [list(f) for f in functions],
+            "programs": [list(p) for p in programs],
+            "seed": seed,
+            "cpu_seconds": cpu_seconds,
+            "wall_seconds": wall_seconds,
+            "memory_bytes": 768 << 20,
+        }
+        return self._ask(message, wall_seconds)
 
     def close_session(self, name: str) -> None:
         """End an open session, if there is one of that name."""

@@ -102,7 +102,7 @@ def no_pytest(python: str) -> AnswerIsNo:
 def refusal_answer(refused: Refused) -> AnswerIsNo:
     """Why there is nothing to run, in words."""
     text = refused.text.strip()
-    last = next((line for line in reversed(text.splitlines()) if line.strip()), "pytest did not collect")
+    last = " ".join(line.strip() for line in text.splitlines()[-3:]) or "pytest did not collect"
     if refused.why is Refusal.USAGE:
         unknown = re.search(r"unrecognized arguments: (.+)", text)
         if unknown:

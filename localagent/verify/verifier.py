@@ -1,5 +1,6 @@
 """ports.Verifier on jails: keeps what the baseline learned for the quick and the full check."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from localagent.domain.edit import Candidate
@@ -9,6 +10,7 @@ from localagent.domain.task import Event, Snapshot, Task
 from localagent.jail.profile import load
 from localagent.ports import Jail, Sink
 from localagent.verify.baseline import BaselineRunner
+from localagent.verify.behaviour import behaviours
 from localagent.verify.delta import Delta
 from localagent.verify.full import FullChecker
 from localagent.verify.place import Place, Use
@@ -66,6 +68,12 @@ class JailVerifier:
         if self._full is None:
             self._full = FullChecker(self._rooms, self._runner.request, Delta(self._rooms, self._policy))
         return self._full.check(candidate, baseline, seed=seed)
+
+    def behaviours(
+        self, candidates: Sequence[Candidate], baseline: Baseline, *, seed: int
+    ) -> Mapping[int, tuple[str, ...]]:
+        """What candidates do on inputs near the tests'; empty when that cannot be told."""
+        return behaviours(self._rooms, baseline, self._runner.request, candidates, seed=seed)
 
     def cancel(self) -> None:
         """End every jail now; whatever is running raises Interrupted."""

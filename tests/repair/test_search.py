@@ -103,6 +103,11 @@ class Laboratory:
             still_failing=(),
         )
 
+    def behaviours(
+        self, candidates: Sequence[Candidate], baseline: Baseline, *, seed: int
+    ) -> Mapping[int, tuple[str, ...]]:
+        return {}
+
     def cancel(self) -> None:
         self.cancelled = True
 

@@ -1,8 +1,8 @@
 """What do programs do on inputs near those the tests use? The evidence for choosing among plausible candidates.
 
 In a forked child of a collected session: run the given tests once with a profile hook that copies the arguments of the
-watched functions, vary the copies (seeded), then call the watched functions of each program, every program in a child of
-its own, and answer one short digest per call. Nothing is asserted: two programs that agree everywhere may both be wrong.
+watched functions, vary the copies (seeded), then call the watched functions of each program, every program in a child
+of its own, and answer one short digest per call. Nothing is asserted: programs that agree everywhere may all be wrong.
 """
 
 from __future__ import annotations
@@ -30,10 +30,6 @@ _exit = os._exit
 
 
 class _TooLong(BaseException):
-    pass
-
-
-class _TooLarge(Exception):
     pass
 
 
@@ -203,8 +199,8 @@ def call_all(functions: List[types.FunctionType], calls: List[Any]) -> List[str]
 
     signal.signal(signal.SIGPROF, late)
     out = []
-    for number, args, kwargs in calls:
-        args, kwargs = copy.deepcopy(args), copy.deepcopy(kwargs)
+    for number, first_args, first_kwargs in calls:
+        args, kwargs = copy.deepcopy(first_args), copy.deepcopy(first_kwargs)
         try:
             signal.setitimer(signal.ITIMER_PROF, _CALL_SECONDS)
             answer = "ok " + shape(functions[number](*args, **kwargs)) + " " + shape((args, kwargs))
@@ -271,10 +267,9 @@ def _ask(
     except (WireClosed, WireFault, WireTimeout):
         row = []
     os.close(read_fd)
-    for target in (pid,):
-        try:
-            os.kill(target, signal.SIGKILL)
-        except OSError:
-            continue
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except OSError:
+        pass
     os.waitpid(pid, 0)
     return row

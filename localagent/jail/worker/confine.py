@@ -11,7 +11,7 @@ import resource
 import shutil
 import signal
 import time
-from typing import Dict, List, Set
+from typing import Any, Dict, List, Set
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_DUMPABLE = 4
@@ -19,13 +19,17 @@ _PR_SET_CHILD_SUBREAPER = 36
 SCRATCH = ("/tmp", "/dev/shm")
 
 
-def _prctl(option: int, value: int) -> None:
-    try:
-        import ctypes
+try:  # once, from the library: the repository may have a module of that name
+    import ctypes
 
-        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
-    except (ImportError, OSError, AttributeError):
-        return
+    _call: Any = ctypes.CDLL(None).prctl
+except (ImportError, OSError, AttributeError):
+    _call = None
+
+
+def _prctl(option: int, value: int) -> None:
+    if _call is not None:
+        _call(option, value, 0, 0, 0)
 
 
 def guard_supervisor() -> None:
@@ -151,14 +155,19 @@ def _remove_tree(path: str) -> None:
     shutil.rmtree(path, ignore_errors=True)
     if not os.path.lexists(path):
         return
+    _open_up(path)
     for base, folders, _files in os.walk(path):  # modes taken away by the tests
-        for name in [base] + [os.path.join(base, f) for f in folders]:
-            try:
-                if not os.path.islink(name):
-                    os.chmod(name, 0o700)
-            except OSError:
-                continue
+        for name in folders:
+            _open_up(os.path.join(base, name))
     shutil.rmtree(path, ignore_errors=True)
+
+
+def _open_up(path: str) -> None:
+    try:
+        if not os.path.islink(path):
+            os.chmod(path, 0o700)
+    except OSError:
+        return
 
 
 def exit_signals() -> List[int]:

@@ -33,6 +33,7 @@ class SessionPlugin:
         self._attempt = _Attempt()
         self._sides: Tuple[str, str] = ("", "")
         self.errors: List[Dict[str, Any]] = []
+        self.stopped = False
 
     # -- collection
 
@@ -72,6 +73,7 @@ class SessionPlugin:
         try:
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         except BaseException as stop:  # pytest.exit(), KeyboardInterrupt: pytest would end here
+            self.stopped = True
             return self._answer("error", begin, describe(self._root, stop))
         return self._answer(self._outcome(), begin, self._attempt.failure)
 

@@ -17,6 +17,7 @@ from .lines import LineTracer
 from .plugin import SessionPlugin
 
 EXIT_HUNG = 97
+EXIT_STOPPED = 92
 _exit = os._exit
 _setitimer = signal.setitimer
 _settle = signal.signal
@@ -91,5 +92,7 @@ def run_items(
         watch.disarm()
         answer.update(k="done", i=index)
         watch.send(answer)
+        if plugin.stopped:
+            _exit(EXIT_STOPPED)  # the rest needs a process in which no item is half torn down
         if stop_on_bad and first_bad is None and answer["outcome"] not in ("passed", "skipped"):
             first_bad = _perf_counter()

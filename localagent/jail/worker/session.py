@@ -15,6 +15,7 @@ from time import monotonic as _monotonic
 from typing import Any, Dict, List, Optional, Set, Tuple
 
 from . import confine
+from .behave import table
 from .failures import describe, plain
 from .lines import LineTracer
 from .plugin import SessionPlugin, describe_item
@@ -26,6 +27,7 @@ _SLICE_SECONDS = 0.05
 _TELL_SECONDS = 0.3
 _WALL_AFTER_HANG_SECONDS = 2.0
 _exit = os._exit
+_getpid = os.getpid
 
 
 def fresh_main() -> None:
@@ -67,6 +69,16 @@ def forget_stale_bytecode(root: str) -> None:
         return
 
 
+def yield_names(root: str) -> None:
+    """Let the repository have modules named like those that only this worker, and not pytest, has imported."""
+    import importlib.machinery
+
+    for name in ("resource", "ctypes"):
+        spec = importlib.machinery.PathFinder.find_spec(name, [root] + sys.path)
+        if spec is not None and (spec.origin or "").startswith(root.rstrip("/") + "/"):
+            sys.modules.pop(name, None)
+
+
 class Session:
     """One collected session; `main` never returns."""
 
@@ -82,8 +94,11 @@ class Session:
         self._kept_files: Dict[str, Set[str]] = {}
         self._capture_files: List[int] = []
         self._collected = False
+        self._pid = _getpid()
 
     def _send(self, message: Dict[str, Any]) -> None:
+        if _getpid() != self._pid:
+            _exit(0)  # a fork of the code under test came back out of it
         send(self._fd, message)
 
     def main(self) -> None:
@@ -98,6 +113,7 @@ class Session:
         if request["pythonpath"]:
             os.environ["PYTHONPATH"] = os.pathsep.join(request["pythonpath"])
         sys.path.insert(0, self._root)
+        yield_names(self._root)
         sys.argv[1:] = list(request["args"])
         watch = Watch(self._root, self._send)
         watch.arm(float(request["cpu_seconds"]))
@@ -191,11 +207,65 @@ class Session:
                 _exit(0)
             if request["op"] == "end":
                 _exit(0)
+            if request["op"] == "behave":
+                self._send(self._behave(plugin, request))
+                self._clean()
+                self._send({"k": "end"})
+                continue
             if request["inline"]:
                 self._run_inline(plugin, request)
             else:
                 self._run_forked(plugin, request)
             self._send({"k": "end"})
+
+    def _behave(self, plugin: SessionPlugin, request: Dict[str, Any]) -> Dict[str, Any]:
+        """The behaviour table of some programs, made in a forked child; no rows when it did not come to its end."""
+        read_fd, write_fd = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                os.close(read_fd)
+                self._behave_child(plugin, request, write_fd)
+            finally:
+                _exit(96)
+        os.close(write_fd)
+        answer: Dict[str, Any] = {"rows": []}
+        try:
+            answer = Reader(read_fd).receive(_monotonic() + float(request["wall_seconds"]))
+        except (WireTimeout, WireClosed, WireFault):
+            answer = {"rows": []}
+        os.close(read_fd)
+        _end_child(pid)
+        answer["k"] = "behaved"
+        return answer
+
+    def _behave_child(self, plugin: SessionPlugin, request: Dict[str, Any], fd: int) -> None:
+        confine.guard_child()
+        os.close(self._fd)
+        os.setsid()
+        confine.limit_address_space(int(request["memory_bytes"]))
+        index = self._index
+        if index is None:
+            return
+        found = [index.live(str(p), int(n), str(name)) for p, n, name in request["functions"]]
+        functions = [f for f in found if f is not None]
+        cpu_seconds = float(request["cpu_seconds"])
+        watch = Watch(self._root, lambda message: None)
+        order = [(int(i), cpu_seconds) for i in request["items"]]
+
+        def run_tests() -> None:
+            run_items(plugin, self._items, order, watch, stop_on_bad=False, grace_seconds=0.0)
+
+        def program(swaps: List[Dict[str, Any]]) -> Any:
+            def put() -> None:
+                for swap in swaps:
+                    index.apply(swap)
+
+            return put
+
+        programs = [program(swaps) for swaps in request["programs"]]
+        send(fd, table(functions, run_tests, programs, int(request["seed"]), cpu_seconds))
+        _exit(0)
 
     def _run_inline(self, plugin: SessionPlugin, request: Dict[str, Any]) -> None:
         watch = self._watch
@@ -332,7 +402,11 @@ class Session:
         os.setsid()
         confine.limit_address_space(int(request["memory_bytes"]))
 
+        me = _getpid()
+
         def tell(message: Dict[str, Any]) -> None:
+            if _getpid() != me:
+                _exit(0)  # a fork of the test came back out of it
             message["t"] = token
             send(fd, message)
 

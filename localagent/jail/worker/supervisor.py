@@ -166,6 +166,8 @@ class Supervisor:
             return self._open(request)
         if op == "run":
             return self._run(request)
+        if op == "behave":
+            return self._behave(request)
         if op == "command":
             answer = run_command(self._root, request)
             self._tidy()
@@ -219,6 +221,20 @@ class Supervisor:
             record["log"] = log
             return record
         return {"kind": "refused", "why": "died", "text": log, "failure": plain("Garbage", "not a record")}
+
+    def _behave(self, request: Dict[str, Any]) -> Dict[str, Any]:
+        session = self._sessions.get(str(request["session"]))
+        if session is None:
+            return {"kind": "behaved", "rows": []}
+        deadline = _monotonic() + float(request["wall_seconds"]) + _EXTRA_WAIT_SECONDS
+        try:
+            session.send({k: v for k, v in request.items() if k != "nonce"})
+            record = session.reader.receive(deadline)
+            session.reader.receive(deadline)
+        except (WireTimeout, WireClosed, WireFault, OSError):
+            self._close(str(request["session"]))
+            return {"kind": "behaved", "rows": []}
+        return {"kind": "behaved", "rows": record.get("rows", [])}
 
     def _run(self, request: Dict[str, Any]) -> Dict[str, Any]:
         name = str(request["session"])

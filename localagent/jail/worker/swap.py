@@ -11,7 +11,7 @@ import gc
 import os
 import sys
 import types
-from typing import Any, Dict, List, Set, Tuple
+from typing import Any, Dict, List, Optional, Set, Tuple
 
 _FUTURE_FLAGS = 0
 for _name in __future__.all_feature_names:
@@ -49,6 +49,11 @@ class SwapIndex:
                 name = os.path.realpath(file)
                 if name.startswith(prefix):
                     self.files.add(name[len(prefix) :])
+
+    def live(self, path: str, old_line: int, name: str) -> Optional[types.FunctionType]:
+        """The live function there, or None when there is none or more than one."""
+        found = self._functions.get((path, old_line, name), [])
+        return found[0] if len(found) == 1 else None
 
     def apply(self, swap: Dict[str, Any]) -> None:
         """Replace one function's code; raises CannotSwap before anything is changed."""
