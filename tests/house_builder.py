@@ -1,0 +1,105 @@
+"""Builds small repositories, verifiers over them in real jails, and candidates with their scopes."""
+
+import ast
+import contextlib
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from localagent.domain.edit import Candidate, Edit, FileChange, Patch, Scope, Splice
+from localagent.domain.paths import RepoPath
+from localagent.domain.task import Budget, Event, Snapshot, Task
+from localagent.jail.open import open_jail
+from localagent.verify.verifier import JailVerifier
+
+SANDBOX = Path(__file__).resolve().parent.parent / "sandbox"
+
+
+class Silent:
+    def emit(self, event: Event) -> None:
+        return
+
+
+class House:
+    """A repository below `root` and its verifier."""
+
+    def __init__(self, root: Path, files: Mapping[str, str | bytes], **task: object) -> None:
+        self.root = root
+        self.files = {name: text.encode() if isinstance(text, str) else text for name, text in files.items()}
+        store = root / "store"
+        for name, data in self.files.items():
+            path = store / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        store.mkdir(exist_ok=True)
+        self.task = Task(id="t", repo=str(root / "repo"), budget=Budget(max_seconds=100.0), **task)
+        self.verifier = JailVerifier(
+            jail=open_jail(),
+            task=self.task,
+            snapshot=Snapshot(root=self.task.repo, store=str(store), entries={}, digest=""),
+            python=sys.executable,
+            scratch=root,
+            sandbox_dir=SANDBOX,
+            policy=None,
+            sink=Silent(),
+        )
+
+    def candidate(self, name: str, old: str, new: str, *, scoped: bool = True) -> Candidate:
+        before = self.files[name]
+        at = before.index(old.encode())
+        splice = Splice(start=at, end=at + len(old.encode()), text=new.encode())
+        line = before.count(b"\n", 0, at) + 1
+        edit = Edit(
+            path=RepoPath(name),
+            splices=(splice,),
+            operator="test",
+            line=line,
+            end_line=line + old.count("\n"),
+            prior=0.0,
+            scope=scope_at(before, line) if scoped else None,
+        )
+        change = FileChange(path=RepoPath(name), before=before, after=edit.apply(before))
+        return Candidate(number=1, patch=Patch(changes=(change,)), edits=(edit,), cost=0.0)
+
+
+def scope_at(source: bytes, line: int) -> Scope | None:
+    """The outermost function around a line."""
+    starts = [0]
+    for row in source.splitlines(keepends=True):
+        starts.append(starts[-1] + len(row))
+
+    def visit(body: list[ast.stmt], classes: list[str]) -> Scope | None:
+        for node in body:
+            if isinstance(node, ast.ClassDef):
+                found = visit(node.body, [*classes, node.name])
+                if found:
+                    return found
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+                if first <= line <= (node.end_lineno or 0):
+                    top = node.body[0]
+                    return Scope(
+                        name=node.name,
+                        qualname=".".join([*classes, node.name]),
+                        class_name=classes[-1] if classes else None,
+                        first_line=first,
+                        last_line=node.end_lineno or 0,
+                        start=starts[first - 1] + node.col_offset,
+                        body_start=starts[top.lineno - 1] + top.col_offset,
+                        end=starts[(node.end_lineno or 1) - 1] + (node.end_col_offset or 0),
+                    )
+        return None
+
+    return visit(ast.parse(source).body, [])
+
+
+@contextlib.contextmanager
+def house(files: Mapping[str, str | bytes], **task: object) -> Iterator[House]:
+    with tempfile.TemporaryDirectory(prefix="la-house-") as folder:
+        Path(folder).chmod(0o711)
+        built = House(Path(folder), files, **task)
+        try:
+            yield built
+        finally:
+            built.verifier.cancel()

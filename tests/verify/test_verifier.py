@@ -1,0 +1,319 @@
+"""Baseline, quick check and full check on small repositories in real jails."""
+
+import sys
+import threading
+
+import pytest
+from house_builder import house
+
+from localagent.domain.outcome import Outcome, QuickRoute
+from localagent.errors import AnswerIsNo, Interrupted, UsageFault
+
+SHAPES = {
+    "shapes.py": (
+        "import functools\n"
+        "SEEN = []\n"
+        "\n"
+        "class Base:\n"
+        "    def size(self):\n"
+        "        return 1\n"
+        "\n"
+        "class Box(Base):\n"
+        "    def __init__(self, w):\n"
+        "        self.__w = w\n"
+        "\n"
+        "    def size(self):\n"
+        "        SEEN.append(1)\n"
+        "        return super().size() * self.__w - 1\n"
+        "\n"
+        "@functools.lru_cache(maxsize=None)\n"
+        "def double(n):\n"
+        "    return n + 2\n"
+        "\n"
+        "def default(x=3):\n"
+        "    return x\n"
+        "\n"
+        "TABLE = [default()]\n"
+    ),
+    "tests/test_shapes.py": (
+        "import shapes\n"
+        "def test_size():\n"
+        "    assert shapes.Box(4).size() == 4\n"
+        "def test_fresh_state():\n"
+        "    shapes.Box(4).size()\n"
+        "    assert len(shapes.SEEN) <= 2\n"
+        "def test_table():\n"
+        "    assert shapes.TABLE == [3]\n"
+        "def test_unrelated():\n"
+        "    pass\n"
+    ),
+}
+
+
+def test_baseline_names_failing_passing_frames_sides_and_lines() -> None:
+    with house(SHAPES) as h:
+        baseline = h.verifier.baseline()
+    assert baseline.failing == ("tests/test_shapes.py::test_size",)
+    assert len(baseline.passing) == 3
+    failed = next(t for t in baseline.tests if t.id in baseline.failing)
+    assert failed.failure is not None
+    assert failed.failure.exception == "AssertionError"
+    assert (failed.failure.left, failed.failure.right) == ("3", "4")
+    assert failed.failure.frames[-1].path == "tests/test_shapes.py"
+    assert failed.lines is not None
+    assert failed.lines["shapes.py"] == {6, 10, 13, 14}
+    assert {21, 23} <= baseline.import_lines["shapes.py"]
+    assert 14 not in baseline.import_lines["shapes.py"]
+    assert baseline.test_files == {"tests/test_shapes.py"}
+    assert baseline.pytest
+    assert baseline.python.startswith("3.")
+
+
+def test_quick_check_swaps_methods_and_leaks_no_state() -> None:
+    with house(SHAPES) as h:
+        baseline = h.verifier.baseline()
+        quick = h.verifier.quick(baseline, jobs=1)
+        good = h.candidate("shapes.py", "self.__w - 1", "self.__w")
+        for _ in range(3):
+            result = quick.check(good, cpu_seconds=1.0)
+            assert (result.plausible, result.route) == (True, QuickRoute.SWAP)
+            assert result.outcomes["tests/test_shapes.py::test_fresh_state"] is Outcome.PASSED
+        wrong = quick.check(h.candidate("shapes.py", "- 1", "- 2"), cpu_seconds=1.0)
+        assert not wrong.plausible
+        assert wrong.failures["tests/test_shapes.py::test_size"].left == "2"
+        same = quick.check(h.candidate("shapes.py", "- 1", "- 1"), cpu_seconds=1.0)
+        assert not same.plausible
+        assert h.verifier.notes == ()
+
+
+def test_what_ran_while_importing_is_collected_anew() -> None:
+    with house(SHAPES) as h:
+        baseline = h.verifier.baseline()
+        quick = h.verifier.quick(baseline, jobs=1)
+        broken = h.candidate("shapes.py", "    return x\n", "    return x + 1\n")
+        result = quick.check(broken, cpu_seconds=1.0, stop_early=False)
+        assert result.route is QuickRoute.FRESH
+        unscoped = quick.check(h.candidate("shapes.py", "self.__w - 1", "self.__w", scoped=False), cpu_seconds=1.0)
+        assert (unscoped.plausible, unscoped.route) == (True, QuickRoute.FRESH)
+
+
+def test_full_check_accepts_refuses_and_says_why() -> None:
+    with house(SHAPES) as h:
+        baseline = h.verifier.baseline()
+        good = h.verifier.full(h.candidate("shapes.py", "self.__w - 1", "self.__w"), baseline, seed=1)
+        assert good.accepted, good.reasons
+        assert good.fail_to_pass == baseline.failing
+        assert len(good.pass_to_pass) == 3
+        worse = h.verifier.full(h.candidate("shapes.py", "def default(x=3)", "def default(x=4)"), baseline, seed=1)
+        assert not worse.accepted
+        assert worse.pass_to_fail == ("tests/test_shapes.py::test_table",)
+        assert worse.still_failing == baseline.failing
+        assert len(worse.reasons) == 2
+
+
+def test_a_file_that_does_not_parse_and_its_new_tests() -> None:
+    files = {
+        "m.py": "def f(n)\n    return n + 1\n",
+        "test_m.py": "from m import f\ndef test_f():\n    assert f(1) == 2\n",
+    }
+    with house(files) as h:
+        baseline = h.verifier.baseline()
+        assert baseline.failing == ("collect:test_m.py",)
+        failure = baseline.collect_failures["collect:test_m.py"]
+        assert failure.exception == "SyntaxError"
+        assert (failure.frames[-1].path, failure.frames[-1].line) == ("m.py", 1)
+        quick = h.verifier.quick(baseline, jobs=1)
+        candidate = h.candidate("m.py", "f(n)\n", "f(n):\n", scoped=False)
+        result = quick.check(candidate, cpu_seconds=1.0)
+        assert (result.plausible, result.turned) == (True, ("collect:test_m.py",))
+        full = h.verifier.full(candidate, baseline, seed=0)
+        assert full.accepted, full.reasons
+
+
+def test_flaky_tests_are_named_and_not_chased() -> None:
+    files = {
+        "test_m.py": (
+            "import sys\n"
+            "SECOND_RUN = sys.gettrace() is not None\n"
+            "def test_flaky():\n"
+            "    assert SECOND_RUN\n"
+            "def test_bad():\n"
+            "    assert 1 == 2\n"
+        )
+    }
+    with house(files) as h:
+        baseline = h.verifier.baseline()
+    assert baseline.flaky == ("test_m.py::test_flaky",)
+    assert baseline.failing == ("test_m.py::test_bad",)
+
+
+def test_hanging_tests_share_one_limit() -> None:
+    files = {
+        "m.py": "def f(n):\n    while n > 2:\n        n += 0\n    return n\n",
+        "test_m.py": (
+            "import pytest\nfrom m import f\n"
+            "@pytest.mark.parametrize('n', range(8))\n"
+            "def test_f(n):\n    assert f(n) in (n, 2)\n"
+        ),
+    }
+    with house(files) as h:
+        baseline = h.verifier.baseline()
+        assert len(baseline.failing) == 5
+        by_id = {t.id: t for t in baseline.tests}
+        first = by_id["test_m.py::test_f[3]"]
+        assert first.outcome is Outcome.TIMED_OUT
+        assert first.failure is not None
+        assert first.failure.frames[-1].function == "f"
+        assert first.lines is not None
+        assert {2, 3} <= first.lines["m.py"]
+        quick = h.verifier.quick(baseline, jobs=1)
+        result = quick.check(h.candidate("m.py", "+= 0", "-= 1"), cpu_seconds=0.5)
+        assert (result.plausible, result.route) == (True, QuickRoute.SWAP)
+
+
+def test_tests_that_write_into_the_tree_go_cold_with_a_note() -> None:
+    files = {
+        "m.py": "def f():\n    return 1\n",
+        "test_m.py": "from m import f\ndef test_f():\n    open('out.txt', 'w').write('x')\n    assert f() == 2\n",
+    }
+    with house(files) as h:
+        baseline = h.verifier.baseline()
+        quick = h.verifier.quick(baseline, jobs=1)
+        result = quick.check(h.candidate("m.py", "return 1", "return 2"), cpu_seconds=1.0)
+        assert (result.plausible, result.route) == (True, QuickRoute.COLD)
+        assert any("jail of its own" in note for note in h.verifier.notes)
+
+
+def test_check_commands_alone() -> None:
+    files = {"prog.py": "import sys\ndef main():\n    raise KeyError('x')\n    return 0\nsys.exit(main())\n"}
+    with house(files, checks=("python prog.py",)) as h:
+        baseline = h.verifier.baseline()
+        assert baseline.failing == ("check:python prog.py",)
+        check = baseline.checks[0]
+        assert check.failure is not None
+        assert (check.failure.exception, check.failure.frames[-1].line) == ("KeyError", 3)
+        assert check.lines is not None
+        assert 3 in check.lines["prog.py"]
+        quick = h.verifier.quick(baseline, jobs=1)
+        candidate = h.candidate("prog.py", "raise KeyError('x')", "pass")
+        result = quick.check(candidate, cpu_seconds=1.0)
+        assert result.plausible
+        full = h.verifier.full(candidate, baseline, seed=0)
+        assert full.accepted, full.reasons
+
+
+def test_layouts_and_names_pytest_does_not_find_by_itself() -> None:
+    files = {
+        "src/pkg/__init__.py": "",
+        "src/pkg/core.py": "def f():\n    return 1\n",
+        "src/pkg/core_tests.py": (
+            "import unittest\nfrom pkg.core import f\n"
+            "class T(unittest.TestCase):\n    def test_f(self):\n        self.assertEqual(f(), 2)\n"
+        ),
+    }
+    with house(files) as h:
+        baseline = h.verifier.baseline()
+    assert baseline.failing == ("src/pkg/core_tests.py::T::test_f",)
+    failure = next(t.failure for t in baseline.tests)
+    assert failure is not None
+    assert (failure.left, failure.right) == ("1", "2")
+
+
+def test_odd_ids_survive() -> None:
+    files = {
+        "test_m.py": (
+            "import pytest\n"
+            "@pytest.mark.parametrize('x', ['a b', 'q\"u\\'o', '\\udc80', '[', 'é::y', '', '\\n'], "
+            "ids=lambda v: v if v != '\\udc80' else None)\n"
+            "def test_x(x):\n    assert x == 'a b'\n"
+        )
+    }
+    with house(files) as h:
+        baseline = h.verifier.baseline()
+        assert len(baseline.failing) == 6
+        assert len(baseline.passing) == 1
+        quick = h.verifier.quick(baseline, jobs=1)
+        same = h.candidate("test_m.py", "'a b'\n", "'a b'\n", scoped=False)
+        assert set(quick.check(same, cpu_seconds=1.0, stop_early=False).outcomes) >= set(baseline.failing)
+        assert h.verifier.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("files", "task", "said"),
+    [
+        ({"m.py": "x = 1\n"}, {}, "no tests found"),
+        ({"pytest.ini": "[pytest]\naddopts = --cov=m\n", "test_m.py": "def test(): pass\n"}, {}, "--cov"),
+        ({"test_m.py": "import nowhere_at_all\n"}, {}, "nowhere_at_all"),
+        ({"test_m.py": "def test_a(): pass\n"}, {"tests": ("test_m.py::test_b",)}, "test_b"),
+    ],
+)
+def test_no_for_an_answer(files: dict[str, str], task: dict[str, tuple[str, ...]], said: str) -> None:
+    with house(files, **task) as h, pytest.raises(AnswerIsNo) as no:
+        h.verifier.baseline()
+    assert said in str(no.value)
+    assert no.value.remedy
+
+
+def test_a_check_that_cannot_be_split_is_a_usage_fault() -> None:
+    with house({"m.py": ""}, checks=("python 'x",)) as h, pytest.raises(UsageFault):
+        h.verifier.baseline()
+
+
+def test_cancel_ends_what_is_running() -> None:
+    files = {"test_m.py": "import time\ndef test_sleep():\n    time.sleep(600)\n"}
+    with house(files) as h:
+        caught: list[BaseException] = []
+
+        def work() -> None:
+            try:
+                h.verifier.baseline()
+            except Interrupted as stop:
+                caught.append(stop)
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        while not h.verifier._rooms._open:
+            thread.join(0.01)
+        thread.join(0.5)
+        h.verifier.cancel()
+        thread.join(30)
+        assert not thread.is_alive()
+        assert caught
+
+
+def test_unpatched_shuffle_excuses_tests_that_depend_on_their_order() -> None:
+    files = {
+        "m.py": "STATE = []\ndef f():\n    return 1\n",
+        "test_m.py": (
+            "import m\n"
+            "def test_1(): m.STATE.append(1)\n"
+            "def test_2(): assert m.STATE == [1]\n"
+            "def test_3(): assert m.f() == 2\n"
+        ),
+    }
+    with house(files) as h:
+        baseline = h.verifier.baseline()
+        seeds = {
+            seed: h.verifier.full(h.candidate("m.py", "return 1", "return 2"), baseline, seed=seed) for seed in (0, 3)
+        }
+    assert all(full.accepted for full in seeds.values()), [f.reasons for f in seeds.values()]
+
+
+def test_mypy_delta_refuses_new_findings_only_when_asked() -> None:
+    files = {
+        "m.py": "def g() -> int:\n    return 'old'\n\n\ndef f(n: int) -> int:\n    return n\n",
+        "test_m.py": "from m import f\ndef test_f():\n    assert str(f(1)) == '2'\n",
+        "mypy.ini": "[mypy]\n",
+    }
+    with house(files) as h:
+        baseline = h.verifier.baseline()
+        full = h.verifier.full(h.candidate("m.py", "return n\n", "return str(n + 1)\n"), baseline, seed=0)
+        assert [r for r in full.reasons if r.startswith("mypy finds something new")]
+        good = h.verifier.full(h.candidate("m.py", "return n\n", "return n + 1\n"), baseline, seed=0)
+        assert good.accepted, good.reasons
+        assert good.checks["ruff"] == "not asked for"
+
+
+def test_this_interpreter_is_the_one_that_is_meant() -> None:
+    with house({"test_m.py": f"import sys\ndef test(): assert sys.prefix == {sys.prefix!r}\n"}) as h:
+        assert h.verifier.baseline().failing == ()
