@@ -4,6 +4,7 @@ The regions come from the patch's bytes, never from what an edit says about itse
 place is judged by what it does.
 """
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import NamedTuple
 
@@ -14,18 +15,32 @@ from localagent.gate.source import DoesNotParse, Snippet, SourceFile, Unit
 from localagent.ports import Sources
 
 
-class Region(NamedTuple):
-    """A changed stretch before and after. `before` is None where the file did not parse."""
+class Pair(NamedTuple):
+    """The same stretch before and after. `before` is None where the file did not parse."""
 
-    path: RepoPath
-    file: SourceFile
     before: Snippet | None
     after: Snippet
 
-    @property
-    def line(self) -> int:
-        """Where the region starts in the file."""
-        return self.after.line
+
+class Region:
+    """A changed stretch: the statements `near` the change, and the `whole` unit (outermost function) around them.
+
+    What is new in `whole` is new in `near`, so a gate may look near first and at the whole only if it finds something.
+    """
+
+    def __init__(
+        self, path: RepoPath, file: SourceFile, near: Pair, before_whole: Snippet | None, whole: Callable[[], Pair]
+    ) -> None:
+        self.path = path
+        self.file = file
+        self.near = near
+        self.before_whole = before_whole
+        self._whole = whole
+
+    @cached_property
+    def whole(self) -> Pair:
+        """The unit before and after; parsed when first asked for."""
+        return self._whole()
 
 
 def changed_span(before: bytes, after: bytes) -> tuple[int, int, int]:
@@ -64,55 +79,74 @@ class GateInput:
 
     @cached_property
     def regions(self) -> tuple[Region, ...]:
-        """Every changed region, parsed and compiled."""
+        """Every changed region, parsed."""
         return tuple(region for change in self.changes for region in self._of(change))
 
-    def file(self, change: FileChange) -> SourceFile:
-        """The file before the change, cut into units."""
-        return self._files.get(change)
+    @cached_property
+    def spans(self) -> dict[RepoPath, list["Span"]]:
+        """What changed in each file, from the patch's bytes; the splices of a single edit are kept apart."""
+        return {change.path: self._spans(change) for change in self.changes}
 
     def _of(self, change: FileChange) -> tuple[Region, ...]:
         file = self._files.get(change)
         if file.parses:
             try:
-                return tuple(self._narrow(change, file, span) for span in self._spans(change, file))
+                return tuple(_region(change, file, span) for span in _joined(self.spans[change.path], change, file))
             except DoesNotParse:
                 pass  # the edit joins neighbouring units, or breaks one: judged over the whole file
-        whole = Unit(start=0, end=len(change.before), line=1, class_name=None)
-        before = file.snippet_before(whole) if file.parses else None
-        return (Region(change.path, file, before, file.snippet(change.after, whole, compiled=True)),)
+        unit = Unit(start=0, end=len(change.before), line=1, class_name=None)
+        pair = Pair(file.snippet_before(unit) if file.parses else None, file.snippet(change.after, unit))
+        return (Region(change.path, file, pair, pair.before, lambda: pair),)
 
-    def _spans(self, change: FileChange, file: SourceFile) -> list["_Span"]:
-        """What changed; splices of one edit that lie in different units are kept apart."""
+    def _spans(self, change: FileChange) -> list["Span"]:
         edits = self.candidate.edits
-        if len(edits) != 1 or edits[0].path != change.path or edits[0].apply(change.before) != change.after:
-            start, end, new_end = changed_span(change.before, change.after)
-            return [_Span(start, end, change.after[start:new_end])]
-        spans: list[_Span] = []
-        for splice in edits[0].splices:
-            span = _Span(splice.start, splice.end, splice.text)
-            while spans and _meet(file.around(*spans[-1][:2]), file.around(*span[:2])):
-                last = spans.pop()
-                span = _Span(last.start, span.end, last.text + change.before[last.end : span.start] + span.text)
-            spans.append(span)
-        return spans
-
-    def _narrow(self, change: FileChange, file: SourceFile, span: "_Span") -> Region:
-        unit = file.around(span.start, span.end)
-        if unit is None:
-            raise DoesNotParse("not inside one unit")
-        data = change.before[unit.start : span.start] + span.text + change.before[span.end : unit.end]
-        return Region(change.path, file, file.snippet_before(unit), file.snippet(data, unit, compiled=True))
+        if len(edits) == 1 and edits[0].path == change.path and edits[0].apply(change.before) == change.after:
+            return [Span(s.start, s.end, s.text) for s in edits[0].splices]
+        start, end, new_end = changed_span(change.before, change.after)
+        return [Span(start, end, change.after[start:new_end])]
 
 
-class _Span(NamedTuple):
+class Span(NamedTuple):
+    """Bytes [start, end) of the old file became `text`."""
+
     start: int
     end: int
     text: bytes
 
 
+def _joined(spans: list[Span], change: FileChange, file: SourceFile) -> list[Span]:
+    """Spans in different units; those that share one become one."""
+    joined: list[Span] = []
+    for span in spans:
+        last = span
+        while joined and _meet(file.around(*joined[-1][:2]), file.around(*last[:2])):
+            first = joined.pop()
+            last = Span(first.start, last.end, first.text + change.before[first.end : last.start] + last.text)
+        joined.append(last)
+    return joined
+
+
 def _meet(one: Unit | None, two: Unit | None) -> bool:
     return one is None or two is None or (one.start < two.end and two.start < one.end)
+
+
+def _region(change: FileChange, file: SourceFile, span: Span) -> Region:
+    outer = file.around(span.start, span.end)
+    if outer is None:
+        raise DoesNotParse("not inside one unit")
+
+    def pair(unit: Unit) -> Pair:
+        data = change.before[unit.start : span.start] + span.text + change.before[span.end : unit.end]
+        before, after = file.snippet_before(unit), file.snippet(data, unit)
+        if not before.same_depth(after):
+            raise DoesNotParse("leaves the block it stands in")
+        return Pair(before, after)
+
+    try:
+        near = pair(file.inside(outer, span.start, span.end))
+    except DoesNotParse:
+        near = pair(outer)  # the edit reaches over the statements around it
+    return Region(change.path, file, near, file.snippet_before(outer), lambda: pair(outer))
 
 
 class Files:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from localagent.domain.gate import Decision, Finding, Severity
 from localagent.domain.policy import DangerRule, Policy
 from localagent.gate.change import GateInput, Region
-from localagent.gate.names import Use, bindings_with, find_uses, module_bindings, uses_before
+from localagent.gate.names import Use, bindings_with, find_uses, module_bindings, within
 from localagent.gate.rule import decide
 
 _ORDER = list(Severity)
@@ -24,6 +24,8 @@ _TELLING = frozenset(
     {"os", "posix", "nt", "subprocess", "shutil", "ctypes", "pickle", "marshal", "sys", "builtins", "importlib"}
 )
 _SYNONYMS = {"posix": "os", "nt": "os", "_io": "io", "_operator": "operator", "__builtin__": "builtins"}
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_BINDING = (*_DEFINITIONS, ast.arguments, ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal, ast.ExceptHandler)
 _WORD = re.compile(r"\w+")
 _TEXTS = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|#[^\n]*")
 
@@ -121,16 +123,33 @@ class Dangerous:
         return decide(self.name, [finding for region in regions for finding in self._review(region, regions)])
 
     def _review(self, region: Region, regions: tuple[Region, ...]) -> Iterator[Finding]:
-        others = [r.after for r in regions if r.path == region.path]
-        outer = bindings_with(region.file, others) if len(others) > 1 else module_bindings(region.file)
-        uses = find_uses(region.after.tree, outer)
-        if region.before is None:
+        others = [r.whole.after for r in regions if r.path == region.path] if len(regions) > 1 else []
+        if not others and self._is_harmless(region):
+            return
+        outer = bindings_with(region.file, others) if others else module_bindings(region.file)
+        before, after = region.whole
+        uses = find_uses(after.tree, outer)
+        if before is None:
             fresh = _with_words(uses, _new_words(region))
         else:
-            fresh = _beyond(uses, uses_before(region.file, region.before))
+            fresh = _beyond(uses, within(region.file, before).uses)
         for use, node in fresh:
             if (danger := self._danger(use)) is not None:
                 yield _finding(danger.rule, region, node, use)
+
+    def _is_harmless(self, region: Region) -> bool:
+        """True if nothing new and dangerous stands near the change, and what stands there decides nothing elsewhere."""
+        before, after = region.near
+        unit = region.before_whole
+        if before is None or unit is None:
+            return False
+        known = within(region.file, unit)
+        if known.by_text or _binds(before.tree) != _binds(after.tree):
+            return False
+        if "uses" not in before.memo:
+            before.memo["uses"] = Counter(use for use, _ in known.find_uses(before.tree))
+        fresh = _beyond(known.find_uses(after.tree), before.memo["uses"])
+        return all(self._danger(use) is None for use, _ in fresh)
 
     def _danger(self, use: Use) -> _Danger | None:
         if use not in self._answers:
@@ -145,7 +164,7 @@ def _finding(rule: DangerRule, region: Region, node: ast.AST, use: Use) -> Findi
         rule=rule.id,
         severity=rule.severity,
         path=region.path,
-        line=region.after.line_of(node),
+        line=region.whole.after.line_of(node),
         message=f"newly introduced {use.kind} {use.name}: {rule.why}",
     )
 
@@ -166,8 +185,20 @@ def _with_words(uses: Iterator[tuple[Use, ast.AST]], words: set[str]) -> Iterato
 def _new_words(region: Region) -> set[str]:
     """Where the file did not parse: words that stand more often in its code than before, outside texts and comments."""
     before = region.file.source.decode(region.file.encoding or "utf-8", "replace")
-    return set(_words(region.after.text) - _words(before))
+    return set(_words(region.whole.after.text) - _words(before))
 
 
 def _words(text: str) -> Counter[str]:
     return Counter(_WORD.findall(_TEXTS.sub(" ", unicodedata.normalize("NFKC", text))))
+
+
+def _binds(tree: ast.Module) -> Counter[str]:
+    """Every name that a tree binds, in whatever way."""
+    found: Counter[str] = Counter()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            if not isinstance(node.ctx, ast.Load):
+                found[node.id] += 1
+        elif isinstance(node, _BINDING):
+            found[ast.dump(node) if not isinstance(node, _DEFINITIONS) else f"{type(node).__name__} {node.name}"] += 1
+    return found

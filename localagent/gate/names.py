@@ -48,14 +48,6 @@ class Bindings:
         self.stars: list[str] = []
 
 
-def uses_before(file: SourceFile, snippet: Snippet) -> Counter[Use]:
-    """Uses in a unit as it stood; kept with it."""
-    if "uses" not in snippet.memo:
-        snippet.memo["uses"] = Counter(use for use, _ in find_uses(snippet.tree, module_bindings(file)))
-    kept: Counter[Use] = snippet.memo["uses"]
-    return kept
-
-
 def module_bindings(file: SourceFile) -> Bindings:
     """What a file's module level binds; kept with it."""
     if "bindings" not in file.memo:
@@ -65,8 +57,38 @@ def module_bindings(file: SourceFile) -> Bindings:
 
 
 def find_uses(tree: ast.Module, outer: Bindings) -> Iterator[tuple[Use, ast.AST]]:
-    """Every use in a tree, in source order, with its node."""
+    """Every use in a tree, with its node."""
     return _Finder(tree, outer).find()
+
+
+class Within:
+    """What names stand for inside a unit, so that a part of it can be judged by itself.
+
+    `by_text` says that constants elsewhere in the unit decide what it reaches: then a part does not tell enough.
+    """
+
+    def __init__(self, file: SourceFile, snippet: Snippet) -> None:
+        finder = _Finder(snippet.tree, module_bindings(file))
+        self.uses = Counter(use for use, _ in finder.find())
+        self._finder = finder
+        self.by_text = finder.by_text
+
+    def find_uses(self, tree: ast.Module) -> Iterator[tuple[Use, ast.AST]]:
+        """Every use in a part of the unit that may have been changed."""
+        part = _Finder(tree, self._finder.outer)
+        part.local = self._finder.local
+        part.inner.origins = dict(self._finder.inner.origins)
+        part.inner.texts = dict(self._finder.inner.texts)
+        part.inner.stars = list(self._finder.inner.stars)
+        return part.find()
+
+
+def within(file: SourceFile, snippet: Snippet) -> Within:
+    """The unit that `snippet` is, as it stood; kept with it."""
+    if "within" not in snippet.memo:
+        snippet.memo["within"] = Within(file, snippet)
+    kept: Within = snippet.memo["within"]
+    return kept
 
 
 def _collect(statements: Iterable[ast.AST], resolver: "_Finder | None") -> Bindings:
@@ -197,10 +219,11 @@ class _Finder:
 
     def __init__(self, tree: ast.Module, outer: Bindings) -> None:
         self._tree = tree
-        self._outer = outer
+        self.outer = outer
         self.inner = Bindings()
+        self.by_text = False
         body = tree.body[0].body if _is_wrapper(tree) else tree.body  # type: ignore[attr-defined]
-        self._local = _own_names(body[0]) if len(body) == 1 else set()
+        self.local = _own_names(body[0]) if len(body) == 1 else set()
 
     def find(self) -> Iterator[tuple[Use, ast.AST]]:
         """Every use of the tree."""
@@ -220,7 +243,7 @@ class _Finder:
         if isinstance(node, ast.Call):
             return self._called(node)
         if isinstance(node, ast.Subscript):
-            return self._item(node.value, self._text(node.slice))
+            return self._item(node.value, node.slice)
         if isinstance(node, ast.NamedExpr | ast.Await | ast.Starred):
             return self.resolve(node.value)
         if isinstance(node, ast.IfExp):
@@ -231,29 +254,32 @@ class _Finder:
 
     def _name(self, name: str) -> set[str]:
         found = self.inner.origins.get(name)
-        if name in self._local:
+        if name in self.local:
             return found or set()
-        found = (found or set()) | self._outer.origins.get(name, set())
+        found = (found or set()) | self.outer.origins.get(name, set())
         if found:
             return found
-        if name in self._outer.shadowed:
+        if name in self.outer.shadowed:
             return set()
         if name == "__builtins__":
             return {"builtins"}
-        found = {f"{module}.{name}" for module in (*self._outer.stars, *self.inner.stars)}
+        found = {f"{module}.{name}" for module in (*self.outer.stars, *self.inner.stars)}
         return found | ({f"builtins.{name}"} if name in _BUILTINS else set())
 
     def _text(self, node: ast.expr) -> set[str] | None:
         if isinstance(node, ast.Name):
-            return self.inner.texts[node.id] if node.id in self.inner.texts else self._outer.texts.get(node.id)
+            self.by_text = True
+            return self.inner.texts[node.id] if node.id in self.inner.texts else self.outer.texts.get(node.id)
         return _texts(node)
 
-    def _item(self, value: ast.expr, texts: set[str] | None) -> set[str]:
+    def _item(self, value: ast.expr, key: ast.expr) -> set[str]:
         """What `value[text]` may stand for where value is a namespace."""
         if isinstance(value, ast.Tuple | ast.List):
             return set().union(*(self.resolve(item) for item in value.elts)) if value.elts else set()
         found: set[str] = set()
-        for base in self.resolve(value):
+        bases = self.resolve(value)
+        texts = self._text(key) if bases else None
+        for base in bases:
             for text in texts or ():
                 if base == "sys.modules":
                     found.add(text)
@@ -269,7 +295,7 @@ class _Finder:
         """What the answer of a call may stand for."""
         func, args = node.func, node.args
         if isinstance(func, ast.Attribute) and func.attr in ("get", "pop", "setdefault", "__getitem__") and args:
-            return self._item(func.value, self._text(args[0]))
+            return self._item(func.value, args[0])
         if isinstance(func, ast.Attribute) and func.attr in ("__getattribute__", "__getattr__") and args:
             return {f"{o}.{t}" for o in self.resolve(func.value) for t in self._text(args[-1]) or ()}
         if isinstance(func, ast.Call) and args:
@@ -322,10 +348,9 @@ class _Finder:
             chained.add(id(node.value))  # part of a longer chain, which is what counts
         if isinstance(node, ast.Subscript):
             bases = self.resolve(node.value)
-            texts = self._text(node.slice)
-            if texts is None and bases & {"sys.modules", _GLOBALS}:
+            if bases & {"sys.modules", _GLOBALS} and self._text(node.slice) is None:
                 yield Use("call", "sys.modules:dynamic" if "sys.modules" in bases else "builtins.globals:dynamic")
-            yield from (Use("name", name) for name in self._item(node.value, texts) or bases)
+            yield from (Use("name", name) for name in self._item(node.value, node.slice) or bases)
         elif id(node) not in chained:
             yield from (Use("name", name) for name in self.resolve(node))
 
@@ -345,9 +370,9 @@ class _Finder:
             yield Use("method", node.func.attr)
             if node.func.attr == "open" and not names and self._method_writes(node):
                 yield Use("method", "open:write")
-            if node.func.attr == "get" and node.args and self._text(node.args[0]) is None:
+            if node.func.attr == "get" and node.args:
                 bases = self.resolve(node.func.value)
-                if bases & {"sys.modules", _GLOBALS}:
+                if bases & {"sys.modules", _GLOBALS} and self._text(node.args[0]) is None:
                     yield Use("call", "sys.modules:dynamic" if "sys.modules" in bases else "builtins.globals:dynamic")
 
     def _lookup(self, node: ast.Call, name: str) -> Iterator[Use]:

@@ -1,6 +1,7 @@
-"""Gate: what is changed is Python that the compiler takes, and not so deep that tools fall over.
+"""Gate: what is changed is Python, and not so deep that tools fall over.
 
-Judges the changed units by themselves; the whole file only where a change reaches over units.
+Judges the changed statements by themselves; the whole file only where a change reaches over units. What only the
+compiler refuses (a `break` outside a loop) passes here: it cannot run.
 """
 
 import ast
@@ -16,11 +17,10 @@ _DEEP = "(" * 90 + "1" + ")" * 90
 NOT_PYTHON = Rule(
     id="does-not-parse",
     severity=Severity.MEDIUM,
-    why="text that the compiler refuses repairs nothing",
+    why="text that is not Python repairs nothing",
     match=(
         Example(before="def f(x):\n    return x\n", after="def f(x):\n    return x)\n"),
         Example(before="def f(x):\n    return x\n", after="def f(x):\nreturn x\n"),
-        Example(before="def f(x):\n    return x\n", after="def f(x):\n    break\n"),
         Example(before="def f(x:\n    return x\n", after="def f(x]:\n    return x\n"),
         Example(before="x = 1\n", after="x = '\udcff'\n"),
         Example(before="x = 1\n", after="x = '''\n"),
@@ -56,7 +56,7 @@ class Parses:
         self._most = policy.size.max_depth
 
     def review(self, change: GateInput) -> Decision:
-        """Deny if a changed region does not compile or nests deeper than the policy allows and than it did."""
+        """Deny if a changed region does not parse or nests deeper than the policy allows and than it did."""
         try:
             regions = change.regions
         except DoesNotParse as answer:
@@ -64,10 +64,9 @@ class Parses:
             return decide(self.name, [NOT_PYTHON.finding(path, answer.line, str(answer))])
         found = []
         for region in regions:
-            if depth_over(region.after.tree, self._most) and not (
-                region.before is not None and depth_over(region.before.tree, self._most)
-            ):
-                found.append(TOO_DEEP.finding(region.path, region.line, f"nests deeper than {self._most}"))
+            before, after = region.near
+            if depth_over(after.tree, self._most) and not (before and depth_over(before.tree, self._most)):
+                found.append(TOO_DEEP.finding(region.path, after.line, f"nests deeper than {self._most}"))
         return decide(self.name, found)
 
 

@@ -5,7 +5,7 @@ import difflib
 from localagent.domain.edit import FileChange
 from localagent.domain.gate import Decision, Finding, Severity
 from localagent.domain.policy import Policy
-from localagent.gate.change import GateInput, changed_span
+from localagent.gate.change import GateInput, Span, changed_span
 from localagent.gate.rule import Example, Rule, decide
 
 _MOST_COMPARED_LINES = 20_000
@@ -61,9 +61,9 @@ class Size:
                 found.append(FILE.finding(file.path, 0, f"larger than {most.max_file_bytes:,} bytes"))
         if found:
             return decide(self.name, found)
-        sizes = [_spanned(file) for file in files]
+        sizes = [_spanned(file, change.spans[file.path]) for file in files]
         if sum(s[0] for s in sizes) > most.max_changed_lines or sum(s[1] for s in sizes) > most.max_changed_bytes:
-            sizes = [_changed(file) for file in files]
+            sizes = [_changed(file, change.spans[file.path]) for file in files]
         lines, size = sum(s[0] for s in sizes), sum(s[1] for s in sizes)
         if size > most.max_changed_bytes:
             found.append(BYTES.finding(None, 0, f"{size:,} bytes changed, at most {most.max_changed_bytes:,}"))
@@ -72,19 +72,18 @@ class Size:
         return decide(self.name, found)
 
 
-def _spanned(file: FileChange) -> tuple[int, int]:
-    """Lines and bytes from the first difference to the last: never less than what changed."""
-    start, end, new_end = changed_span(file.before, file.after)
-    lines = max(file.before.count(b"\n", start, end), file.after.count(b"\n", start, new_end)) + 1
-    return lines, max(end - start, new_end - start)
+def _spanned(file: FileChange, spans: list[Span]) -> tuple[int, int]:
+    """Lines and bytes from the first difference to the last of each span: never less than what changed."""
+    lines = sum(max(file.before.count(b"\n", s.start, s.end), s.text.count(b"\n")) + 1 for s in spans)
+    return lines, sum(max(s.end - s.start, len(s.text)) for s in spans)
 
 
-def _changed(file: FileChange) -> tuple[int, int]:
+def _changed(file: FileChange, spans: list[Span]) -> tuple[int, int]:
     """Changed lines and bytes; what stays the same between two far-apart edits is not counted."""
     start, end, new_end = changed_span(file.before, file.after)
     old, new = (t.splitlines(keepends=True) for t in (file.before[start:end], file.after[start:new_end]))
     if len(old) + len(new) > _MOST_COMPARED_LINES:
-        return _spanned(file)
+        return _spanned(file, spans)
     lines = size = 0
     for tag, a, b, c, d in difflib.SequenceMatcher(a=old, b=new, autojunk=False).get_opcodes():
         if tag != "equal":

@@ -16,7 +16,11 @@ from typing import Any
 
 _LINE = re.compile(rb"\r\n|\r|\n")
 _QUIET = Lock()
-_BLOCKS = (ast.ClassDef, ast.If, ast.Try, ast.With)
+_MOST_KEPT = 1024
+_OUTSIDE = (ast.ClassDef, ast.If, ast.Try, ast.With)
+_INSIDE = (
+    *_OUTSIDE, ast.TryStar, ast.For, ast.AsyncFor, ast.While, ast.AsyncWith, ast.FunctionDef, ast.AsyncFunctionDef,
+)  # fmt: skip
 
 
 class DoesNotParse(Exception):  # noqa: N818 - an answer about the text, not an error of ours
@@ -27,19 +31,16 @@ class DoesNotParse(Exception):  # noqa: N818 - an answer about the text, not an 
         self.line = line
 
 
-def parse(text: str, *, compiled: bool = False) -> ast.Module:
-    """The syntax tree of `text`, with `compiled` only if the compiler takes it too. DoesNotParse otherwise."""
+def parse(text: str) -> ast.Module:
+    """The syntax tree of `text`. DoesNotParse if there is none."""
     try:
         with _QUIET, warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            tree = ast.parse(text)
-            if compiled:
-                compile(tree, "<candidate>", "exec", dont_inherit=True)
+            return ast.parse(text)
     except SyntaxError as error:
         raise DoesNotParse(error.msg or "invalid syntax", error.lineno or 1) from error
     except (ValueError, RecursionError, MemoryError) as error:
         raise DoesNotParse(f"cannot be parsed: {error or type(error).__name__}") from error
-    return tree
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,6 +68,11 @@ class Snippet:
         """The line of a node in the file."""
         return self.line + int(getattr(node, "lineno", 1)) - 1 - self.wrapped
 
+    def same_depth(self, other: "Snippet") -> bool:
+        """True if both are statements of one block, indented alike: then one can stand in the other's place."""
+        mine, its = (text[: len(text) - len(text.lstrip(" \t\f"))] for text in (self.text, other.text))
+        return mine == its and (not self.wrapped or len(other.tree.body) == 1)
+
 
 class SourceFile:
     """One file as it stood before: encoding, units, and its import and assignment statements at module level."""
@@ -76,6 +82,8 @@ class SourceFile:
         self.encoding = _encoding(source)
         self.memo: dict[str, Any] = {}
         self._snippets: dict[tuple[int, int], Snippet] = {}
+        self._inner: dict[tuple[int, int], tuple[Unit, ...]] = {}
+        self._lines: _Lines | None = None
         self.units: tuple[Unit, ...] = ()
         self.bindings: tuple[ast.stmt, ...] = ()
         self.parses = True
@@ -84,8 +92,8 @@ class SourceFile:
         except DoesNotParse:
             self.parses = False
             return
-        starts = [0, *(m.end() for m in _LINE.finditer(source)), len(source)]
-        self.units = tuple(_units(tree.body, starts, None))
+        self._lines = _Lines(source, _OUTSIDE, 0)
+        self.units = tuple(_units(tree.body, self._lines, None))
         self.bindings = tuple(_bindings(tree.body))
 
     def decode(self, data: bytes) -> str:
@@ -99,39 +107,36 @@ class SourceFile:
 
     def around(self, start: int, end: int) -> Unit | None:
         """The smallest unit, or run of neighbours, that holds [start, end). None: nothing smaller than the file."""
-        found: Unit | None = None
-        among = self.units
-        while among:
-            first = next((i for i, u in enumerate(among) if u.end >= start), None)
-            last = next((i for i in range(len(among) - 1, -1, -1) if among[i].start <= end), None)
-            if first is None or last is None:
-                break
-            low, high = min(first, last), max(first, last)
-            if among[low].start > start or among[high].end < end:
-                break
-            if low != high:
-                return Unit(
-                    start=among[low].start, end=among[high].end, line=among[low].line, class_name=among[low].class_name
-                )
-            found, among = among[low], among[low].children
-        return found
+        return _around(self.units, start, end)
+
+    def inside(self, unit: Unit, start: int, end: int) -> Unit:
+        """The smallest statement, or run of them, within a unit that holds [start, end)."""
+        key = (unit.start, unit.end)
+        if key not in self._inner:
+            if len(self._inner) >= _MOST_KEPT:
+                self._inner.clear()
+            snippet = self.snippet_before(unit)
+            lines = _Lines(self.source, _INSIDE, unit.line - 1 - snippet.wrapped, self._lines)
+            body = snippet.tree.body[0].body if snippet.wrapped else snippet.tree.body  # type: ignore[attr-defined]
+            self._inner[key] = tuple(_units(body, lines, unit.class_name))
+        return _around(self._inner[key], start, end) or unit
 
     def snippet_before(self, unit: Unit) -> Snippet:
         """The unit as it stood; kept, since many candidates change the same unit."""
         key = (unit.start, unit.end)
         if key not in self._snippets:
-            if len(self._snippets) >= 256:
+            if len(self._snippets) >= _MOST_KEPT:
                 self._snippets.clear()
             self._snippets[key] = self.snippet(self.source[unit.start : unit.end], unit)
         return self._snippets[key]
 
-    def snippet(self, data: bytes, unit: Unit, *, compiled: bool = False) -> Snippet:
+    def snippet(self, data: bytes, unit: Unit) -> Snippet:
         """`data` parsed in the place of `unit`. DoesNotParse if it is not whole statements at that depth."""
         text = self.decode(data)
         if text[:1] in (" ", "\t", "\f"):
             head = f"class {unit.class_name or '_'}:\n"
-            return Snippet(text=text, tree=parse(head + text, compiled=compiled), line=unit.line, wrapped=1)
-        return Snippet(text=text, tree=parse(text, compiled=compiled), line=unit.line, wrapped=0)
+            return Snippet(text=text, tree=parse(head + text), line=unit.line, wrapped=1)
+        return Snippet(text=text, tree=parse(text), line=unit.line, wrapped=0)
 
 
 def decode_source(source: bytes) -> str:
@@ -155,41 +160,78 @@ def _first_line(node: ast.stmt) -> int:
     return min([node.lineno, *(d.lineno for d in decorators)])
 
 
-def _blocks(node: ast.stmt) -> Iterator[list[ast.stmt]]:
-    if isinstance(node, _BLOCKS):
-        yield node.body
+class _Lines:
+    """Where the lines of a file start, which statements are opened up, and how far lines of a tree are off."""
+
+    def __init__(self, source: bytes, opened: tuple[type, ...], shift: int, same: "_Lines | None" = None) -> None:
+        self.source = source
+        self.opened = opened
+        self.shift = shift
+        starts = [0, *(m.end() for m in _LINE.finditer(source)), len(source)]
+        self.starts: list[int] = same.starts if same else starts
+
+    def start(self, line: int) -> int:
+        """Byte offset of a line of the tree."""
+        return self.starts[min(max(line - 1 + self.shift, 0), len(self.starts) - 1)]
+
+    def stands_alone(self, node: ast.stmt) -> bool:
+        """True if a statement begins its own line and is not the `if` of an `elif`."""
+        start = self.start(_first_line(node))
+        before = self.source[start : start + node.col_offset]
+        return not before.strip() and not self.source.startswith(b"elif", start + len(before))
+
+
+def _around(among: tuple[Unit, ...], start: int, end: int) -> Unit | None:
+    found: Unit | None = None
+    while among:
+        first = next((i for i, u in enumerate(among) if u.end >= start), None)
+        last = next((i for i in range(len(among) - 1, -1, -1) if among[i].start <= end), None)
+        if first is None or last is None:
+            break
+        low, high = among[min(first, last)], among[max(first, last)]
+        if low.start > start or high.end < end:
+            break
+        if low is not high:
+            return Unit(start=low.start, end=high.end, line=low.line, class_name=low.class_name)
+        found, among = low, low.children
+    return found
+
+
+def _blocks(node: ast.stmt, opened: tuple[type, ...]) -> Iterator[list[ast.stmt]]:
+    if isinstance(node, opened):
+        yield getattr(node, "body", [])
         yield getattr(node, "orelse", [])
         for handler in getattr(node, "handlers", []):
             yield handler.body
         yield getattr(node, "finalbody", [])
 
 
-def _units(body: list[ast.stmt], starts: list[int], class_name: str | None) -> Iterator[Unit]:
-    """Units of one block; statements that share a line are one unit."""
+def _units(body: list[ast.stmt], lines: _Lines, class_name: str | None) -> Iterator[Unit]:
+    """Units of one block; statements that share a line are one unit, an `elif` gives way to its blocks."""
+    if len(body) == 1 and not lines.stands_alone(body[0]):
+        for block in _blocks(body[0], lines.opened) if isinstance(body[0], ast.If) else ():
+            yield from _units(block, lines, class_name) if block else ()
+        return
     run: list[ast.stmt] = []
     for node in body:
         if run and _first_line(node) > (run[-1].end_lineno or 0):
-            yield _unit(run, starts, class_name)
+            yield _unit(run, lines, class_name)
             run = []
         run.append(node)
-    if run:
-        yield _unit(run, starts, class_name)
+    if run and lines.stands_alone(run[0]):
+        yield _unit(run, lines, class_name)
 
 
-def _unit(run: list[ast.stmt], starts: list[int], class_name: str | None) -> Unit:
+def _unit(run: list[ast.stmt], lines: _Lines, class_name: str | None) -> Unit:
     first, last = _first_line(run[0]), run[-1].end_lineno or run[-1].lineno
     inner = run[0].name if isinstance(run[0], ast.ClassDef) else class_name
-    children: list[Unit] = []
-    if len(run) == 1:
-        for block in _blocks(run[0]):
-            if block and _first_line(block[0]) > run[0].lineno:
-                children += _units(block, starts, inner)
+    blocks = _blocks(run[0], lines.opened) if len(run) == 1 else ()
     return Unit(
-        start=starts[first - 1],
-        end=starts[min(last, len(starts) - 1)],
-        line=first,
+        start=lines.start(first),
+        end=lines.start(last + 1),
+        line=first + lines.shift,
         class_name=class_name,
-        children=tuple(children),
+        children=tuple(unit for block in blocks if block for unit in _units(block, lines, inner)),
     )
 
 
@@ -200,7 +242,7 @@ def _bindings(body: list[ast.stmt]) -> Iterator[ast.stmt]:
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield _name_only(node)
         if not isinstance(node, ast.ClassDef):
-            for block in _blocks(node):
+            for block in _blocks(node, _OUTSIDE):
                 yield from _bindings(block)
 
 

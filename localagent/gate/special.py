@@ -7,6 +7,7 @@ an ordinary repair of a constant. Not seen: answers disguised by arithmetic, con
 """
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -127,17 +128,44 @@ class SpecialCase:
         if self._known is None or self._known[0] is not change.baseline:
             self._known = (change.baseline, failing_literals(change.baseline, change.sources))
         literals = self._known[1]
-        found = [f for region in change.regions for f in (*_branches(region, literals), *_answers(region, literals))]
+        if not literals.expected:
+            return decide(self.name, [])
+        regions = [region for region in change.regions if _concerns(region, literals)]
+        found = [f for region in regions for f in (*_branches(region, literals), *_answers(region, literals))]
         return decide(self.name, found)
 
 
+def _concerns(region: Region, literals: Literals) -> bool:
+    """True if something near the change may pair literals: a look at the whole unit decides."""
+    before, after = region.near
+    if before is None:
+        return True
+    old = Counter(_hints(before))
+    return any(
+        old[hint] < count and hint.split(" ", 1)[1] in literals for hint, count in Counter(_hints(after)).items()
+    )
+
+
+def _hints(snippet: Snippet) -> list[str]:
+    """Every pair, tested literal and answered literal of a snippet; kept with it."""
+    if "hints" not in snippet.memo:
+        tests = [n.test for n in ast.walk(snippet.tree) if isinstance(n, ast.If)]
+        answers = [n.value for n in ast.walk(snippet.tree) if isinstance(n, ast.Return)]
+        snippet.memo["hints"] = [
+            *(f"yields {pair.yields}" for pair, _ in _pairs_of(snippet)),
+            *(f"tested {pair.tested}" for pair, _ in _pairs_of(snippet)),
+            *(f"tested {key}" for test in tests for side in _tested(test) for key in side),
+            *(f"answer {key}" for answer in answers for key in _keys(answer)),
+        ]
+    kept: list[str] = snippet.memo["hints"]
+    return kept
+
+
 def _branches(region: Region, literals: Literals) -> Iterator[Finding]:
-    after = _pairs_of(region.after)
-    if not after:
-        return
-    spare = [pair for pair, _ in _pairs_of(region.before)] if region.before else []
+    before, after = region.whole
+    spare = [pair for pair, _ in _pairs_of(before)] if before else []
     fresh = []
-    for pair, node in after:
+    for pair, node in _pairs_of(after):
         if pair in spare:
             spare.remove(pair)
         else:
@@ -148,18 +176,19 @@ def _branches(region: Region, literals: Literals) -> Iterator[Finding]:
             spare.remove(kin)  # one side of a pair that stood there was changed
         elif pair.tested in literals.inputs and pair.yields in literals.expected and not set(pair) <= TRIVIAL:
             message = f"new branch on {pair.tested} yields {pair.yields}: {BRANCH.why}"
-            yield BRANCH.finding(region.path, region.after.line_of(node), message)
+            yield BRANCH.finding(region.path, after.line_of(node), message)
 
 
 def _answers(region: Region, literals: Literals) -> Iterator[Finding]:
-    if region.before is None:
+    before, after = region.whole
+    if before is None:
         return
-    before, after = _constant_answers(region.before), _constant_answers(region.after)
-    if len(after) <= len(before):
+    old, new = _constant_answers(before), _constant_answers(after)
+    if len(new) <= len(old):
         return
-    for key, node in after:
-        if key in literals.expected and key not in TRIVIAL and key not in {k for k, _ in before}:
-            yield ANSWER.finding(region.path, region.after.line_of(node), f"always answers {key}: {ANSWER.why}")
+    for key, node in new:
+        if key in literals.expected and key not in TRIVIAL and key not in {k for k, _ in old}:
+            yield ANSWER.finding(region.path, after.line_of(node), f"always answers {key}: {ANSWER.why}")
 
 
 def _constant_answers(snippet: Snippet) -> list[tuple[str, ast.stmt]]:

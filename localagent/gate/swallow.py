@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from localagent.domain.gate import Decision, Finding, Severity
 from localagent.domain.policy import Permission, Policy
 from localagent.gate.change import GateInput, Region
-from localagent.gate.names import find_uses, module_bindings, uses_before
+from localagent.gate.names import Use, find_uses, module_bindings, within
 from localagent.gate.rule import Example, Rule, decide
 from localagent.gate.source import Snippet
 
@@ -124,6 +124,7 @@ SILENCES = Rule(
 RULES = (BARE, BROAD, SUPPRESS, SILENCES)
 
 _BROAD_NAMES = {"Exception", "BaseException", "ExceptionGroup", "BaseExceptionGroup"}
+_CONCERNED = (ast.Raise, ast.Assert, ast.ExceptHandler)
 _BLOCKS = ("body", "orelse", "finalbody")
 
 
@@ -143,24 +144,39 @@ class Swallow:
         fails_with = {t.failure.exception for t in change.baseline.tests if t.failure and t.id in failing}
         found: list[Finding] = []
         for region in change.regions:
+            if not _concerns(region):
+                continue
             found += _handlers(region)
             found += _suppressions(region)
             found += _silenced(region, fails_with)
         return decide(self.name, found)
 
 
+def _concerns(region: Region) -> bool:
+    """True if something near the change raises, asserts, handles or suppresses."""
+    for snippet in region.near:
+        if snippet is None or "suppress" in snippet.text or b"suppress" in region.file.source:
+            return True
+        if "concerns" not in snippet.memo:
+            snippet.memo["concerns"] = any(isinstance(node, _CONCERNED) for node in ast.walk(snippet.tree))
+        if snippet.memo["concerns"]:
+            return True
+    return False
+
+
 def _handlers(region: Region) -> Iterator[Finding]:
-    if region.before is None and region.file.source.count(b"except") >= region.after.text.count("except"):
+    before, after = region.whole
+    if before is None and region.file.source.count(b"except") >= after.text.count("except"):
         return
-    had = Counter(_kind(h) for h in _nodes(region.before)) if region.before else Counter[str]()
+    had = Counter(_kind(h) for h in _nodes(before)) if before else Counter[str]()
     bare, either = had[BARE.id], had[BARE.id] + had[BROAD.id]
-    for handler in _nodes(region.after):
+    for handler in _nodes(after):
         kind = _kind(handler)
         either -= bool(kind)
         bare -= kind == BARE.id
         if kind and (either < 0 or (kind == BARE.id and bare < 0)):
             rule = BARE if kind == BARE.id else BROAD
-            yield rule.finding(region.path, region.after.line_of(handler), f"new handler of everything: {rule.why}")
+            yield rule.finding(region.path, after.line_of(handler), f"new handler of everything: {rule.why}")
 
 
 def _nodes(snippet: Snippet) -> list[ast.ExceptHandler]:
@@ -179,22 +195,23 @@ def _kind(handler: ast.ExceptHandler) -> str:
 
 
 def _suppressions(region: Region) -> Iterator[Finding]:
-    if "suppress" not in region.after.text and b"suppress" not in region.file.source:
+    before, after = region.whole
+    if "suppress" not in after.text and b"suppress" not in region.file.source:
         return
-    before = uses_before(region.file, region.before) if region.before else Counter()
-    seen = 0
-    had = sum(count for use, count in before.items() if use.kind == "call" and use.name == "contextlib.suppress")
-    for use, node in find_uses(region.after.tree, module_bindings(region.file)):
+    uses = within(region.file, before).uses if before else Counter[Use]()
+    seen, had = 0, uses[Use("call", "contextlib.suppress")]
+    for use, node in find_uses(after.tree, module_bindings(region.file)):
         if use.kind == "call" and use.name == "contextlib.suppress":
             seen += 1
             if seen > had:
-                yield SUPPRESS.finding(region.path, region.after.line_of(node), SUPPRESS.why)
+                yield SUPPRESS.finding(region.path, after.line_of(node), SUPPRESS.why)
 
 
 def _silenced(region: Region, fails_with: set[str]) -> Iterator[Finding]:
-    if region.before is None or not fails_with:
+    before, after = region.whole
+    if before is None or not fails_with:
         return
-    old, new = _steps(region.before), _steps(region.after)
+    old, new = _steps(before), _steps(after)
     head = 0
     while head < min(len(old), len(new)) and old[head][0] == new[head][0]:
         head += 1
@@ -207,7 +224,9 @@ def _silenced(region: Region, fails_with: set[str]) -> Iterator[Finding]:
     if raised and only_raises and all(_does_nothing(node) for _, node in come):
         for node in raised:
             if _raises(node) & fails_with or not _raises(node):
-                yield SILENCES.finding(region.path, region.line, f"{SILENCES.why} ({', '.join(sorted(fails_with))})")
+                yield SILENCES.finding(
+                    region.path, region.near.after.line, f"{SILENCES.why} ({', '.join(sorted(fails_with))})"
+                )
                 return
 
 

@@ -27,6 +27,9 @@ class Literals:
     inputs: set[str] = field(default_factory=set)
     expected: set[str] = field(default_factory=set)
 
+    def __contains__(self, key: object) -> bool:
+        return key in self.inputs or key in self.expected
+
 
 def literal(node: ast.AST | None) -> str | None:
     """A key for a constant or a display of constants, equal for equal values; None for anything computed."""

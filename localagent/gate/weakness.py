@@ -10,12 +10,12 @@ import io
 import warnings
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from localagent.domain.gate import Decision, Finding, Severity
 from localagent.domain.policy import Policy
 from localagent.errors import CannotEnforce
-from localagent.gate.change import GateInput, Region
+from localagent.gate.change import GateInput, Pair, Region
 from localagent.gate.rule import Example, Rule, decide
 from localagent.gate.source import Snippet, SourceFile
 
@@ -54,6 +54,12 @@ WEAKNESS = Rule(
 RULES = (WEAKNESS,)
 
 
+class _Found(NamedTuple):
+    what: str
+    rank: int
+    line: int
+
+
 class Weakness:
     """Refuses what adds a finding of bandit. CannotEnforce on creation if bandit is not there or finds nothing."""
 
@@ -62,7 +68,10 @@ class Weakness:
     def __init__(self, policy: Policy) -> None:
         self._bar = _ORDER.index(policy.bandit_deny_at)
         self._linter = _Linter()
-        if not any(rank >= self._bar for _, rank, _ in self._linter.findings("", "import os\nos.chmod('a', 0o777)\n")):
+        if not any(
+            found.rank >= self._bar
+            for found in self._linter.findings(SourceFile(b""), "import os\nos.chmod('a', 0o777)\n")
+        ):
             raise CannotEnforce("bandit does not find what it must find", remedy="reinstall: `make setup`")
 
     def review(self, change: GateInput) -> Decision:
@@ -70,29 +79,36 @@ class Weakness:
         return decide(self.name, [finding for region in change.regions for finding in self._review(region)])
 
     def _review(self, region: Region) -> Iterator[Finding]:
-        if region.before is not None and not (_looked_at(region.after) - _looked_at(region.before)):
+        before, after = region.near
+        if before is not None and (
+            not (_looked_at(after) - _looked_at(before)) or not self._new(region.file, region.near)
+        ):
             return
-        imports = _imports(region.file)
-        spare = Counter(test for test, rank, _ in self._before(region, imports) if rank >= self._bar)
-        for test, rank, line in self._linter.findings(imports, _text(region.after)):
-            if rank < self._bar:
-                continue
-            spare[test] -= 1
-            if spare[test] < 0:
-                yield Finding(
-                    rule=WEAKNESS.id,
-                    severity=_ORDER[rank],
-                    path=region.path,
-                    line=region.after.line + line - 1 - region.after.wrapped,
-                    message=f"{WEAKNESS.why}: {test}",
-                )
+        for test, rank, line in self._new(region.file, region.whole):
+            yield Finding(
+                rule=WEAKNESS.id,
+                severity=_ORDER[rank],
+                path=region.path,
+                line=region.whole.after.line + line - 1 - region.whole.after.wrapped,
+                message=f"{WEAKNESS.why}: {test}",
+            )
 
-    def _before(self, region: Region, imports: str) -> list[tuple[str, int, int]]:
-        if region.before is None:
+    def _new(self, file: SourceFile, pair: Pair) -> list[_Found]:
+        """What bandit finds more often after than before, at or above the policy's severity."""
+        spare = Counter(found.what for found in self._before(file, pair.before))
+        new = []
+        for found in self._linter.findings(file, _text(pair.after)):
+            spare[found.what] -= 1
+            if spare[found.what] < 0 and found.rank >= self._bar:
+                new.append(found)
+        return new
+
+    def _before(self, file: SourceFile, snippet: Snippet | None) -> list[_Found]:
+        if snippet is None:
             return []
-        if "bandit" not in region.before.memo:
-            region.before.memo["bandit"] = self._linter.findings(imports, _text(region.before))
-        kept: list[tuple[str, int, int]] = region.before.memo["bandit"]
+        if "bandit" not in snippet.memo:
+            snippet.memo["bandit"] = self._linter.findings(file, _text(snippet))
+        kept: list[_Found] = snippet.memo["bandit"]
         return kept
 
 
@@ -119,27 +135,32 @@ class _Linter:
         self._tests = importlib.import_module("bandit.core.test_set").BanditTestSet(config)
         self._metrics = importlib.import_module("bandit.core.metrics").Metrics()
 
-    def findings(self, imports: str, text: str) -> list[tuple[str, int, int]]:
-        """(what, rank of its severity, line in `text`) of everything bandit finds in `text`.
+    def findings(self, file: SourceFile, text: str) -> list[_Found]:
+        """Everything bandit finds in `text`, read as a part of `file`.
 
         A test of bandit that fails counts as a finding of its own, so that it is never taken for a clean answer.
         """
-        whole = imports + text
-        visitor: Any = self._visitor(
-            "./candidate.py", io.BytesIO(whole.encode("utf-8", "replace")), None, self._tests, False, {}, self._metrics
-        )
+        if "bandit-imports" not in file.memo:
+            imports = self._visit(_imports(file), None)[0]
+            file.memo["bandit-imports"] = (imports.imports, imports.import_aliases)
+        visitor, broken = self._visit(text, file.memo["bandit-imports"])
+        found = [
+            _Found(f"{issue.test_id} {issue.text.strip()}", _ORDER.index(_RANK[issue.severity]), issue.lineno)
+            for issue in visitor.tester.results
+        ]
+        return found + [_Found(what, len(_ORDER) - 1, 1) for what in broken]
+
+    def _visit(self, text: str, imports: tuple[set[str], dict[str, str]] | None) -> tuple[Any, list[str]]:
+        data = io.BytesIO(text.encode("utf-8", "replace"))
+        visitor: Any = self._visitor("./candidate.py", data, None, self._tests, False, {}, self._metrics)
+        if imports is not None:
+            visitor.imports, visitor.import_aliases = set(imports[0]), dict(imports[1])
         broken: list[str] = []
         visitor.tester.report_error = lambda name, _context, _error: broken.append(f"{name} could not answer")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            visitor.process(whole)
-        skipped = imports.count("\n")
-        found = [
-            (f"{issue.test_id} {issue.text.strip()}", _ORDER.index(_RANK[issue.severity]), issue.lineno - skipped)
-            for issue in visitor.tester.results
-            if issue.lineno > skipped
-        ]
-        return found + [(what, len(_ORDER) - 1, 1) for what in broken]
+            visitor.process(text)
+        return visitor, broken
 
 
 def _text(snippet: Snippet) -> str:

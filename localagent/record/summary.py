@@ -63,7 +63,7 @@ def _total(value: object, kind: type) -> Any:
 
 
 def stats_of(rows: Iterable[Row]) -> dict[str, Any]:
-    """Sums over tasks. `success` is accepted tasks over those that were judged: interruptions and faults are left out."""
+    """Sums over tasks. `success` is accepted tasks over those judged: interruptions and faults are left out."""
     every = list(rows)
     judged = [r for r in every if r.outcome in ("accepted", "gave-up", "all-denied", "untrusted-tests", "needs-person")]
     accepted = sum(r.outcome == "accepted" for r in judged)
