@@ -21,15 +21,16 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Permission, Policy
 from localagent.domain.task import Budget, Event, Snapshot, Stage, Task, TaskResult, Verdict
 from localagent.edit.space import open_edit_space
-from localagent.errors import AnswerIsNo, CannotEnforce, Interrupted, LocalagentError
+from localagent.errors import AnswerIsNo, CannotEnforce, InternalFault, Interrupted, LocalagentError, UsageFault
 from localagent.gate.chain import open_gate_chain
+from localagent.jail.level import at_least
 from localagent.jail.open import open_jail
 from localagent.llm.prompt import build_context
 from localagent.llm.registry import Registry
 from localagent.llm.scorer import ModelScorer
 from localagent.localize.fuse import SpectrumLocalizer
 from localagent.policy.load import load_policy
-from localagent.ports import EditScorer, Jail, Sink
+from localagent.ports import Jail, Sink
 from localagent.record.journal import Journal
 from localagent.record.report import write_report
 from localagent.record.store import TaskRecord, TaskStore
@@ -98,8 +99,14 @@ def run_fix(request: FixRequest, settings: Settings, sink: Sink) -> FixOutcome:
     record = TaskStore(settings.state_dir).create(task)
     with Journal(record.journal_path) as journal:
         sinks = combined((journal, sink))
-        result, remedy = _answer(request, record.task, settings, policy, sinks)
-        return _record(request, record, settings, result, remedy, sinks)
+        try:
+            result, remedy = _answer(request, record.task, settings, policy, sinks)
+        except BaseException as fault:
+            code = fault.exit_code if isinstance(fault, LocalagentError) else InternalFault.exit_code
+            reason = f"{type(fault).__name__}: {fault}"
+            _record(request, record, TaskResult(verdict=Verdict.FAULT, reason=reason, exit=code), "", sinks)
+            raise
+        return _record(request, record, result, remedy, sinks)
 
 
 def _answer(request: FixRequest, task: Task, settings: Settings, policy: Policy, sink: Sink) -> tuple[TaskResult, str]:
@@ -118,6 +125,11 @@ def _answer(request: FixRequest, task: Task, settings: Settings, policy: Policy,
 def _work(request: FixRequest, task: Task, settings: Settings, policy: Policy, sink: Sink) -> TaskResult:
     start = time.monotonic()
     jail = open_jail(allow_third_party=policy.third_party_binaries is Permission.ALLOW)
+    if not at_least(jail.level, policy.least_jail_level.value):
+        raise CannotEnforce(
+            f"this machine's jail reaches level {jail.level}, and the policy asks for {policy.least_jail_level.value}",
+            remedy="`localagent doctor` says which layer is missing and what mends it",
+        )
     gates = open_gate_chain(policy, ())
     with contextlib.ExitStack() as stack:
         scorer = stack.enter_context(_scorer(request, settings, jail, sink))
@@ -146,6 +158,7 @@ def _work(request: FixRequest, task: Task, settings: Settings, policy: Policy, s
             seconds=seconds,
             jail_backend=jail.backend,
             jail_level=jail.level,
+            threads=scorer.threads if scorer is not None else 0,
             warnings=(*result.warnings, *verifier.notes),
         )
 
@@ -159,7 +172,7 @@ def _context(path: RepoPath, baseline: Baseline, sources: SourceMap, task: Task)
 
 
 @contextlib.contextmanager
-def _scorer(request: FixRequest, settings: Settings, jail: Jail, sink: Sink) -> Iterator[EditScorer | None]:
+def _scorer(request: FixRequest, settings: Settings, jail: Jail, sink: Sink) -> Iterator[ModelScorer | None]:
     """The model, starting up in its own jail. The default one may be missing; one that was named may not."""
     if not request.use_model:
         yield None
@@ -198,7 +211,7 @@ def _verifier(
         jail=jail,
         task=task,
         snapshot=snapshot,
-        python=task.python or default_python(Path(task.repo)) or sys.executable,
+        python=_interpreter(task),
         scratch=scratch,
         sandbox_dir=settings.sandbox_dir,
         policy=policy,
@@ -206,9 +219,20 @@ def _verifier(
     )
 
 
-def _record(
-    request: FixRequest, record: TaskRecord, settings: Settings, result: TaskResult, remedy: str, sink: Sink
-) -> FixOutcome:
+def _interpreter(task: Task) -> str:
+    """The project's interpreter: the one that was named (a virtual environment's folder will do), its own, or ours."""
+    if not task.python:
+        return default_python(Path(task.repo)) or sys.executable
+    named = Path(task.python).absolute()
+    python = named / "bin" / "python" if named.is_dir() else named
+    if not os.access(python, os.X_OK):
+        raise UsageFault(
+            f"--python: {python} is not an interpreter", remedy="name a Python or a virtual environment's folder"
+        )
+    return str(python)
+
+
+def _record(request: FixRequest, record: TaskRecord, result: TaskResult, remedy: str, sink: Sink) -> FixOutcome:
     """Keeps patch and report, writes what the request names, lands the patch when asked."""
     sink.emit(Event(kind="stage", at_seconds=sum(result.seconds.values()), data={"stage": Stage.RECORD.value}))
     diff = unified_diff(result.patch) if result.patch is not None else b""
