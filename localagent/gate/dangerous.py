@@ -17,6 +17,7 @@ from localagent.domain.policy import DangerRule, Policy
 from localagent.gate.change import GateInput, Region
 from localagent.gate.names import Use, bindings_with, find_uses, module_bindings, within
 from localagent.gate.rule import decide
+from localagent.gate.source import Snippet
 
 _ORDER = list(Severity)
 _STDLIB = frozenset(sys.stdlib_module_names)
@@ -144,7 +145,7 @@ class Dangerous:
         if before is None or unit is None:
             return False
         known = within(region.file, unit)
-        if known.by_text or _binds(before.tree) != _binds(after.tree):
+        if known.by_text or _binds(before) != _binds(after):
             return False
         if "uses" not in before.memo:
             before.memo["uses"] = Counter(use for use, _ in known.find_uses(before.tree))
@@ -192,10 +193,10 @@ def _words(text: str) -> Counter[str]:
     return Counter(_WORD.findall(_TEXTS.sub(" ", unicodedata.normalize("NFKC", text))))
 
 
-def _binds(tree: ast.Module) -> Counter[str]:
-    """Every name that a tree binds, in whatever way."""
+def _binds(snippet: Snippet) -> Counter[str]:
+    """Every name that a snippet binds, in whatever way."""
     found: Counter[str] = Counter()
-    for node in ast.walk(tree):
+    for node in snippet.nodes:
         if isinstance(node, ast.Name):
             if not isinstance(node.ctx, ast.Load):
                 found[node.id] += 1

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from localagent.gate.source import Snippet, SourceFile
+from localagent.gate.source import Snippet, SourceFile, walk
 
 _BUILTINS = frozenset(dir(builtins)) | {"__builtins__", "__loader__", "__spec__"}
 _GLOBALS = "<globals>"
@@ -140,7 +140,7 @@ def _target_name(target: ast.expr | ast.arg) -> str:
 
 def bindings_with(file: SourceFile, snippets: Iterable[Snippet]) -> Bindings:
     """Module bindings of a file together with those that changed snippets of it add."""
-    added = (node for snippet in snippets for node in ast.walk(snippet.tree) if isinstance(node, ast.stmt))
+    added = (node for snippet in snippets for node in snippet.nodes if isinstance(node, ast.stmt))
     return _collect((*file.bindings, *added), None)
 
 
@@ -227,7 +227,7 @@ class _Finder:
 
     def find(self) -> Iterator[tuple[Use, ast.AST]]:
         """Every use of the tree."""
-        nodes = list(ast.walk(self._tree))
+        nodes = walk(self._tree)
         _collect(nodes, self)
         chained: set[int] = set()
         for node in nodes:

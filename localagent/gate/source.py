@@ -43,6 +43,20 @@ def parse(text: str) -> ast.Module:
         raise DoesNotParse(f"cannot be parsed: {error or type(error).__name__}") from error
 
 
+def walk(tree: ast.AST) -> list[ast.AST]:
+    """Every node, parents before children; contexts (load, store) are left out, being many and saying nothing alone."""
+    found = [tree]
+    for node in found:
+        for name in node._fields:
+            value = getattr(node, name, None)
+            if isinstance(value, ast.AST):
+                if name != "ctx":
+                    found.append(value)
+            elif isinstance(value, list):
+                found += [item for item in value if isinstance(item, ast.AST)]
+    return found
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Unit:
     """Whole lines [start, end) in bytes of the file, from `line`. `children` are units inside, in order."""
@@ -63,6 +77,14 @@ class Snippet:
     line: int
     wrapped: int
     memo: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def nodes(self) -> list[ast.AST]:
+        """Every node of the tree; listed once."""
+        if "nodes" not in self.memo:
+            self.memo["nodes"] = walk(self.tree)
+        kept: list[ast.AST] = self.memo["nodes"]
+        return kept
 
     def line_of(self, node: ast.AST) -> int:
         """The line of a node in the file."""

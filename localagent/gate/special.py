@@ -149,8 +149,8 @@ def _concerns(region: Region, literals: Literals) -> bool:
 def _hints(snippet: Snippet) -> list[str]:
     """Every pair, tested literal and answered literal of a snippet; kept with it."""
     if "hints" not in snippet.memo:
-        tests = [n.test for n in ast.walk(snippet.tree) if isinstance(n, ast.If)]
-        answers = [n.value for n in ast.walk(snippet.tree) if isinstance(n, ast.Return)]
+        tests = [n.test for n in snippet.nodes if isinstance(n, ast.If)]
+        answers = [n.value for n in snippet.nodes if isinstance(n, ast.Return)]
         snippet.memo["hints"] = [
             *(f"yields {pair.yields}" for pair, _ in _pairs_of(snippet)),
             *(f"tested {pair.tested}" for pair, _ in _pairs_of(snippet)),
@@ -194,7 +194,7 @@ def _answers(region: Region, literals: Literals) -> Iterator[Finding]:
 def _constant_answers(snippet: Snippet) -> list[tuple[str, ast.stmt]]:
     """Constant returns that stand in a function's body itself, not first thing after a guard that returns."""
     found = []
-    for function in ast.walk(snippet.tree):
+    for function in snippet.nodes:
         if isinstance(function, _FUNCTIONS):
             for at, node in enumerate(function.body):
                 guarded = any(isinstance(n, ast.Return | ast.Raise) for s in function.body[:at] for n in ast.walk(s))
@@ -209,7 +209,7 @@ def _pairs_of(snippet: Snippet) -> list[tuple[_Pair, ast.AST]]:
     if "pairs" not in snippet.memo:
         snippet.memo["pairs"] = [
             (_Pair(tested, yielded), node)
-            for node in ast.walk(snippet.tree)
+            for node in snippet.nodes
             for tests, yields in _paired(node)
             for tested in tests
             for yielded in yields

@@ -6,6 +6,7 @@ or `assert` that the failing tests trip over. Guards that make a `raise` unreach
 """
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Iterator
 
@@ -124,6 +125,7 @@ SILENCES = Rule(
 RULES = (BARE, BROAD, SUPPRESS, SILENCES)
 
 _BROAD_NAMES = {"Exception", "BaseException", "ExceptionGroup", "BaseExceptionGroup"}
+_SUPPRESS = re.compile(rb"\bsuppress\b")
 _CONCERNED = (ast.Raise, ast.Assert, ast.ExceptHandler)
 _BLOCKS = ("body", "orelse", "finalbody")
 
@@ -154,11 +156,13 @@ class Swallow:
 
 def _concerns(region: Region) -> bool:
     """True if something near the change raises, asserts, handles or suppresses."""
+    if _SUPPRESS.search(region.file.source):
+        return True
     for snippet in region.near:
-        if snippet is None or "suppress" in snippet.text or b"suppress" in region.file.source:
+        if snippet is None or "suppress" in snippet.text:
             return True
         if "concerns" not in snippet.memo:
-            snippet.memo["concerns"] = any(isinstance(node, _CONCERNED) for node in ast.walk(snippet.tree))
+            snippet.memo["concerns"] = any(isinstance(node, _CONCERNED) for node in snippet.nodes)
         if snippet.memo["concerns"]:
             return True
     return False
@@ -180,7 +184,7 @@ def _handlers(region: Region) -> Iterator[Finding]:
 
 
 def _nodes(snippet: Snippet) -> list[ast.ExceptHandler]:
-    return [node for node in ast.walk(snippet.tree) if isinstance(node, ast.ExceptHandler)]
+    return [node for node in snippet.nodes if isinstance(node, ast.ExceptHandler)]
 
 
 def _kind(handler: ast.ExceptHandler) -> str:
@@ -196,7 +200,7 @@ def _kind(handler: ast.ExceptHandler) -> str:
 
 def _suppressions(region: Region) -> Iterator[Finding]:
     before, after = region.whole
-    if "suppress" not in after.text and b"suppress" not in region.file.source:
+    if "suppress" not in after.text and not _SUPPRESS.search(region.file.source):
         return
     uses = within(region.file, before).uses if before else Counter[Use]()
     seen, had = 0, uses[Use("call", "contextlib.suppress")]

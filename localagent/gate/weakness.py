@@ -183,7 +183,7 @@ def _imports(file: SourceFile) -> str:
 def _looked_at(snippet: Snippet) -> Counter[str]:
     """Everything in a snippet that a test of bandit may look at, as counted keys; kept with the snippet."""
     if "looked-at" not in snippet.memo:
-        snippet.memo["looked-at"] = Counter(key for node in ast.walk(snippet.tree) for key in _keys(node))
+        snippet.memo["looked-at"] = Counter(key for node in snippet.nodes for key in _keys(node))
     kept: Counter[str] = snippet.memo["looked-at"]
     return kept
 
