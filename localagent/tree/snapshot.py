@@ -234,14 +234,14 @@ def _copy_file(walk: _Walk, source: int, target: int, path: RepoPath, *, ignored
 
 
 def _copy_bytes(descriptor: int, target: int, name: str, seen: os.stat_result) -> tuple[str, int] | None:
-    """Digest and size of what was copied; None if the file outgrew the limit meanwhile."""
+    """Digest and size of what was copied; None as soon as the file has outgrown what it was."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     out = os.open(name, flags, 0o600, dir_fd=target)
     hashed, size = hashlib.sha256(), 0
     try:
         while part := os.read(descriptor, 1 << 20):
             size += len(part)
-            if size > MAX_FILE_BYTES:
+            if size > seen.st_size:
                 return None
             hashed.update(part)
             descend.write_all(out, part)

@@ -1,0 +1,39 @@
+"""`localagent undo`: take an applied patch back, exactly, outside the user's git."""
+
+import argparse
+from pathlib import Path
+
+from localagent.app import Settings
+from localagent.cli.render import Render
+from localagent.errors import AnswerIsNo
+from localagent.record.store import TaskRecord, TaskStore
+from localagent.tree.land import landing_state, undo
+from localagent.tree.landing import LandState
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the verb."""
+    parser.add_argument(
+        "id", metavar="ID", nargs="?", default="", help="the task to take back (the latest applied one)"
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
+
+
+def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
+    """0 taken back, 1 refused (nothing was changed)."""
+    store = TaskStore(settings.state_dir)
+    record = store.open(args.id) if args.id else _latest_applied(store)
+    names = [str(p) for p in undo(Path(record.task.repo), record.dir / "undo")]
+    if args.json:
+        render.json({"task": record.id, "repo": record.task.repo, "undone": True, "files": names})
+        return 0
+    for name in names:
+        render.line(f"restored {name}")
+    return 0
+
+
+def _latest_applied(store: TaskStore) -> TaskRecord:
+    for record in store.list():
+        if landing_state(record.dir / "undo") in (LandState.LANDED, LandState.UNDOING):
+            return record
+    raise AnswerIsNo("no patch is applied", remedy="`localagent history` lists the tasks")

@@ -1,0 +1,106 @@
+"""`apply` and `undo` from the command line down to the bytes."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from localagent.cli.main import main
+from localagent.domain.edit import FileChange, Patch
+from localagent.domain.paths import RepoPath
+from localagent.domain.task import Task
+from localagent.record.store import TaskRecord, TaskStore
+
+
+@pytest.fixture
+def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    root = tmp_path / "repo"
+    root.mkdir()
+    (root / "a.py").write_bytes(b"a = 1\n")
+    return root
+
+
+def keep_task(tmp_path: Path, repo: Path, before: bytes = b"a = 1\n", after: bytes | None = b"a = 2\n") -> TaskRecord:
+    record = TaskStore(tmp_path / "state" / "localagent").create(Task(id="", repo=str(repo)))
+    if after is not None:
+        record.save_patch(Patch(changes=(FileChange(path=RepoPath("a.py"), before=before, after=after),)))
+    return record
+
+
+def test_apply_then_undo(repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record = keep_task(tmp_path, repo)
+    assert main(["apply", record.id]) == 0
+    assert (repo / "a.py").read_bytes() == b"a = 2\n"
+    assert "changed a.py" in capsys.readouterr().out
+    assert main(["undo"]) == 0
+    assert (repo / "a.py").read_bytes() == b"a = 1\n"
+    assert "restored a.py" in capsys.readouterr().out
+    assert sorted(p.name for p in repo.iterdir()) == ["a.py"]
+
+
+def test_json(repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record = keep_task(tmp_path, repo)
+    assert main(["apply", record.id, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "task": record.id,
+        "repo": str(repo),
+        "applied": True,
+        "files": ["a.py"],
+    }
+    assert main(["undo", record.id, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["undone"] is True
+
+
+def test_undo_without_id_takes_the_latest_applied_one_back(repo: Path, tmp_path: Path) -> None:
+    first = keep_task(tmp_path, repo)
+    second = keep_task(tmp_path, repo, b"a = 2\n", b"a = 3\n")
+    keep_task(tmp_path, repo, b"a = 3\n", b"a = 4\n")  # never applied
+    assert main(["apply", first.id]) == 0
+    assert main(["apply", second.id]) == 0
+    assert main(["undo"]) == 0
+    assert (repo / "a.py").read_bytes() == b"a = 2\n"
+    assert main(["undo"]) == 0
+    assert (repo / "a.py").read_bytes() == b"a = 1\n"
+    assert main(["undo"]) == 1
+
+
+def test_undoing_the_earlier_of_two_names_the_file(
+    repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = keep_task(tmp_path, repo)
+    second = keep_task(tmp_path, repo, b"a = 2\n", b"a = 3\n")
+    main(["apply", first.id])
+    main(["apply", second.id])
+    assert main(["undo", first.id]) == 1
+    assert "'a.py' was changed since" in capsys.readouterr().err
+    assert (repo / "a.py").read_bytes() == b"a = 3\n"
+
+
+def test_apply_refuses_another_tree(repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record = keep_task(tmp_path, repo)
+    (repo / "a.py").write_bytes(b"mine\n")
+    assert main(["apply", record.id]) == 1
+    said = capsys.readouterr().err
+    assert "'a.py' is not what the patch was made for" in said
+    assert "what to do" in said
+    assert (repo / "a.py").read_bytes() == b"mine\n"
+
+
+def test_apply_of_a_task_without_patch(repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record = keep_task(tmp_path, repo, after=None)
+    assert main(["apply", record.id]) == 1
+    assert "no accepted patch" in capsys.readouterr().err
+
+
+def test_apply_of_an_unknown_task_is_a_usage_fault(repo: Path) -> None:
+    assert main(["apply", "nothing"]) == 2
+    assert main(["undo", "nothing"]) == 2
+
+
+def test_apply_when_the_repository_is_gone(repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record = keep_task(tmp_path, repo)
+    (repo / "a.py").unlink()
+    repo.rmdir()
+    assert main(["apply", record.id]) == 1
+    assert "cannot enter" in capsys.readouterr().err
