@@ -128,6 +128,7 @@ def test_tokens_and_memory_are_counted_and_bounded(scorer):
     assert scorer.load_seconds > 0
 
 
+@pytest.mark.slow
 def test_a_long_function_is_scored_around_its_places(scorer):
     source = (
         b"def f(x):\n" + b"    running_total = compute_running_total(running_total, other)\n" * 400 + b"    return y\n"

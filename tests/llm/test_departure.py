@@ -125,3 +125,13 @@ def test_lengths_that_do_not_add_up_are_noticed():
 def test_tiny_texts(data):
     for text in both(data):
         assert text.departure([(0, 0, b"zz ")]) == whole(data, [(0, 0, b"zz ")])
+
+
+def test_a_place_is_only_safe_if_the_edit_leaves_both_its_sides_alone():
+    """The blanks after `a` join the new line that takes its place, so they are cut in another way."""
+    data, cuts = b"x = a   b\n", [(3, 5, b"\n ")]
+    local, full = both(data)
+    assert tokenize(b"\n    b") != tokenize(b"\n ") + tokenize(b"   b")
+    assert local.departure(cuts) == full.departure(cuts) == whole(data, cuts)
+    data, cuts = b"x = a   b\n", [(4, 5, b"a"), (5, 5, b"")]
+    assert both(data)[0].departure(cuts) is None

@@ -69,3 +69,12 @@ def test_a_place_larger_than_a_window_is_still_held():
     source = b"x = 1\n" * 3000
     [window] = plan_windows(source, [Place(start=0, end=9000, scope_start=0, scope_end=18000)])
     assert window.end >= 9000
+
+
+def test_a_place_in_two_stretches_is_read_with_the_more_text_in_front():
+    source = b"def f(x):\n" + b"    x = x + 1\n" * 400
+    places = [Place(start=at, end=at + 1, scope_start=0, scope_end=len(source)) for at in (2300, 3700)]
+    windows = plan_windows(source, [*places, Place(start=2390, end=2391, scope_start=0, scope_end=len(source))])
+    holding = {member: window for window in windows for member in window.members}
+    for member, place in ((0, 2300), (1, 3700), (2, 2390)):
+        assert place - holding[member].start >= min(place, BODY_BYTES // 2 - 100)
