@@ -79,6 +79,18 @@ def yield_names(root: str) -> None:
             sys.modules.pop(name, None)
 
 
+def quiet_plugins(options: List[str]) -> List[str]:
+    """Options that still installed plugins which trace or shuffle; none when the host asked for no options."""
+    import importlib.util
+
+    found: List[str] = []
+    if options and importlib.util.find_spec("pytest_cov") is not None:
+        found.append("--no-cov")
+    if options and importlib.util.find_spec("pytest_randomly") is not None:
+        found += ["-p", "no:randomly"]
+    return found
+
+
 class Session:
     """One collected session; `main` never returns."""
 
@@ -121,7 +133,7 @@ class Session:
         if self._tracer is not None:
             self._tracer.start()
         try:
-            self._pytest(list(request["options"]) + list(request["args"]))
+            self._pytest(list(request["options"]) + quiet_plugins(request["options"]) + list(request["args"]))
         except BaseException as stop:
             if not self._collected:
                 self._refuse("stopped", describe(self._root, stop), str(stop))
