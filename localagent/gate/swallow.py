@@ -6,7 +6,6 @@ or `assert` that the failing tests trip over. Guards that make a `raise` unreach
 """
 
 import ast
-import re
 from collections import Counter
 from collections.abc import Iterator
 
@@ -15,7 +14,7 @@ from localagent.domain.policy import Permission, Policy
 from localagent.gate.change import GateInput, Region
 from localagent.gate.names import Use, find_uses, module_bindings, within
 from localagent.gate.rule import Example, Rule, decide
-from localagent.gate.source import Snippet
+from localagent.gate.source import Snippet, SourceFile
 
 _BASE = "def f(x):\n    return g(x)\n"
 _RAISES = "def f(x):\n    if x < 0:\n        raise ValueError(x)\n    return x\n"
@@ -125,7 +124,6 @@ SILENCES = Rule(
 RULES = (BARE, BROAD, SUPPRESS, SILENCES)
 
 _BROAD_NAMES = {"Exception", "BaseException", "ExceptionGroup", "BaseExceptionGroup"}
-_SUPPRESS = re.compile(rb"\bsuppress\b")
 _CONCERNED = (ast.Raise, ast.Assert, ast.ExceptHandler)
 _BLOCKS = ("body", "orelse", "finalbody")
 
@@ -156,7 +154,7 @@ class Swallow:
 
 def _concerns(region: Region) -> bool:
     """True if something near the change raises, asserts, handles or suppresses."""
-    if _SUPPRESS.search(region.file.source):
+    if _may_suppress(region.file):
         return True
     for snippet in region.near:
         if snippet is None or "suppress" in snippet.text:
@@ -166,6 +164,12 @@ def _concerns(region: Region) -> bool:
         if snippet.memo["concerns"]:
             return True
     return False
+
+
+def _may_suppress(file: SourceFile) -> bool:
+    if "may-suppress" not in file.memo:
+        file.memo["may-suppress"] = b"suppress" in file.source and b"contextlib" in file.source
+    return bool(file.memo["may-suppress"])
 
 
 def _handlers(region: Region) -> Iterator[Finding]:
@@ -200,7 +204,7 @@ def _kind(handler: ast.ExceptHandler) -> str:
 
 def _suppressions(region: Region) -> Iterator[Finding]:
     before, after = region.whole
-    if "suppress" not in after.text and not _SUPPRESS.search(region.file.source):
+    if "suppress" not in after.text and not _may_suppress(region.file):
         return
     uses = within(region.file, before).uses if before else Counter[Use]()
     seen, had = 0, uses[Use("call", "contextlib.suppress")]
