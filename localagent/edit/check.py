@@ -35,7 +35,10 @@ def tree_digest(unit: Unit, splices: Splices) -> int | None:
         if holder is None:
             break
         if not holder.compound:
-            return _simple(unit, holder, splices)
+            found = _simple(unit, holder, splices)
+            if found is not None or not any("\n" in new or "\r" in new for _, _, new in splices):
+                return found
+            break  # several lines now: their block decides where they belong
         inner = next((s for s in holder.suites if _inside(s, low, high)), None)
         if inner is None:
             found = _header(unit, holder, low, high, splices)

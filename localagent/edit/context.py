@@ -1,7 +1,7 @@
 """What an operator sees of a unit, and how it says a change."""
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import libcst as cst
 
@@ -66,8 +66,14 @@ class Context:
             return True
         return any(suite.head is not None and self.unit.line(suite.head[0]) in self.lines for suite in s.suites)
 
-    def of(self, *classes: type[N]) -> Iterator[tuple[Expr, N]]:
-        """Active expressions of some node classes."""
+    def of(self, node_class: type[N]) -> Iterator[tuple[Expr, N]]:
+        """Active expressions of one node class."""
+        for expr in self.exprs:
+            if isinstance(expr.node, node_class):
+                yield expr, expr.node
+
+    def of_any(self, *classes: type[cst.BaseExpression]) -> Iterator[tuple[Expr, Any]]:
+        """Active expressions of any of several node classes."""
         for expr in self.exprs:
             if isinstance(expr.node, classes):
                 yield expr, expr.node

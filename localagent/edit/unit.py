@@ -70,7 +70,7 @@ class Expr:
 
 @dataclass(slots=True, eq=False)
 class Suite:
-    """A block. `head` is the span of its own header (an except clause, a case) up to and with the colon, if it has one."""
+    """A block. `head` is the span of its own header (an except clause, a case) with its colon, if it has one."""
 
     owner: "Stmt | None"
     slot: str
@@ -265,7 +265,8 @@ class _Builder:
         body: list[cst.BaseStatement] = list(tree.body)
         if self.unit.prefix:
             wrapper = body[0]
-            assert isinstance(wrapper, cst.ClassDef) and isinstance(wrapper.body, cst.IndentedBlock)
+            if not isinstance(wrapper, cst.ClassDef) or not isinstance(wrapper.body, cst.IndentedBlock):
+                raise ValueError("the unit does not stand alone")
             body = list(wrapper.body.body)
         self.block(self.unit.root, body, None, in_loop=False)
 

@@ -2,7 +2,11 @@
 
 import importlib
 
-FAMILIES = (*("comparisons", "arithmetic", "logic", "constants", "variables"),)
+FAMILIES = (
+    *("comparisons", "arithmetic", "logic", "constants", "variables", "subscripts", "attributes", "calls"),
+    *("ingredients", "wraps", "statements", "guards", "flow", "blocks", "definitions", "missing", "handlers"),
+    *("siblings", "reported"),
+)
 
 
 def load() -> None:

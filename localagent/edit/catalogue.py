@@ -1,0 +1,24 @@
+"""The operators' catalogue as Markdown; `docs/edit-space.md` is this text."""
+
+from itertools import groupby
+
+from localagent.edit.registry import operators
+
+_HEAD = """# The edit space
+
+Generated from the operators' registry:
+`python -c "from localagent.edit.catalogue import markdown; print(markdown(), end='')"`.
+Each edit is a set of byte splices of one file that parses afterwards; two edits with the same syntax tree are one.
+The prior is on a log scale: 0 is the most likely kind of edit, features of a place add to it or take from it,
+and edits that a failure's own message suggests stand above 0. `models/prior.json` replaces single weights.
+"""
+
+
+def markdown() -> str:
+    """The whole catalogue, one table per family."""
+    out = [_HEAD]
+    for family, rows in groupby(operators().values(), key=lambda o: o.family):
+        out.append(f"## {family.capitalize()}\n\n| operator | prior | what it does |\n|---|---|---|")
+        out += [f"| `{o.name}` | {o.prior:+.1f} | {o.concept.replace('|', chr(92) + '|')} |" for o in rows]
+        out.append("")
+    return "\n".join(out).rstrip() + "\n"

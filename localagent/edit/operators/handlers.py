@@ -1,0 +1,89 @@
+"""Exceptions: which are caught, which are raised, with what."""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from localagent.edit.context import Change, Context
+from localagent.edit.precedence import ATOM
+from localagent.edit.registry import operator
+
+_USUAL = (
+    "ValueError",
+    "KeyError",
+    "TypeError",
+    "IndexError",
+    "AttributeError",
+    "RuntimeError",
+    "OSError",
+    "StopIteration",
+)
+_NEARBY = {
+    "KeyError": ("IndexError", "AttributeError", "LookupError"),
+    "IndexError": ("KeyError", "LookupError"),
+    "ValueError": ("TypeError",),
+    "TypeError": ("ValueError", "AttributeError"),
+    "OSError": ("FileNotFoundError", "PermissionError", "ValueError"),
+    "FileNotFoundError": ("OSError",),
+    "ImportError": ("ModuleNotFoundError", "AttributeError"),
+    "ModuleNotFoundError": ("ImportError",),
+    "AttributeError": ("TypeError", "KeyError"),
+}
+
+
+def _is_exception_place(parent: cst.CSTNode, node: cst.CSTNode) -> bool:
+    return isinstance(parent, cst.ExceptHandler) or (isinstance(parent, cst.Raise) and parent.exc is node)
+
+
+@operator("exception-swap", prior=-0.6)
+def exception_swap(ctx: Context) -> Iterator[Change]:
+    """A raised or caught exception becomes another one: of the file, of the failure, or a usual neighbour."""
+    seen = [n for n, _ in ctx.facts.exceptions.most_common(8)]
+    for facts in ctx.nearby[:4]:
+        seen += [n for n, _ in facts.exceptions.most_common(4)]
+    failed = [f.exception for f in ctx.failures if f.exception.isidentifier()]
+    for expr in ctx.exprs:
+        node = expr.node
+        target = node.func if isinstance(node, cst.Call) and isinstance(expr.parent, cst.Raise) else node
+        if not _is_exception_place(expr.parent, node) or not isinstance(target, (cst.Name, cst.Attribute)):
+            continue
+        span, old = ctx.unit.span(target), ctx.unit.code(target)
+        offers = [*_NEARBY.get(old, ()), *failed, *seen, *_USUAL]
+        for place, name in enumerate(dict.fromkeys(offers)):
+            if name not in (old, "AssertionError", "BaseException"):
+                yield ctx.splice(expr, (*span, name), delta=-0.08 * place, note=f"{old} -> {name}")
+
+
+@operator("exception-widen", prior=-0.8)
+def exception_widen(ctx: Context) -> Iterator[Change]:
+    """An except clause catches one more exception, or one less."""
+    failed = [f.exception for f in ctx.failures if f.exception.isidentifier() and f.exception != "AssertionError"]
+    seen = [n for n, _ in ctx.facts.exceptions.most_common(6)]
+    for expr in ctx.exprs:
+        if not isinstance(expr.parent, cst.ExceptHandler):
+            continue
+        if isinstance(expr.node, cst.Tuple):
+            held = [ctx.unit.code(e.value) for e in expr.node.elements]
+            for gone in held:
+                rest = [h for h in held if h != gone]
+                yield ctx.put(expr, rest[0] if len(rest) == 1 else f"({', '.join(rest)})", ATOM, -0.6)
+        else:
+            held = [expr.text]
+        for place, name in enumerate(dict.fromkeys([*failed, *_NEARBY.get(held[0], ()), *seen, *_USUAL])):
+            if name not in held and name not in ("BaseException", "Exception"):
+                yield ctx.put(
+                    expr, f"({', '.join([*held, name])})", ATOM, -0.08 * place + (0.6 if name in failed else 0.0)
+                )
+
+
+@operator("raise-form", prior=-1.0)
+def raise_form(ctx: Context) -> Iterator[Change]:
+    """`raise` becomes a return or `pass`; an exception that is only made or returned is raised."""
+    for s in ctx.statements:
+        if isinstance(s.node, cst.Raise):
+            for text in ("return None", "return False", "pass", "raise"):
+                yield ctx.splice(s, (s.start, s.end, text), delta=-0.3, note=f"raise -> {text}")
+        elif isinstance(s.node, (cst.Return, cst.Expr)) and isinstance(s.node.value, cst.Call):
+            text = ctx.unit.code(s.node.value)
+            if text.split("(")[0].endswith(("Error", "Exception")):
+                yield ctx.splice(s, (s.start, s.end, f"raise {text}"), delta=1.0, note="raise ...")

@@ -1,0 +1,183 @@
+"""Any expression of the function in any other's place, and new ones joined from names at hand."""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from localagent.edit.context import Change, Context
+from localagent.edit.operators.logic import is_test, known_conditions
+from localagent.edit.operators.variables import likeness, names_for
+from localagent.edit.precedence import ADD, ATOM, COMPARE, fit
+from localagent.edit.registry import operator
+from localagent.edit.unit import Expr
+
+_PER_PLACE = 70
+_MAX_TEXT = 90
+_NEVER = (cst.Arg, cst.Element, cst.SimpleString, cst.Yield, cst.Tuple, cst.Annotation, cst.StarredElement)
+
+
+def replaceable(expr: Expr) -> bool:
+    """Whether another expression may stand in this one's place."""
+    if isinstance(expr.parent, (cst.Annotation, cst.Decorator, cst.Expr, cst.Param)):
+        return isinstance(expr.parent, cst.Expr) and isinstance(expr.node, cst.Call)
+    if isinstance(expr.parent, cst.Call) and expr.parent.func is expr.node:
+        return False
+    return not expr.store and not isinstance(expr.parent, cst.ConcatenatedString)
+
+
+def _usable(expr: Expr) -> bool:
+    return (
+        not isinstance(expr.node, _NEVER)
+        and len(expr.text) <= _MAX_TEXT
+        and "\n" not in expr.text
+        and not expr.store
+        and not isinstance(expr.parent, (cst.Annotation, cst.Decorator))
+        and not (isinstance(expr.parent, cst.Call) and expr.parent.func is expr.node)
+    )
+
+
+@operator("ingredient", prior=-1.6)
+def ingredient(ctx: Context) -> Iterator[Change]:
+    """Any expression of the function in the place of any other; same form, same kind, near and alike first."""
+    offers = [e for e in ctx.distinct().values() if _usable(e)]
+    for expr in ctx.exprs:
+        if not replaceable(expr) or isinstance(expr.node, _NEVER):
+            continue
+        scored = [(_nearness(ctx, expr, e), e) for e in offers if e.text != expr.text and _visible(ctx, e, expr)]
+        scored.sort(key=lambda x: -x[0])
+        for delta, other in scored[:_PER_PLACE]:
+            if expr.in_fstring and set(other.text) & set("'\"{}\\:!"):
+                continue
+            yield ctx.put(expr, other.text, other.level, delta)
+
+
+def _visible(ctx: Context, other: Expr, at: Expr) -> bool:
+    local = ctx.names.comprehension.get(id(other.statement))
+    if not local or other.statement is at.statement:
+        return True
+    return not any(name in other.text for name in local)
+
+
+def _nearness(ctx: Context, at: Expr, other: Expr) -> float:
+    delta = -min(abs(at.line - other.line), 40) * 0.02 - len(other.text) * 0.006
+    if type(at.node) is type(other.node):
+        delta += 0.5 + 0.5 * likeness(at.text, other.text)
+    a, b = ctx.kind(at), ctx.kind(other)
+    if a and b:
+        delta += 0.2 if a == b else -0.7
+    if at.text in other.text or other.text in at.text:
+        delta += 0.3
+    return delta
+
+
+@operator("operand-add", prior=-2.2)
+def operand_add(ctx: Context) -> Iterator[Change]:
+    """A name in scope, or its length, is added to or taken from a number, joined to a list or text."""
+    for expr in ctx.exprs:
+        if not replaceable(expr) or expr.in_fstring or not isinstance(expr.node, _JOINABLE):
+            continue
+        if expr.text in ("self", "cls", "True", "False", "None") or ctx.kind(expr) in ("bool", "func", "dict", "none"):
+            continue
+        kind = ctx.kind(expr)
+        if isinstance(expr.parent, (cst.Attribute, cst.BooleanOperation)):
+            continue
+        base = fit(expr.text, expr.level, ADD)
+        for name, near in _operands(ctx, expr):
+            other = ctx.names.kinds.get(name, "")
+            delta = near + (0.3 if kind and kind == other else -0.8 if kind and other else 0.0)
+            for op in "+-" if kind in ("int", "float", "") else "+":
+                yield ctx.put(expr, f"{base} {op} {name}", ADD, delta - (0.2 if op == "-" else 0.0))
+            if kind in ("int", "float", "") and other in ("int", "float", ""):
+                yield ctx.put(expr, f"{fit(expr.text, expr.level, 12)} * {name}", 12, delta - 0.8)
+
+
+_JOINABLE = (
+    cst.Name,
+    cst.Call,
+    cst.Subscript,
+    cst.BinaryOperation,
+    cst.Attribute,
+    cst.List,
+    cst.SimpleString,
+    cst.Integer,
+)
+
+
+def _operands(ctx: Context, expr: Expr) -> list[tuple[str, float]]:
+    seen = ctx.visible(expr.statement)
+    names = [(n, d) for n, d in names_for(ctx, expr.statement).items() if n in seen and n not in ("self", "cls")]
+    names = [(n, d) for n, d in names if ctx.names.kinds.get(n, "") not in ("bool", "func", "dict", "set", "none")]
+    return sorted(names, key=lambda x: -x[1])[:8]
+
+
+@operator("element-add", prior=-2.0)
+def element_add(ctx: Context) -> Iterator[Change]:
+    """A list, tuple or set display gets a name in scope as a further element; an empty list becomes `[name]`."""
+    for expr, node in ctx.of_any(cst.List, cst.Tuple, cst.Set):
+        if expr.store or len(node.elements) > 5:
+            continue
+        names = [n for n, _ in _operands(ctx, expr)]
+        if not node.elements:
+            for text in (*names, "0", "1", "''", "[]"):
+                yield ctx.put(expr, f"[{text}]", ATOM, 0.2)
+        else:
+            end = ctx.unit.outer(node.elements[-1].value)[1]
+            for text in (*names, "0", "1"):
+                yield ctx.splice(expr, (end, end, f", {text}"), delta=-0.4, note=f"..., {text}")
+
+
+@operator("element-drop", prior=-0.9)
+def element_drop(ctx: Context) -> Iterator[Change]:
+    """A list, tuple or set display loses an element, or is reduced to one of them."""
+    for expr, node in ctx.of_any(cst.List, cst.Tuple, cst.Set):
+        if expr.store or not node.elements or len(node.elements) > 8:
+            continue
+        spans = [ctx.unit.outer(e.value) for e in node.elements]
+        for i, (start, end) in enumerate(spans):
+            if len(spans) > 1:
+                low, high = (start, spans[i + 1][0]) if i + 1 < len(spans) else (spans[i - 1][1], end)
+                yield ctx.splice(expr, (low, high, ""), note="element dropped")
+            if isinstance(node.elements[i], cst.Element):
+                yield ctx.put(expr, ctx.unit.slice(start, end), -1, -0.3 if len(spans) > 1 else 0.2)
+
+
+@operator("condition-new", prior=-2.4)
+def condition_new(ctx: Context) -> Iterator[Change]:
+    """A test, or a returned truth value, becomes a condition known in the file or made of a name in scope."""
+    for expr in ctx.exprs:
+        returned = isinstance(expr.parent, (cst.Return, cst.Assign)) and ctx.kind(expr) in ("bool", "none")
+        if not returned and not is_test(expr):
+            continue
+        for text, level, delta in known_conditions(ctx, expr, 40):
+            if text != expr.text:
+                yield ctx.put(expr, text, level, delta)
+        for name, near in _operands(ctx, expr):
+            for tail, plus in (
+                ("== 0", 0.0),
+                ("> 0", -0.2),
+                ("!= 0", -0.2),
+                (">= 0", -0.5),
+                ("< 0", -0.4),
+                ("<= 1", -0.5),
+            ):
+                if ctx.names.kinds.get(name, "") in ("int", "float", ""):
+                    yield ctx.put(expr, f"{name} {tail}", COMPARE, near + plus)
+            if ctx.names.kinds.get(name, "") in ("list", "str", "deque", "tuple"):
+                yield ctx.put(expr, f"len({name}) == 0", COMPARE, near - 0.3)
+
+
+@operator("element-of", prior=-2.6)
+def element_of(ctx: Context) -> Iterator[Change]:
+    """A new access of two names in scope: `x[i]`, `x.attr`, for a name or a constant."""
+    for expr in ctx.exprs:
+        if not replaceable(expr) or not isinstance(expr.node, (cst.Name, cst.Subscript, cst.Integer, cst.Attribute)):
+            continue
+        if expr.in_fstring or isinstance(expr.parent, (cst.Attribute, cst.Subscript)):
+            continue
+        seen = ctx.visible(expr.statement)
+        for base in [n for n in seen if ctx.names.kinds.get(n, "") in ("list", "dict", "str", "")][:8]:
+            if base in ("self", "cls") or f"{base}[" not in "".join(ctx.distinct()):
+                continue
+            for index in [n for n in seen if ctx.names.kinds.get(n, "") in ("int", "")][:8]:
+                if index != base and index not in ("self", "cls"):
+                    yield ctx.put(expr, f"{base}[{index}]", ATOM, 0.0)

@@ -1,0 +1,126 @@
+"""Known repairs: each lies in the space of the broken program, under the operator that should say it."""
+
+import ast
+
+import pytest
+
+from localagent.domain.outcome import Failure, Frame
+from localagent.domain.paths import RepoPath
+from localagent.edit.space import LibcstEditSpace, open_edit_space
+
+PATH = RepoPath("mod.py")
+
+
+def repairs(broken: str, fixed: str, failure: Failure | None = None) -> list[str]:
+    want = ast.dump(ast.parse(fixed))
+    failures = [failure] if failure else []
+    edits = LibcstEditSpace({}).edits(PATH, {PATH: broken.encode()}, lines=None, failures=failures)
+    return [e.operator for e in edits if ast.dump(ast.parse(e.apply(broken.encode()))) == want]
+
+
+ONE_LINE = [
+    ("return a <= b", "return a < b", "compare-swap"),
+    ("return a - b", "return a + b", "arithmetic-swap"),
+    ("return a * b + 1", "return a * (b + 1)", "regroup"),
+    ("return a[b]", "return a[b - 1]", "off-by-one"),
+    ("return a and b", "return a or b", "and-or"),
+    ("return a, 0", "return a, 1", "constant-step"),
+    ("return f(a, b)", "return f(b, a)", "argument-swap"),
+    ("return min(a, b)", "return max(a, b)", "callee-swap"),
+    ("return a.lower()", "return a.upper()", "attribute-swap"),
+    ("return a[b:]", "return a[:b]", "slice-bounds"),
+    ("return a", "return sorted(a)", "wrap"),
+    ("return len(a)", "return a", "unwrap"),
+    ("a.append(b)", "return a.append(b)", "return-yield"),
+    ("if a: return b", "while a: return b", "if-while"),
+    ("return [x for x in a]", "return [x for x in a if x]", "filter-add"),
+    ("for x in a: print(x)", "for x in a[1:]: print(x)", "for-form"),
+    ("a, b = b, a", "a = b\n    b = a", "assign-split"),
+]
+
+
+@pytest.mark.parametrize(("broken", "fixed", "operator"), ONE_LINE)
+def test_a_one_line_repair_is_in_the_space(broken: str, fixed: str, operator: str) -> None:
+    head = "def f(a, b):\n    "
+    assert repairs(f"{head}{broken}\n", f"{head}{fixed}\n") == [operator]
+
+
+BLOCKS = [
+    (
+        "def f(a):\n    t = 0\n    for x in a:\n        t += x\n        return t\n",
+        "def f(a):\n    t = 0\n    for x in a:\n        t += x\n    return t\n",
+    ),
+    (
+        "def f(a):\n    return a[0]\n",
+        "def f(a):\n    if not a:\n        return []\n    return a[0]\n",
+    ),
+    (
+        "def f(a, q=[]):\n    q.append(a)\n    return q\n",
+        "def f(a, q=None):\n    if q is None:\n        q = []\n    q.append(a)\n    return q\n",
+    ),
+    (
+        "def f():\n    n = 0\n    def g():\n        n += 1\n    g()\n    return n\n",
+        "def f():\n    n = 0\n    def g():\n        nonlocal n\n        n += 1\n    g()\n    return n\n",
+    ),
+    (
+        "def f(a):\n    seen = set()\n    for x in a:\n        if x in seen:\n            return x\n",
+        "def f(a):\n    seen = set()\n    for x in a:\n        if x in seen:\n            return x\n        seen.add(x)\n",
+    ),
+    (
+        "def f(a):\n    if a == 1:\n        b = 2\n    if a == 2:\n        b = 3\n    return b\n",
+        "def f(a):\n    if a == 1:\n        b = 2\n    elif a == 2:\n        b = 3\n    return b\n",
+    ),
+]
+
+
+@pytest.mark.parametrize(("broken", "fixed"), BLOCKS)
+def test_a_repair_of_statements_is_in_the_space_once(broken: str, fixed: str) -> None:
+    assert len(repairs(broken, fixed)) == 1
+
+
+REPORTED = [
+    ("NameError", "name 'totl' is not defined", "total = a\n    return totl", "total = a\n    return total"),
+    ("AttributeError", "'list' object has no attribute 'push'", "a.push(1)", "a.append(1)"),
+    ("AttributeError", "'list' object has no attribute 'length'", "return a.length", "return len(a)"),
+    ("NameError", "name 'null' is not defined", "return null", "return None"),
+    (
+        "NameError",
+        "name 'out' is not defined",
+        "out.append(a)\n    return out",
+        "out = []\n    out.append(a)\n    return out",
+    ),
+    ("NameError", "name 'math' is not defined", "return math.pi", "import math\n    return math.pi"),
+    ("TypeError", "'list' object is not callable", "return a(0)", "return a[0]"),
+]
+
+
+@pytest.mark.parametrize(("exception", "message", "broken", "fixed"), REPORTED)
+def test_what_the_failure_suggests_comes_above_zero(exception: str, message: str, broken: str, fixed: str) -> None:
+    head = "def f(a):\n    "
+    line = 1 + len(f"{head}{broken}".splitlines())
+    failure = Failure(exception=exception, message=message, frames=(Frame(path=PATH, line=line - 1, function="f"),))
+    source = f"{head}{broken}\n".encode()
+    want = ast.dump(ast.parse(f"{head}{fixed}\n"))
+    edits = LibcstEditSpace({}).edits(PATH, {PATH: source}, lines=None, failures=[failure])
+    found = [e for e in edits if ast.dump(ast.parse(e.apply(source))) == want]
+    assert [e.prior > 0 for e in found] == [True]
+
+
+def test_hostile_messages_and_names_are_only_text() -> None:
+    source = b"def f(a):\n    return a.x\n"
+    failures = [
+        Failure(exception="NameError", message="name 'a)\nimport os' is not defined"),
+        Failure(exception="AttributeError", message="'__import__(1)' object has no attribute 'x'"),
+        Failure(exception="os.system('x')", message="\x00" * 100),
+    ]
+    for edit in LibcstEditSpace({}).edits(PATH, {PATH: source}, lines=None, failures=failures):
+        text = edit.apply(source)
+        ast.parse(text)
+        assert b"import os" not in text
+        assert b"system" not in text
+
+
+def test_a_file_that_does_not_parse_goes_to_the_token_space() -> None:
+    source = b"def f(a)\n    return a\n"
+    edits = list(open_edit_space({}).edits(PATH, {PATH: source}, lines=None, failures=[]))
+    assert any(b"def f(a):" in e.apply(source) for e in edits)

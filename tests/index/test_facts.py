@@ -1,0 +1,68 @@
+from localagent.index.facts import FactIndex, collect
+
+SOURCE = (
+    b'''"""Doc."""
+from __future__ import annotations
+import os.path as p
+from re import compile as rx, *
+'''.replace(b", *", b"")
+    + b"""from heapq import *
+
+
+class A(Base):
+    kind = "a"
+
+    def __init__(self, x, *, y=None):
+        self.x = x
+
+    @property
+    def z(self):
+        if self.x > 3:
+            raise ValueError("small")
+        return rx(self.kind, flags=2)
+
+
+def main(argv=()):
+    return A(1, y=2).z
+
+
+if main():
+    pass
+"""
+)
+
+
+def test_units_are_outermost_functions_and_statements_outside() -> None:
+    facts = collect(SOURCE)
+    assert facts is not None
+    functions = [(u.function, u.class_path, u.first_line, u.last_line) for u in facts.units if u.is_function]
+    assert functions == [("__init__", ("A",), 11, 12), ("z", ("A",), 14, 18), ("main", (), 21, 22)]
+    lines = [n for u in facts.units for n in range(u.first_line, u.last_line + 1)]
+    assert len(lines) == len(set(lines))
+
+
+def test_what_a_file_offers() -> None:
+    facts = collect(SOURCE)
+    assert facts is not None
+    assert facts.imports == {"annotations": "__future__:annotations", "p": "os.path", "rx": "re:compile"}
+    assert facts.star_imports == ["heapq"]
+    assert facts.classes["A"].methods == ("__init__", "z")
+    assert facts.classes["A"].attributes == ("x", "kind")
+    assert facts.exceptions == {"ValueError": 1}
+    assert facts.keywords_of == {"rx": {"flags": 1}, "A": {"y": 1}}
+    assert set(facts.conditions) == {"self.x > 3", "main()"}
+    assert facts.functions["__init__"][0].keyword_only == ("y",)
+
+
+def test_facts_are_kept_per_content_and_bounded() -> None:
+    index = FactIndex()
+    first = index.of(b"x = 1\n")
+    assert index.of(b"x = 1\n") is first
+    for n in range(400):
+        index.of(b"y = %d\n" % n)
+    assert index.of(b"x = 1\n") is not first
+
+
+def test_what_cannot_be_parsed_has_no_facts() -> None:
+    deep = b"(" * 5000 + b")" * 5000
+    assert [collect(s) for s in (b"def f(:", b"\x00", b"# coding: no\n", deep)] == [None] * 4
