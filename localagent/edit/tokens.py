@@ -39,6 +39,7 @@ MAX_PARSES = 2_500
 MAX_DEPTH = 8
 STUCK_PENALTY = 1.6
 STEP_COST = 0.15
+REPEATED = 0.6
 SPREAD = 4.0
 
 _Family = Callable[[View], Iterator[Fix]]
@@ -121,6 +122,13 @@ class TokenEditSpace:
             if _parses(edit.apply(source)):
                 yield edit
 
+    def _step_cost(self, parent: _Node, fix: Fix) -> float:
+        """What one more fix costs; whoever made a slip once makes it again, so a repeated operator costs less."""
+        cost = max(fix.cost, 0.0)
+        repeated = bool(parent.steps) and parent.steps[-1].operator == fix.operator
+        step = cost * REPEATED + 0.05 if repeated else cost + STEP_COST
+        return step - self._prior.get(fix.operator, 0.0)
+
     def _fixes(self, view: View, families: Sequence[_Family]) -> Iterable[Fix]:
         seen: dict[Splices, Fix] = {}
         for family in families:
@@ -146,9 +154,7 @@ class TokenEditSpace:
                 if not budget.spend(len(parent.text) * LEXING_COST):
                     return
                 for fix in self._fixes(View(parent.text, parent.fault), do):
-                    frontier.add(
-                        parent, parent.cost + max(fix.cost, 0.0) + STEP_COST - self._prior.get(fix.operator, 0.0), fix
-                    )
+                    frontier.add(parent, parent.cost + self._step_cost(parent, fix), fix)
                 continue
             text = spliced(parent.text, do.splices)
             if hash(text) in seen:

@@ -232,7 +232,7 @@ def test_undeclared_latin_1_gets_its_declaration() -> None:
 
 
 def test_nul_bytes_are_dropped() -> None:
-    assert answers(b"a = 1\n\0b = 2\n\0") == [b"a = 1\nb = 2\n"]
+    assert answers(b"a = 1\n\0b = 2\n\0")[0] == b"a = 1\nb = 2\n"
 
 
 @settings(max_examples=25, deadline=None)
