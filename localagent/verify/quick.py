@@ -26,6 +26,7 @@ RECYCLE_AFTER = 500
 SELF_CHECK_PASSING = 30
 SELF_CHECK_SECONDS = 1.0
 GRACE_SECONDS = 0.01
+MOST_COLLECT_CPU_SECONDS = 10.0  # a candidate that hangs while importing costs this; less where collecting is quick
 MEMORY_BYTES = 768 << 20
 
 
@@ -92,6 +93,7 @@ class WarmSlot:
         self._room: Room | None = None
         self._items: dict[str, Item] = {}
         self._rootdir = ""
+        self._collect_cpu_seconds = MOST_COLLECT_CPU_SECONDS
         self._dirty: dict[RepoPath, bytes] = {}
         self._left = 0
 
@@ -151,13 +153,16 @@ class WarmSlot:
         """The unpatched tree must fail and pass here as it did in the baseline."""
         plan = self._plan
         if plan.targets.tests or not plan.targets.checks or plan.by_id:
+            begin = time.monotonic()
             answer = self._open(room, replace(plan.request, session="hot", swap=True))
+            took = time.monotonic() - begin
             if isinstance(answer, Refused):
                 self._items = {}
                 if not plan.targets.files:
                     plan.go_cold(f"a warm worker could not collect: {answer.text[-200:]}")
                     return
             else:
+                self._collect_cpu_seconds = min(MOST_COLLECT_CPU_SECONDS, 1.0 + 4 * took)
                 self._items = {item.id: item for item in answer.items}
                 self._rootdir = answer.rootdir
                 self._compare(room)
@@ -241,7 +246,8 @@ class WarmSlot:
         if not (plan.targets.tests or plan.targets.files or ask.passing):
             return
         request = plan.narrowed(ask.passing, self._rootdir)
-        answer = self._open(room, replace(request, session="fresh", cpu_seconds=10.0, wall_seconds=30.0))
+        cpu = self._collect_cpu_seconds
+        answer = self._open(room, replace(request, session="fresh", cpu_seconds=cpu, wall_seconds=5 + 3 * cpu))
         try:
             self._judge_fresh(room, ask, answer, seen)
         finally:

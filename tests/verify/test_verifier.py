@@ -2,12 +2,14 @@
 
 import sys
 import threading
+from types import SimpleNamespace
 
 import pytest
 from house_builder import house
 
 from localagent.domain.outcome import Outcome, QuickRoute
 from localagent.errors import AnswerIsNo, Interrupted, UsageFault
+from localagent.verify.client import OpenRequest, WorkerClient
 
 SHAPES = {
     "shapes.py": (
@@ -95,6 +97,25 @@ def test_what_ran_while_importing_is_collected_anew() -> None:
         assert result.route is QuickRoute.FRESH
         unscoped = quick.check(h.candidate("shapes.py", "self.__w - 1", "self.__w", scoped=False), cpu_seconds=1.0)
         assert (unscoped.plausible, unscoped.route) == (True, QuickRoute.FRESH)
+
+
+def test_collecting_anew_may_cost_what_collecting_cost_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[OpenRequest] = []
+    real = WorkerClient.open
+
+    def spy(self: WorkerClient, request: OpenRequest) -> object:
+        asked.append(request)
+        return real(self, request)
+
+    monkeypatch.setattr(WorkerClient, "open", spy)
+    monkeypatch.setattr(
+        "localagent.verify.quick.time", SimpleNamespace(monotonic=lambda: 7.0)
+    )  # collecting took no time
+    with house(SHAPES) as h:
+        quick = h.verifier.quick(h.verifier.baseline(), jobs=1)
+        hangs = h.candidate("shapes.py", "TABLE = [default()]", "while True: pass", scoped=False)
+        assert not quick.check(hangs, cpu_seconds=1.0).plausible
+    assert [r.cpu_seconds for r in asked if r.session == "fresh"] == [1.0]
 
 
 def test_full_check_accepts_refuses_and_says_why() -> None:
