@@ -236,21 +236,19 @@ def _record(request: FixRequest, record: TaskRecord, result: TaskResult, remedy:
     """Keeps patch and report, writes what the request names, lands the patch when asked."""
     sink.emit(Event(kind="stage", at_seconds=sum(result.seconds.values()), data={"stage": Stage.RECORD.value}))
     diff = unified_diff(result.patch) if result.patch is not None else b""
+    applied = False
     if result.patch is not None:
         record.save_patch(result.patch)
+        if request.apply:
+            result, remedy, applied = _landed(request, record, result)
     report = record.save_result(result, diff=diff or None)
-    applied = False
-    exit_code, reason = result.exit, result.reason
-    if diff and request.out is not None:
-        _write_atomically(request.out, diff)
-    if result.patch is not None and request.apply:
-        land(result.patch, request.repo.resolve(), record.dir / "undo")
-        applied = True
     if request.report is not None:
         write_report(request.report, report)
+    if diff and request.out is not None:
+        _write_atomically(request.out, diff)
     return FixOutcome(
-        exit=exit_code,
-        reason=reason,
+        exit=result.exit,
+        reason=result.reason,
         remedy=remedy,
         task_id=record.id,
         diff=diff,
@@ -258,6 +256,17 @@ def _record(request: FixRequest, record: TaskRecord, result: TaskResult, remedy:
         warnings=result.warnings,
         applied=applied,
     )
+
+
+def _landed(request: FixRequest, record: TaskRecord, result: TaskResult) -> tuple[TaskResult, str, bool]:
+    """The patch in the repository, or why it is not: the tree may have changed while the task ran."""
+    assert result.patch is not None
+    try:
+        land(result.patch, request.repo.resolve(), record.dir / "undo")
+    except AnswerIsNo as no:
+        reason = f"a patch was accepted but not applied: {no}"
+        return replace(result, verdict=Verdict.NEEDS_PERSON, reason=reason, exit=no.exit_code), no.remedy, False
+    return result, "", True
 
 
 def _write_atomically(path: Path, data: bytes) -> None:
