@@ -21,6 +21,8 @@ def repairs(broken: str, fixed: str, failure: Failure | None = None) -> list[str
 ONE_LINE = [
     ("return a <= b", "return a < b", "compare-swap"),
     ("return a - b", "return a + b", "arithmetic-swap"),
+    ("return len(a) == 0", "return len(a) <= 1", "compare-bound"),
+    ("b = a + 1", "b = max(b, a + 1)", "keep-extreme"),
     ("return a * b + 1", "return a * (b + 1)", "regroup"),
     ("return a[b]", "return a[b - 1]", "off-by-one"),
     ("return a and b", "return a or b", "and-or"),
@@ -64,7 +66,8 @@ BLOCKS = [
     ),
     (
         "def f(a):\n    seen = set()\n    for x in a:\n        if x in seen:\n            return x\n",
-        "def f(a):\n    seen = set()\n    for x in a:\n        if x in seen:\n            return x\n        seen.add(x)\n",
+        "def f(a):\n    seen = set()\n    for x in a:\n        if x in seen:\n            return x\n"
+        "        seen.add(x)\n",
     ),
     (
         "def f(a):\n    if a == 1:\n        b = 2\n    if a == 2:\n        b = 3\n    return b\n",

@@ -73,6 +73,20 @@ def compare_sides(ctx: Context) -> Iterator[Change]:
             yield ctx.splice(expr, (*left, b), (*right, a), note=f"sides of {expr.text} swapped")
 
 
+@operator("compare-bound", prior=-0.9)
+def compare_bound(ctx: Context) -> Iterator[Change]:
+    """A comparison with a small number is drawn elsewhere: `== 0` to `<= 1`, `> 0` to `> 1`, `< 1` to `<= 2`."""
+    bounds = ("<= 0", "<= 1", "< 2", "<= 2", "> 0", "> 1", ">= 1", ">= 2", "== 0", "== 1", "!= 0", "!= 1")
+    for expr, node in ctx.of(cst.Comparison):
+        if len(node.comparisons) != 1 or not isinstance(node.comparisons[0].comparator, cst.Integer):
+            continue
+        start = ctx.unit.outer(node.left)[1]
+        end = ctx.unit.outer(node.comparisons[0].comparator)[1]
+        if node.comparisons[0].comparator.value in ("0", "1", "2"):
+            for place, bound in enumerate(bounds):
+                yield ctx.splice(expr, (start, end, f" {bound}"), delta=-0.05 * place, note=bound)
+
+
 @operator("compare-drop", prior=-1.5)
 def compare_drop(ctx: Context) -> Iterator[Change]:
     """A comparison is reduced to one of its sides (`x is None` to `x`), or loses one link of a chain."""

@@ -87,6 +87,8 @@ def operand_add(ctx: Context) -> Iterator[Change]:
             delta = near + (0.3 if kind and kind == other else -0.8 if kind and other else 0.0)
             for op in "+-" if kind in ("int", "float", "") else "+":
                 yield ctx.put(expr, f"{base} {op} {name}", ADD, delta - (0.2 if op == "-" else 0.0))
+            if kind in ("list", "str", "") and other in ("list", "str", ""):
+                yield ctx.put(expr, f"{name} + {fit(expr.text, expr.level, ADD + 1)}", ADD, delta - 0.4)
             if kind in ("int", "float", "") and other in ("int", "float", ""):
                 yield ctx.put(expr, f"{fit(expr.text, expr.level, 12)} * {name}", 12, delta - 0.8)
 
@@ -98,6 +100,7 @@ _JOINABLE = (
     cst.BinaryOperation,
     cst.Attribute,
     cst.List,
+    cst.ListComp,
     cst.SimpleString,
     cst.Integer,
 )

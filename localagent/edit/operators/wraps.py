@@ -90,6 +90,28 @@ def _already(ctx: Context, expr: Expr, name: str) -> bool:
     return ctx.unit.text.endswith(f"{name}(".encode(), 0, expr.start)
 
 
+@operator("keep-extreme", prior=-1.8)
+def keep_extreme(ctx: Context) -> Iterator[Change]:
+    """An assigned or returned value is kept only if it is the largest or smallest: `m = max(m, x)`, `max(0, x)`."""
+    for expr in ctx.exprs:
+        if (
+            not isinstance(expr.parent, (cst.Assign, cst.Return))
+            or expr.store
+            or ctx.kind(expr) not in ("int", "float", "")
+        ):
+            continue
+        if isinstance(expr.node, (cst.Tuple, cst.Yield, cst.Comparison)) or expr.text in ("None", "True", "False"):
+            continue
+        stored = isinstance(expr.parent, cst.Assign)
+        targets = [ctx.unit.code(t.target) for t in expr.parent.targets] if isinstance(expr.parent, cst.Assign) else []
+        names = [n for n in ctx.visible(expr.statement) if ctx.names.kinds.get(n, "") in ("int", "float")][:6]
+        for other in dict.fromkeys([*targets, "0", *names]):
+            for word in ("max", "min"):
+                if other != expr.text:
+                    delta = 0.4 if other in targets else 0.0 if stored else -0.3
+                    yield ctx.put(expr, f"{word}({other}, {expr.text})", ATOM, delta)
+
+
 @operator("wrap-method", prior=-2.0)
 def wrap_method(ctx: Context) -> Iterator[Change]:
     """A value gets a usual method call or default: `.copy()`, `.strip()`, `.lower()`, `.items()`, `or []`, `or 0`."""
