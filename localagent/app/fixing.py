@@ -244,7 +244,7 @@ def _record(request: FixRequest, record: TaskRecord, result: TaskResult, remedy:
     report = record.save_result(result, diff=diff or None)
     if request.report is not None:
         write_report(request.report, report)
-    if diff and request.out is not None:
+    if diff and not result.exit and request.out is not None:
         _write_atomically(request.out, diff)
     return FixOutcome(
         exit=result.exit,

@@ -5,37 +5,45 @@ If one turns the failing tests green, the tests do not depend on the code and no
 
 import ast
 
-from localagent.domain.edit import Edit, Splice
+from localagent.domain.edit import Edit, Scope, Splice
 from localagent.domain.paths import RepoPath
 
 _BREAKS = (b"raise SystemError('localagent control')", b"return NotImplemented")
 
 
-def no_op(path: RepoPath, source: bytes) -> Edit:
-    """A comment at the end of the file."""
+def no_op(path: RepoPath, source: bytes, scope: Scope | None = None) -> Edit:
+    """A comment: after the last statement of `scope`, or at the end of the file."""
+    if scope is not None:
+        comment = Splice(start=scope.end, end=scope.end, text=b"  # localagent: control")
+        return _edit(path, comment, scope.last_line, scope, "control.no-op")
     lead = b"" if source.endswith((b"\n", b"\r")) or not source else b"\n"
-    end = source.count(b"\n") + 1
     splice = Splice(start=len(source), end=len(source), text=lead + b"# localagent: control\n")
-    return Edit(path=path, splices=(splice,), operator="control.no-op", line=end, end_line=end, prior=0.0, note="no-op")
+    return _edit(path, splice, source.count(b"\n") + 1, None, "control.no-op")
 
 
-def breaking(path: RepoPath, source: bytes, line: int) -> tuple[Edit, ...]:
+def breaking(path: RepoPath, source: bytes, line: int, scope: Scope | None = None) -> tuple[Edit, ...]:
     """Edits that ruin the function around `line` in two different ways; the whole module if there is no function.
 
     Two, because a failing test may expect an exception (`pytest.raises(Exception)`), which the first would satisfy.
     """
-    place = _body_start(source, line)
+    place = _body_start(source, scope.last_line if scope is not None else line)
     if place is None:
         splice = Splice(start=0, end=0, text=b"raise SystemError('localagent control')\n")
-        return (_edit(path, splice, 1),)
+        return (_edit(path, splice, 1, None, "control.break"),)
     offset, indent, at_line, own_line = place
+    if scope is not None and not scope.body_start <= offset < scope.end:
+        scope = None
     glue = b"\n" + indent if own_line else b"; "
-    return tuple(_edit(path, Splice(start=offset, end=offset, text=text + glue), at_line) for text in _BREAKS)
+    return tuple(
+        _edit(path, Splice(start=offset, end=offset, text=text + glue), at_line, scope, "control.break")
+        for text in _BREAKS
+    )
 
 
-def _edit(path: RepoPath, splice: Splice, line: int) -> Edit:
+def _edit(path: RepoPath, splice: Splice, line: int, scope: Scope | None, operator: str) -> Edit:
+    note = operator.partition(".")[2]
     return Edit(
-        path=path, splices=(splice,), operator="control.break", line=line, end_line=line, prior=0.0, note="break"
+        path=path, splices=(splice,), operator=operator, line=line, end_line=line, prior=0.0, note=note, scope=scope
     )
 
 

@@ -3,6 +3,8 @@
 import heapq
 from collections.abc import Iterable, Sequence
 
+from localagent.domain.edit import Scope
+from localagent.domain.paths import RepoPath
 from localagent.repair.lineage import Step
 
 
@@ -26,6 +28,14 @@ class Frontier:
     def peek_cost(self) -> float:
         """The cheapest step's cost; infinity when empty."""
         return self._heap[0][0] if self._heap else float("inf")
+
+    def scope_at(self, path: RepoPath, line: int) -> Scope | None:
+        """The function around a line, as the open edits know it."""
+        for _, _, step in self._heap:
+            scope = step.edit.scope
+            if scope is not None and step.edit.path == path and scope.first_line <= line <= scope.last_line:
+                return scope
+        return None
 
     def reorder(self, steps: Sequence[Step]) -> None:
         """Replace steps by newly costed ones (same parent and edit); steps already popped are not brought back."""

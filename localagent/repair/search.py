@@ -298,7 +298,8 @@ class Repair:
         """The reason not to believe the tests, or ""."""
         top = self.suspicions[0]
         source = self.parts.sources[top.path]
-        edits = (no_op(top.path, source), *breaking(top.path, source, top.line))
+        scope = self.frontier.scope_at(top.path, top.line)
+        edits = (no_op(top.path, source, scope), *breaking(top.path, source, top.line, scope))
         cpu = self._cpu_seconds(baseline)
         jobs = [
             pool.submit(

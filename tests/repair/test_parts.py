@@ -124,6 +124,26 @@ def test_progress_is_turned_tests_or_a_failure_that_moved_on() -> None:
     assert progress_of(wrong, base, quick(failure=crash("TypeError", "no", 4))) == 0
 
 
+def test_controls_inside_a_function_stay_inside_its_body() -> None:
+    source = b'x = 1\n\n\ndef f(a):\n    """Doc."""\n    if a:\n        return 1  # one\n'
+    start, end = source.index(b"def f"), source.index(b"  # one")
+    scope = Scope(
+        name="f",
+        qualname="f",
+        class_name=None,
+        first_line=4,
+        last_line=7,
+        start=start,
+        body_start=source.index(b'\n    """'),
+        end=end,
+    )
+    for e in (no_op(M, source, scope), *breaking(M, source, 6, scope)):
+        assert e.scope == scope
+        assert all(scope.body_start <= s.start <= s.end <= scope.end for s in e.splices)
+        ast.parse(e.apply(source))
+    assert ast.dump(ast.parse(no_op(M, source, scope).apply(source))) == ast.dump(ast.parse(source))
+
+
 @pytest.mark.parametrize(
     "source",
     [
