@@ -18,7 +18,7 @@ from itertools import islice
 
 from localagent.domain.edit import Candidate, Edit, FileChange, Patch
 from localagent.domain.gate import Allow
-from localagent.domain.outcome import Baseline, Ending, Failure, FullResult, QuickResult
+from localagent.domain.outcome import Baseline, Ending, Failure, FullResult, Outcome, QuickResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Event, NearMiss, Stage, Suspicion, Task, TaskResult, Verdict
 from localagent.ports import EditScorer, EditSpace, GateChain, Localizer, QuickCheck, Sink, Sources, Verifier
@@ -561,10 +561,13 @@ class Repair:
         return None
 
     def _cpu_seconds(self, baseline: Baseline) -> float:
-        """The small limit of a quick check: some multiple of what the failing tests took, at least 0.4 s."""
+        """The small limit of one test in a quick check: a multiple of the slowest failing one; more if all of them hung.
+
+        Programs that loop for ever are common among candidates; those that were only slow get a second chance.
+        """
         wanted = set(baseline.failing)
-        taken = [t.seconds for t in baseline.tests if t.id in wanted and t.outcome.value != "timed-out"]
-        return max(0.4, min(20.0, 4 * sum(taken)))
+        taken = [t.seconds for t in baseline.tests if t.id in wanted and t.outcome is not Outcome.TIMED_OUT]
+        return max(0.2, min(20.0, 8 * max(taken))) if taken else 0.5
 
     @staticmethod
     def _stop_early(baseline: Baseline) -> bool:

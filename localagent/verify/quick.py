@@ -298,7 +298,7 @@ class WarmSlot:
             stop_on_bad=stop,
             grace_seconds=GRACE_SECONDS,
             cpu_seconds=cpu,
-            cpu_after_hang_seconds=max(0.1, cpu / 4),
+            cpu_after_hang_seconds=max(0.05, cpu / 8),
             wall_seconds=max(2.0, 4 * cpu),
             budget_seconds=max(4.0, 8 * cpu),
             memory_bytes=MEMORY_BYTES,
