@@ -284,7 +284,7 @@ class _Finder:
                 if base == "sys.modules":
                     found.add(text)
                 elif base == _GLOBALS:
-                    found |= self._name(text)
+                    found |= self._name(text) | ({"builtins.__builtins__"} if text == "__builtins__" else set())
                 elif base.endswith(".__dict__"):
                     found.add(f"{base.removesuffix('.__dict__')}.{text}")
                 elif base == "builtins":

@@ -15,7 +15,8 @@ from localagent.gate.source import DoesNotParse, decode_source, parse
 from localagent.ports import Sources
 
 _MOST_BYTES = 2_000_000
-_MOST_LITERALS = 50_000
+_MOST_LITERALS = 200_000
+_MOST_PARTS = 500
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _EQUALS = re.compile(r"assert\w*(equal|same|is)\w*", re.IGNORECASE)
 
@@ -41,10 +42,10 @@ def literal(node: ast.AST | None) -> str | None:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
         inner = literal(node.operand)
         return None if inner is None else inner if isinstance(node.op, ast.UAdd) else f"-{inner}"
-    if isinstance(node, ast.Tuple | ast.List | ast.Set):
+    if isinstance(node, ast.Tuple | ast.List | ast.Set) and len(node.elts) <= _MOST_PARTS:
         parts = [literal(item) for item in node.elts]
         return None if None in parts else f"[{', '.join(str(p) for p in parts)}]"
-    if isinstance(node, ast.Dict):
+    if isinstance(node, ast.Dict) and len(node.keys) <= _MOST_PARTS:
         pairs = [(literal(k), literal(v)) for k, v in zip(node.keys, node.values, strict=True)]
         return (
             None

@@ -16,7 +16,7 @@ _HEADLINES = {
     "untrusted-tests": "the tests cannot be trusted to judge a patch",
     "all-denied": "every candidate was refused before it ran",
     "needs-person": "a person has to look at this",
-    "interrupted": "interrupted",
+    "interrupted": "interrupted before an answer; the tree is as it was",
     "cannot-enforce": "a boundary cannot be enforced: nothing of the repository ran",
     "fault": "a fault of localagent",
 }

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localagent.domain.edit import FileChange, Patch
@@ -238,6 +238,7 @@ def test_a_sparse_giant_is_not_read(store: TaskStore) -> None:
         record.result_json()
 
 
+@settings(deadline=None, max_examples=40)
 @given(
     before=st.binary(max_size=200),
     after=st.binary(max_size=200),

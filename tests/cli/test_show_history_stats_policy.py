@@ -1,0 +1,132 @@
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from localagent.cli.main import main
+from localagent.cli.render import Render
+from localagent.domain.task import Task, TaskResult, Verdict
+from localagent.record.store import TaskRecord, TaskStore
+
+POLICIES = Path(__file__).parents[2] / "policies"
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TaskStore:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    return TaskStore(tmp_path / "localagent")
+
+
+def keep(store: TaskStore, verdict: Verdict, repo: str = "/srv/r", **more: object) -> TaskRecord:
+    record = store.create(Task(id="", repo=repo))
+    record.save_result(
+        TaskResult(verdict=verdict, reason="because", exit=0 if verdict is Verdict.ACCEPTED else 1, **more)
+    )  # type: ignore[arg-type]
+    return record
+
+
+def test_show_takes_the_newest_or_a_prefix(store: TaskStore, capsys: pytest.CaptureFixture[str]) -> None:
+    old = keep(store, Verdict.GAVE_UP)
+    new = keep(store, Verdict.ACCEPTED)
+    assert main(["show"]) == 0
+    assert f"Task {new.id}: accepted" in capsys.readouterr().out
+    assert main(["show", old.id[-6:], "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["task"] == old.id
+
+
+def test_show_without_tasks_or_without_a_report(store: TaskStore, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show"]) == 2
+    assert "no task was kept yet" in capsys.readouterr().err
+    record = store.create(Task(id="", repo="/r"))
+    assert main(["show", record.id]) == 1
+    err = capsys.readouterr().err
+    assert "still running, or was killed" in err
+    assert str(record.journal_path) in err
+    assert main(["show", "99"]) == 2
+
+
+def test_a_hostile_name_cannot_drive_the_terminal(store: TaskStore, capsys: pytest.CaptureFixture[str]) -> None:
+    keep(store, Verdict.GAVE_UP, repo="/srv/\x1b[2Jx\udce9")
+    for verb in ("show", "history"):
+        assert main([verb]) == 0
+        out = capsys.readouterr().out
+        assert "\x1b" not in out
+        assert "\\x1b[2Jx\\udce9" in out
+
+
+def test_history_lists_newest_first_and_names_what_is_damaged(
+    store: TaskStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second, third = (
+        keep(store, Verdict.GAVE_UP),
+        keep(store, Verdict.ACCEPTED),
+        store.create(Task(id="", repo="/r")),
+    )
+    (second.dir / "report.json").write_bytes(b"{")
+    fourth = store.create(Task(id="", repo="/r"))
+    (fourth.dir / "task.json").write_bytes(b"")
+    assert main(["history", "--json"]) == 0
+    captured = capsys.readouterr()
+    rows = json.loads(captured.out)
+    assert [(r["id"], r["outcome"]) for r in rows] == [
+        (third.id, "unfinished"), (second.id, "damaged"), (first.id, "gave-up"),
+    ]  # fmt: skip
+    assert fourth.id in captured.err
+    assert main(["history", "--limit", "1"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1
+    assert main(["history", "--limit", "0"]) == 2
+
+
+def test_stats_sum_up_and_count_only_judged_tasks(store: TaskStore, capsys: pytest.CaptureFixture[str]) -> None:
+    keep(
+        store,
+        Verdict.ACCEPTED,
+        enumerated=10,
+        verified=4,
+        denied={"a": 1, "b": 2},
+        model_tokens=7,
+        seconds={"search": 1.5},
+    )
+    keep(store, Verdict.GAVE_UP, enumerated=5, verified=5)
+    keep(store, Verdict.INTERRUPTED)
+    assert main(["stats", "--json"]) == 0
+    stats = json.loads(capsys.readouterr().out)
+    assert stats["tasks"] == 3
+    assert stats["success"] == 0.5
+    assert (stats["candidates_enumerated"], stats["candidates_denied"], stats["candidates_verified"]) == (15, 3, 9)
+    assert (stats["model_tokens"], stats["seconds"]) == (7, 1.5)
+    assert main(["stats"]) == 0
+    assert "50% (1 of 2)" in capsys.readouterr().out
+
+
+def test_stats_of_nothing(store: TaskStore, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["stats", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["success"] is None
+
+
+def test_policy_check_lists_every_fault(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bad = tmp_path / "p.toml"
+    bad.write_text((POLICIES / "default.toml").read_text().replace("max_files = 3", "max_files = 0\nmore = 1"))
+    assert main(["policy", "check", str(bad)]) == 2
+    err = capsys.readouterr().err
+    assert "size.max_files" in err
+    assert "size.more: unknown key" in err
+    assert main(["policy", "check", str(POLICIES / "strict.toml")]) == 0
+    assert "'strict' is right" in capsys.readouterr().out
+
+
+def test_policy_show_prints_what_check_takes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["policy", "show"]) == 0
+    copy = tmp_path / "copy.toml"
+    copy.write_text(capsys.readouterr().out)
+    assert main(["policy", "check", str(copy)]) == 0
+    capsys.readouterr()
+    assert main(["policy", "show", "--policy", str(copy), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["name"] == "default"
+
+
+def test_render_is_given_text_only() -> None:
+    out = io.StringIO()
+    Render(out=out).line("a\x07b")
+    assert out.getvalue() == "a\\x07b\n"

@@ -1,0 +1,116 @@
+import re
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from localagent.domain.gate import Severity
+from localagent.domain.policy import JailLevel, Permission, Switch
+from localagent.errors import UsageFault
+from localagent.policy.load import load_policy, parse_policy
+
+POLICIES = Path(__file__).parents[2] / "policies"
+KEY = re.compile(r"(schema|name|max_\w+|swallowed\w+|special\w+|ruff|mypy|least_level|third\w+|(bandit_)?deny_at) = ")
+DEFAULT = (POLICIES / "default.toml").read_text()
+
+
+def faults_of(text: str) -> tuple[str, ...]:
+    with pytest.raises(UsageFault) as caught:
+        parse_policy(text.encode(), "p.toml")
+    assert caught.value.exit_code == 2
+    assert "policy show" in caught.value.remedy
+    return caught.value.faults
+
+
+def test_the_default_says_what_the_readme_says() -> None:
+    policy = load_policy(POLICIES / "default.toml")
+    assert policy.name == "default"
+    assert policy.deny_at is Severity.MEDIUM
+    assert policy.swallowed_exceptions is Permission.DENY
+    assert policy.special_cased_tests is Permission.DENY
+    assert policy.ruff is Switch.AUTO
+    assert policy.least_jail_level is JailLevel.L1
+
+
+def test_strict_is_never_wider_than_the_default() -> None:
+    default, strict = (load_policy(POLICIES / f"{name}.toml") for name in ("default", "strict"))
+    assert all(asdict(strict.size)[key] <= value for key, value in asdict(default.size).items())
+    order = list(Severity)
+    assert order.index(strict.deny_at) <= order.index(default.deny_at)
+    assert order.index(strict.bandit_deny_at) <= order.index(default.bandit_deny_at)
+    assert strict.least_jail_level >= default.least_jail_level
+    assert {r.id for r in default.dangers} <= {r.id for r in strict.dangers}
+    assert set(default.paths.denied) <= set(strict.paths.denied)
+
+
+def test_every_fault_is_listed_with_its_dotted_path() -> None:
+    text = (
+        DEFAULT.replace("max_files = 3", "max_files = true\nmax_flies = 3")
+        .replace('ruff = "auto"', 'ruff = "sometimes"')
+        .replace('name = "default"', "name = 7")
+        .replace('severity = "high"', 'severity = "huge"', 1)
+        .replace('"*.pyi"]', '"!*.pyi", 3]')
+        .replace('least_level = "L1"', "")
+    )
+    faults = faults_of(text)
+    for path in (
+        "name: must be a text",
+        "paths.editable[1]: a pattern cannot take another back",
+        "paths.editable[2]: must be a text",
+        "size.max_files: must be an integer from 1",
+        "size.max_flies: unknown key",
+        "checks.ruff: must be one of auto, always, never, not 'sometimes'",
+        "jail.least_level: is missing",
+        "danger.rule[0].severity: must be one of",
+    ):
+        assert sum(f.startswith(f"p.toml: {path}") for f in faults) == 1, (path, faults)
+    assert len(faults) == 8
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("", "schema: is missing"),
+        ("schema = 'localagent/policy/2'", "schema: must be 'localagent/policy/1'"),
+        ("paths = 3", "paths: must be a table"),
+        ("[[danger.rule]]\nid = 'A b'", "danger.rule[0].id: 'A b' is not lower case words"),
+        ("[[danger.rule]]\nid = 'a'", "danger.rule[0].id: 'a' names nothing"),
+        ("[[danger.rule]]\nid = 'a'\n[[danger.rule]]\nid = 'a'", "danger.rule[1].id: 'a' stands twice"),
+        (
+            "[[danger.rule]]\nid = 'a'\nnames = ['os system']",
+            "danger.rule[0].names[0]: 'os system' is not a dotted name",
+        ),
+        ("[danger]\nrule = 3", "danger.rule: must be an array of tables"),
+        ("[danger]\nrule = [3]", "danger.rule[0]: must be a table"),
+    ],
+)
+def test_a_wrong_file_says_why(text: str, fault: str) -> None:
+    assert any(f.startswith(f"p.toml: {fault}") for f in faults_of(text))
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"\xff", "not TOML"),
+        (b"a = ", "not TOML"),
+        (b"a" * ((1 << 20) + 1), "larger than"),
+        (b"a = " + b"[" * 5000, "not TOML"),
+    ],
+)
+def test_what_is_not_toml_is_refused(data: bytes, reason: str) -> None:
+    with pytest.raises(UsageFault, match=reason):
+        parse_policy(data, "p.toml")
+
+
+def test_an_absent_file_is_a_fault(tmp_path: Path) -> None:
+    with pytest.raises(UsageFault, match="cannot be read"):
+        load_policy(tmp_path / "none.toml")
+    with pytest.raises(UsageFault, match="cannot be read"):
+        load_policy(tmp_path)
+
+
+@pytest.mark.parametrize("n", [n for n, line in enumerate(DEFAULT.splitlines()) if KEY.match(line)])
+def test_a_key_left_out_is_a_fault_never_a_default(n: int) -> None:
+    lines = DEFAULT.splitlines()
+    key = lines.pop(n).split(" ")[0]
+    assert [f for f in faults_of("\n".join(lines)) if f.endswith(f"{key}: is missing")]
