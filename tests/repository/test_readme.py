@@ -1,0 +1,59 @@
+"""What the README tells people to type exists."""
+
+import argparse
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+from localagent.cli.main import VERBS
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", ROOT / "examples" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+CODE = re.compile(r"^```.*?^```|`[^`\n]+`|^    .*$", re.MULTILINE | re.DOTALL)
+
+
+def code_of(page: Path) -> str:
+    return "\n".join(CODE.findall(page.read_text(encoding="utf-8")))
+
+
+def options(verb: str) -> set[str]:
+    parser = argparse.ArgumentParser()
+    importlib.import_module(f"localagent.cli.{VERBS[verb][0]}").add_arguments(parser)
+    return {name for action in parser._actions for name in action.option_strings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_make_targets_exist(page):
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    assert set(re.findall(r"(?:^|`|\s)make ([a-z][a-z-]+)", code_of(page))) <= targets
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_verbs_exist(page):
+    assert set(re.findall(r"(?:bin/|`)localagent ([a-z]+)", code_of(page))) <= set(VERBS)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(page):
+    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_options_of_the_table_exist():
+    table = re.findall(r"^\| `(--.*?)` \|", README, re.MULTILINE)
+    named = {name for row in table for name in re.findall(r"--[a-z][a-z-]*", row)}
+    assert named
+    assert named <= options("fix")
+
+
+def test_every_verb_is_a_module():
+    for module, _ in VERBS.values():
+        assert hasattr(importlib.import_module(f"localagent.cli.{module}"), "run")
+
+
+def test_two_commands_are_enough():
+    assert re.search(r"^make demo\b", README, re.MULTILINE)
+    assert re.search(r"^make test\b", README, re.MULTILINE)
