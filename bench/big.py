@@ -6,7 +6,7 @@ The repository is made of a copy of the standard library of the Python that runs
 `site-packages` left out), with one fault put into `statistics.median`. It runs once without and once with the model.
 
 Memory is the peak, over samples 0.1 s apart, of proportional set sizes (pages that processes share count once): of
-localagent's own processes (the command and its confined model child), and of its jails beside them.
+localagent's own process, of its jails (the tests' workers and the confined model child), and of all together.
 Not promised: equal seconds on another machine or under another load, which is printed.
 """
 
@@ -59,6 +59,7 @@ class Measured:
     wall_seconds: float
     own_peak_mb: float
     jails_peak_mb: float
+    peak_mb: float
     verified: int
     outcome: str
 
@@ -106,7 +107,7 @@ def _broken(data: bytes) -> bytes:
 
 
 class Memory(threading.Thread):
-    """Samples a process tree; `own` and `jails` are peaks in bytes."""
+    """Samples a process tree; `own`, `jails` and `both` together are peaks in bytes."""
 
     def __init__(self, pid: int) -> None:
         super().__init__(daemon=True)
@@ -114,12 +115,14 @@ class Memory(threading.Thread):
         self._over = threading.Event()
         self.own = 0
         self.jails = 0
+        self.both = 0
 
     def run(self) -> None:
         """Until `stop`."""
         while not self._over.wait(0.1):
             own, jails = _sizes(self._pid)
             self.own, self.jails = max(self.own, own), max(self.jails, jails)
+            self.both = max(self.both, own + jails)
 
     def stop(self) -> None:
         """Ends the sampling."""
@@ -206,6 +209,7 @@ def measure(repo: Path, args: argparse.Namespace, *, model: bool) -> Measured:
             wall_seconds=wall,
             own_peak_mb=round(memory.own / 1e6, 1),
             jails_peak_mb=round(memory.jails / 1e6, 1),
+            peak_mb=round(memory.both / 1e6, 1),
             verified=report.get("candidates_verified", 0),
             outcome=report.get("outcome", "no report"),
         )
@@ -234,7 +238,7 @@ def main() -> int:
             rows.append(row)
             print(
                 f"{'with model' if model else 'no model':10} first candidate {row.first_candidate_seconds} s,"
-                f" all {row.wall_seconds} s, own peak {row.own_peak_mb} MB, jails {row.jails_peak_mb} MB,"
+                f" all {row.wall_seconds} s, peak {row.peak_mb} MB (own {row.own_peak_mb}, jails {row.jails_peak_mb}),"
                 f" {row.verified} verified: {row.outcome} (exit {row.exit})",
                 flush=True,
             )

@@ -105,8 +105,11 @@ def repair(fact: Fact, args: argparse.Namespace) -> dict[str, Any]:
     patched = out.is_file() and out.stat().st_size > 0
     verdict = _judge_patch(fact, place, out, home) if patched else {}
     failed = not verdict.get("good")
-    in_space = reach.is_one_edit(place.tree, place.fix) if failed and report else None
-    done = stage.Run(status=status, report=report, patched=patched, judged_good=not failed, in_space=in_space)
+    place_in_space = reach.rank_in_space(place.tree, place.fix) if failed and report else None
+    in_space = place_in_space is not None if failed and report else None
+    done = stage.Run(
+        status=status, report=report, patched=patched, judged_good=not failed, in_space=in_space, wall_seconds=wall
+    )
     return {
         "name": fact.name,
         "stage": stage.stage_of(done, place.fix, fact.fail_to_pass).value,
@@ -117,6 +120,7 @@ def repair(fact: Fact, args: argparse.Namespace) -> dict[str, Any]:
         "rank_of_first_plausible": (report or {}).get("rank_of_first_plausible"),
         "localized_rank": stage.localized_rank(report, place.fix) if report else None,
         "in_space": in_space,
+        "place_in_space": place_in_space,
         "missing_failures": list(stage.missing_failures(report, fact.fail_to_pass)) if report else [],
         "judge": verdict,
         "report": report,

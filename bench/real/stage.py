@@ -44,6 +44,7 @@ class Run:
     patched: bool
     judged_good: bool
     in_space: bool | None
+    wall_seconds: float
 
 
 def junit_name(nodeid: str) -> str:
@@ -82,8 +83,7 @@ def stage_of(run: Run, fix: TrueFix, fail_to_pass: tuple[str, ...]) -> Stage:
         return Stage.LOCALIZATION
     if run.in_space is False:
         return Stage.SPACE
-    spent = sum(report.get("seconds", {}).values())
     budget = report["budget"]
-    if report["candidates_verified"] < budget["max_candidates"] and spent >= 0.9 * budget["max_seconds"]:
+    if report["candidates_verified"] < budget["max_candidates"] and run.wall_seconds >= 0.9 * budget["max_seconds"]:
         return Stage.BUDGET
     return Stage.ORDER

@@ -220,12 +220,12 @@ def _run(**changes: Any) -> stage.Run:
         "outcome": "gave-up",
         "failing": [{"id": "tests/test_a.py::C::test_b[x::y/z.py]"}],
         "localization": [{"path": "a.py", "line": 1, "end_line": 2}, {"path": "b.py", "line": 5, "end_line": 9}],
-        "seconds": {"search": 1.0},
         "candidates_verified": 500,
         "budget": {"max_candidates": 500, "max_seconds": 60.0},
         **changes.pop("report", {}),
     }
     values: dict[str, Any] = {"status": 1, "report": report, "patched": False, "judged_good": False, "in_space": True}
+    values["wall_seconds"] = 3.0
     return stage.Run(**{**values, **changes})
 
 
@@ -240,7 +240,7 @@ def _run(**changes: Any) -> stage.Run:
         ({"report": {"outcome": "untrusted-tests"}}, "baseline"),
         ({"report": {"localization": [{"path": "b.py", "line": 1, "end_line": 6}]}}, "localization"),
         ({"in_space": False}, "space"),
-        ({"report": {"candidates_verified": 20, "seconds": {"search": 58.0}}}, "budget"),
+        ({"report": {"candidates_verified": 20}, "wall_seconds": 61.0}, "budget"),
         ({}, "order"),
     ],
 )
