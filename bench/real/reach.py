@@ -6,7 +6,9 @@ search meets the edit: its order mixes places, and its budget is smaller than th
 
 import ast
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from bench.real.judge import same_code
 from bench.real.layout import TrueFix
@@ -20,8 +22,12 @@ def is_one_edit(tree: Path, fix: TrueFix) -> bool:
     return rank_in_space(tree, fix) is not None
 
 
-def rank_in_space(tree: Path, fix: TrueFix) -> int | None:
-    """Place, from 1, of the fix among the edits at its own lines, best prior first; None if it is not there."""
+def rank_in_space(tree: Path, fix: TrueFix, failing: Sequence[Mapping[str, Any]] = ()) -> int | None:
+    """Place, from 1, of the fix among the edits at its own lines, best prior first; None if it is not there.
+
+    `failing` is the report's list of failures: some operators read the messages.
+    """
+    from localagent.domain.outcome import Failure, Frame  # noqa: PLC0415
     from localagent.domain.paths import RepoPath  # noqa: PLC0415 - self-checks need no localagent
     from localagent.edit.space import open_edit_space  # noqa: PLC0415
 
@@ -37,7 +43,15 @@ def rank_in_space(tree: Path, fix: TrueFix) -> int | None:
     before, after = sources[path], fix.after[name]
     wanted = _functions(after)
     ends = time.monotonic() + _SECONDS
-    edits = open_edit_space({}).edits(path, sources, lines=lines, failures=())
+    failures = tuple(
+        Failure(
+            exception=f["exception"],
+            message=f["message"],
+            frames=tuple(Frame(path=RepoPath(w["path"]), line=w["line"], function=w["function"]) for w in f["where"]),
+        )
+        for f in failing
+    )
+    edits = open_edit_space({}).edits(path, sources, lines=lines, failures=failures)
     for rank, edit in enumerate(edits, 1):
         if time.monotonic() > ends:
             return None

@@ -105,7 +105,7 @@ def repair(fact: Fact, args: argparse.Namespace) -> dict[str, Any]:
     patched = out.is_file() and out.stat().st_size > 0
     verdict = _judge_patch(fact, place, out, home) if patched else {}
     failed = not verdict.get("good")
-    place_in_space = reach.rank_in_space(place.tree, place.fix) if failed and report else None
+    place_in_space = _place_in_space(place, report) if failed and report else None
     in_space = place_in_space is not None if failed and report else None
     done = stage.Run(
         status=status, report=report, patched=patched, judged_good=not failed, in_space=in_space, wall_seconds=wall
@@ -125,6 +125,10 @@ def repair(fact: Fact, args: argparse.Namespace) -> dict[str, Any]:
         "judge": verdict,
         "report": report,
     }
+
+
+def _place_in_space(place: Place, report: dict[str, Any]) -> int | None:
+    return reach.rank_in_space(place.tree, place.fix, report.get("failing", ()))
 
 
 def _run_agent(argv: list[str], home: Path, wall_seconds: float) -> int:
