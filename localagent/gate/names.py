@@ -18,6 +18,9 @@ _BUILTINS = frozenset(dir(builtins)) | {"__builtins__", "__loader__", "__spec__"
 _GLOBALS = "<globals>"
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _SCOPES = (*_FUNCTIONS, ast.ClassDef, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_BINDERS = (
+    ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.For, ast.AsyncFor, ast.comprehension, ast.withitem, ast.arguments,
+)  # fmt: skip
 _GETTERS = {"builtins.getattr", "builtins.setattr", "builtins.delattr", "builtins.hasattr", "inspect.getattr_static"}
 _WRITERS = {"builtins.setattr", "builtins.delattr"}
 _NAMESPACES = {"builtins.globals", "builtins.locals", "builtins.vars"}
@@ -77,6 +80,7 @@ class Within:
         """Every use in a part of the unit that may have been changed."""
         part = _Finder(tree, self._finder.outer)
         part.local = self._finder.local
+        part.own = set(self._finder.own)
         part.inner.origins = dict(self._finder.inner.origins)
         part.inner.texts = dict(self._finder.inner.texts)
         part.inner.stars = list(self._finder.inner.stars)
@@ -192,7 +196,10 @@ def _texts(node: ast.expr) -> set[str] | None:
 
 
 def _own_names(function: ast.AST) -> set[str]:
-    """Names that are local to a function: parameters and what its own body binds, nested scopes left out."""
+    """Names that are local to a function: parameters and what its own body binds, nested scopes left out.
+
+    Names that its decorators, defaults and annotations mention are not: those are looked up outside it.
+    """
     if not isinstance(function, _FUNCTIONS):
         return set()
     args = function.args
@@ -211,7 +218,25 @@ def _own_names(function: ast.AST) -> set[str]:
     for node in ast.walk(function):
         if isinstance(node, ast.Global | ast.Nonlocal):
             free.update(node.names)
+    head: list[ast.AST] = [function.args, *function.decorator_list, *([function.returns] if function.returns else [])]
+    free.update(n.id for part in head for n in ast.walk(part) if isinstance(n, ast.Name))
     return names - free
+
+
+def _bound_anew(nodes: Iterable[ast.AST]) -> set[str]:
+    """Names that some statement binds without mentioning them; `system = system` may well bind what a star brought."""
+    found: set[str] = set()
+    for node in nodes:
+        if isinstance(node, _BINDERS):
+            inside = (
+                walk(node) if not isinstance(node, ast.For | ast.AsyncFor) else [*walk(node.target), *walk(node.iter)]
+            )
+            names = [n for n in inside if isinstance(n, ast.Name)]
+            bound = {n.id for n in names if not isinstance(n.ctx, ast.Load)} | {
+                n.arg for n in inside if isinstance(n, ast.arg)
+            }
+            found |= bound - {n.id for n in names if isinstance(n.ctx, ast.Load)}
+    return found
 
 
 class _Finder:
@@ -222,12 +247,15 @@ class _Finder:
         self.outer = outer
         self.inner = Bindings()
         self.by_text = False
+        self.own: set[str] = set()  # never from a star import
         body = tree.body[0].body if _is_wrapper(tree) else tree.body  # type: ignore[attr-defined]
         self.local = _own_names(body[0]) if len(body) == 1 else set()
 
     def find(self) -> Iterator[tuple[Use, ast.AST]]:
         """Every use of the tree."""
         nodes = walk(self._tree)
+        if self.outer.stars or any(isinstance(n, ast.ImportFrom) for n in nodes):
+            self.own |= _bound_anew(nodes)
         _collect(nodes, self)
         chained: set[int] = set()
         for node in nodes:
@@ -263,7 +291,8 @@ class _Finder:
             return set()
         if name == "__builtins__":
             return {"builtins"}
-        found = {f"{module}.{name}" for module in (*self.outer.stars, *self.inner.stars)}
+        stars = () if name in self.own else (*self.outer.stars, *self.inner.stars)
+        found = {f"{module}.{name}" for module in stars}
         return found | ({f"builtins.{name}"} if name in _BUILTINS else set())
 
     def _text(self, node: ast.expr) -> set[str] | None:

@@ -36,10 +36,13 @@ IS_TEST = Rule(
     why="a repair may not change what judges it",
     match=tuple(
         Example(path=path, **_SOME)
-        for path in ("tests/a.py", "pkg/tests/deep/a.py", "test_a.py", "pkg/a_test.py", "pkg/judge.py", "Tests/a.py")
+        for path in (
+            "tests/a.py", "pkg/tests/deep/a.py", "test_a.py", "pkg/a_test.py", "pkg/judge.py", "Tests/a.py",
+            "two\nlines/tests/a.py",
+        )
     ),
     not_match=(Example(path="pkg/testing.py", **_SOME), Example(path="pkg/contest.py", **_SOME)),
-)
+)  # fmt: skip
 DENIED = Rule(
     id="path-denied",
     severity=Severity.HIGH,
@@ -56,7 +59,7 @@ NOT_EDITABLE = Rule(
     severity=Severity.HIGH,
     why="the policy's allow-list does not name the file",
     match=(),
-    not_match=(Example(**_SOME),),
+    not_match=(Example(**_SOME), Example(path="two\nlines/mod.py", **_SOME)),
 )
 RULES = (NOT_PYTHON, NOT_IN_TREE, IS_TEST, DENIED, NOT_EDITABLE)
 
@@ -90,11 +93,12 @@ class Paths:
     def _by_name(self, path: RepoPath) -> Finding | None:
         if not path.is_python:
             return NOT_PYTHON.finding(path, 0, f"{path} is not a Python source")
-        if path in self._test_files or self._tests.match_file(path.lower()):
+        name = path.replace("\n", " ")  # the patterns become regular expressions whose dot knows no line feed
+        if path in self._test_files or self._tests.match_file(name.lower()):
             return IS_TEST.finding(path, 0, f"{path} is a test")
-        if self._denied.match_file(path.lower()):
+        if self._denied.match_file(name.lower()):
             return DENIED.finding(path, 0, f"{path} is denied by the policy")
-        if not self._editable.match_file(path):
+        if not self._editable.match_file(name):
             return NOT_EDITABLE.finding(path, 0, f"{path} matches no pattern of paths.editable")
         return None
 

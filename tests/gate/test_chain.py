@@ -113,3 +113,8 @@ def test_what_was_there_may_move_but_not_multiply() -> None:
     assert rules_fired(review(chain, Example(before=base, after=moved))) == set()
     twice = base.replace("    return x", "    os.system(x)\n    return x")
     assert rules_fired(review(chain, Example(before=base, after=twice))) == {"run-process"}
+
+
+def test_a_file_from_which_tests_were_collected_is_a_test_whatever_its_name() -> None:
+    chain = open_gate_chain(DEFAULT, ())
+    assert rules_fired(review(chain, replace(ORDINARY, path="pkg/judge.py"))) == {"path-test"}

@@ -118,6 +118,11 @@ def test_a_hidden_danger_is_refused_by_its_rule(chain: GateChain, line: str, rul
         # the danger is spread over the change and what stood there
         ("import os as o\ndef f(x):\n    return o.path(x)\n", "import os as o\ndef f(x):\n    return o.popen(x)\n", "run-process"),
         ("from os import *\ndef f(x):\n    return g(x)\n", "from os import *\ndef f(x):\n    return system(x)\n", "run-process"),
+        ("from os import *\ndef f(x):\n    return g(x)\n", "from os import *\ndef f(x, system=system):\n    return system(x)\n", "run-process"),
+        ("from os import system\ndef f(x):\n    return g(x)\n", "from os import system\ndef f(x, system=system):\n    return system(x)\n", "run-process"),
+        ("from os import system\ndef f(x):\n    return g(x)\n", "from os import system\n@system\ndef f(system):\n    return g(system)\n", "run-process"),
+        ("from os import *\nx = 1\n", "from os import *\nsystem = system\nx = system(1)\n", "run-process"),
+        ("from math import *\ndef f(x):\n    def g(self): return 1\n", "from math import *\ndef f(x):\n    def g(self): self.a = 1\n", ""),
         ("import os\ndef f(x):\n    g = len\n    return g(x)\n", "import os\ndef f(x):\n    g = os.system\n    return g(x)\n", "run-process"),
         ("import os\ndef f(x):\n    n = 'stat'\n    return getattr(os, n)(x)\n", "import os\ndef f(x):\n    n = 'system'\n    return getattr(os, n)(x)\n", "run-process"),
         ("def f(x):\n    m = 'r'\n    return open(x, m)\n", "def f(x):\n    m = 'w'\n    return open(x, m)\n", "write-files"),
