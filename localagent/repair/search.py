@@ -38,6 +38,7 @@ BEAM = 3
 MAX_ROUNDS = 5
 MAX_EXPANSIONS = 12
 FULL_CHECKS = 8
+HEAD_START = 25  # one in so many of the budget may run in the prior order before the model has spoken
 _DEFINITE = frozenset({"NameError", "UnboundLocalError", "ImportError", "ModuleNotFoundError", "AttributeError"})
 
 
@@ -92,6 +93,8 @@ class Repair:
         self.suspicions: tuple[Suspicion, ...] = ()
         self._tranche = 0
         self._scoring: list[tuple[cf.Future[list[Step]], list[Step]]] = []
+        self._awaited: list[cf.Future[list[Step]]] = []
+        self._hold_until = 0.0
         self._model_pool = cf.ThreadPoolExecutor(1, thread_name_prefix="order")
 
     # ---- stages -------------------------------------------------------------------------------------------------
@@ -132,7 +135,7 @@ class Repair:
             distrust = self._controls(baseline, quick, pool)
             if distrust:
                 return self._result(Verdict.UNTRUSTED_TESTS, distrust, 1)
-            self._await_scores()
+            self._hold()
             accepted = self._loop(root, baseline, quick, pool)
         if accepted is not None:
             candidate, full = accepted
@@ -265,19 +268,20 @@ class Repair:
             out.append(Step(parent=parent, edit=s.edit, cost=cost, model_score=value))
         return out
 
-    def _await_scores(self) -> None:
-        """Wait a while for the model's order of the first tranche: ordering costs less than the tests it saves."""
-        if not self._scoring:
-            return
-        limit = min(15.0, 0.2 * self.task.budget.max_seconds, max(0.0, self._left() * 0.4))
-        jobs = [job for job, _ in self._scoring]
-        deadline = self.clock() + limit
-        while jobs and self.clock() < deadline:
-            done, waiting = cf.wait(jobs, timeout=0.1, return_when=cf.FIRST_COMPLETED)
-            jobs = list(waiting)
-            if done and not jobs:
-                break
+    def _hold(self) -> None:
+        """From now on, let only the likeliest candidates run until the model has ordered the open ones, or a while."""
+        self._awaited = [job for job, _ in self._scoring]
+        self._hold_until = self.clock() + min(15.0, 0.2 * self.task.budget.max_seconds)
+        cf.wait(self._awaited, timeout=0.05)
         self._take_scores()
+
+    def _held(self) -> bool:
+        """True while waiting for the model is worth more than running the next candidate."""
+        if not self._awaited or self.state.verified < max(2, self.task.budget.max_candidates // HEAD_START):
+            return False
+        if self.clock() > self._hold_until or all(job.done() for job in self._awaited):
+            self._awaited = []
+        return bool(self._awaited)
 
     def _take_scores(self) -> None:
         waiting = []
@@ -343,13 +347,17 @@ class Repair:
         try:
             while True:
                 limit = min(budget.max_candidates, stop_at if stop_at is not None else budget.max_candidates)
-                while len(flying) < budget.jobs + 1 and s.verified < limit and self._left() > 0:
+                while len(flying) < budget.jobs + 1 and s.verified < limit and self._left() > 0 and not self._held():
                     built = self._next(root, baseline)
                     if built is None:
                         break
                     s.verified += 1
                     s.ranks[built[1].number] = s.verified
                     flying[pool.submit(quick.check, built[1], cpu_seconds=cpu, stop_early=early)] = built
+                if not flying and self._held():
+                    cf.wait(self._awaited, timeout=0.05)
+                    self._take_scores()
+                    continue
                 if not flying:
                     if s.plausible:
                         accepted = self._choose(baseline)
@@ -561,7 +569,7 @@ class Repair:
         return None
 
     def _cpu_seconds(self, baseline: Baseline) -> float:
-        """The small limit of one test in a quick check: a multiple of the slowest failing one; more if all of them hung.
+        """The small limit of one test in a quick check: a multiple of the slowest failing one, more if all hung.
 
         Programs that loop for ever are common among candidates; those that were only slow get a second chance.
         """
