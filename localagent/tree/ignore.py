@@ -50,7 +50,8 @@ def is_ignored(path: str, *, directory: bool, rules: tuple[IgnoreRules, ...]) ->
     name = path + "/" if directory else path
     for rule in reversed(rules):
         if name.startswith(rule.prefix):
-            answer = rule.spec.check_file(name[len(rule.prefix) :]).include
+            # the patterns become regular expressions whose dot knows no line feed
+            answer = rule.spec.check_file(name[len(rule.prefix) :].replace("\n", " ")).include
             if answer is not None:
                 return answer
     return False
