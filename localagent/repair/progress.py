@@ -6,7 +6,8 @@ that moved on (a file that now parses, a crash replaced by a later crash or by a
 
 from collections.abc import Mapping, Sequence
 
-from localagent.domain.outcome import Baseline, Failure, QuickResult
+from localagent.domain.outcome import Baseline, Failure, Frame, QuickResult
+from localagent.domain.paths import RepoPath
 
 _STAGE = {"SyntaxError": 0, "IndentationError": 0, "TabError": 0, "ImportError": 1, "ModuleNotFoundError": 1}
 _CRASH = 2
@@ -21,14 +22,19 @@ def stage_of(failure: Failure) -> int:
     return _LATE if failure.exception in ("AssertionError", "Failed") else _CRASH
 
 
-def progress_of(before: Sequence[Failure], baseline: Baseline, result: QuickResult) -> float:
-    """0 none, (0, 1) the failure moved on, >= 1 the share of failing tests turned plus 1."""
+def progress_of(
+    before: Sequence[Failure], baseline: Baseline, result: QuickResult, touched: tuple[RepoPath, int, int]
+) -> float:
+    """0 none, (0, 1) the failure moved on, >= 1 the share of failing tests turned plus 1.
+
+    `touched` is the file and the lines the last edit wrote: a crash there is the edit's own and no progress.
+    """
     if result.broken:
         return 0.0
     if result.turned:
         return 1.0 + len(result.turned) / max(1, len(baseline.failing))
     new = list(result.failures.values())
-    if not new or not before:
+    if not new or not before or any(_crashes_in(f, touched) for f in new):
         return 0.0
     old_stage = min(stage_of(f) for f in before)
     new_stage = min(stage_of(f) for f in new)
@@ -39,14 +45,23 @@ def progress_of(before: Sequence[Failure], baseline: Baseline, result: QuickResu
     return 0.0
 
 
+def _inner(failure: Failure) -> Frame | None:
+    return next((f for f in reversed(failure.frames) if f.path is not None), None)
+
+
+def _crashes_in(failure: Failure, touched: tuple[RepoPath, int, int]) -> bool:
+    frame, (path, first, last) = _inner(failure), touched
+    return stage_of(failure) < _LATE and frame is not None and frame.path == path and first <= frame.line <= last
+
+
 def _moved_on(old: Failure, new: Failure) -> bool:
     """The first crash is gone and another one came, further down the same function or in another function."""
     if (old.exception, old.message) == (new.exception, new.message):
         return False
-    a, b = (next((f for f in reversed(x.frames) if f.path is not None), None) for x in (old, new))
+    a, b = _inner(old), _inner(new)
     if a is None or b is None:
         return False
-    return b.function != a.function or b.path != a.path or b.line >= a.line
+    return b.function != a.function or b.path != a.path or b.line > a.line
 
 
 def baseline_failures(baseline: Baseline) -> tuple[Failure, ...]:

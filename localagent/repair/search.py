@@ -13,7 +13,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from localagent.domain.edit import Candidate, Edit, FileChange, Patch
@@ -28,11 +28,13 @@ from localagent.repair.diagnosis import diagnose
 from localagent.repair.frontier import Frontier
 from localagent.repair.identity import behaviour_key, scope_of
 from localagent.repair.lineage import Lineage, Step, shifted_lines
-from localagent.repair.progress import baseline_failures, progress_of
+from localagent.repair.progress import baseline_failures, progress_of, stage_of
 from localagent.repair.weights import Weights
 
 TRANCHE_STATEMENTS = 80
-EDITS_PER_GROUP = 12_000
+EDITS_PER_GROUP = 6_000
+EDITS_PER_CHILD = 2_500
+EDITS_PER_PATH = 300
 SCORED_PER_GROUP = 6_000
 BEAM = 3
 MAX_ROUNDS = 5
@@ -102,7 +104,8 @@ class Repair:
     def run(self) -> TaskResult:
         """The whole task."""
         try:
-            return self._run()
+            result = self._run()
+            return replace(result, seconds={k: round(v, 3) for k, v in self.state.seconds.items()})
         finally:
             self._model_pool.shutdown(wait=False, cancel_futures=True)
 
@@ -115,7 +118,7 @@ class Repair:
         if not baseline.failing:
             return self._result(Verdict.NOTHING_TO_FIX, "nothing to fix: every test and check passes", 0)
         with _Timed(self, Stage.LOCALIZE):
-            self.suspicions = self.parts.localizer.localize(baseline, self.parts.sources)
+            self.suspicions = self._editable(self.parts.localizer.localize(baseline, self.parts.sources), baseline)
         self._emit("localized", top=[f"{s.path}:{s.line}" for s in self.suspicions[:10]])
         if not self.suspicions:
             return self._result(
@@ -127,6 +130,18 @@ class Repair:
                 return self._search(baseline, quick)
         finally:
             quick.close()
+
+    def _editable(self, suspicions: tuple[Suspicion, ...], baseline: Baseline) -> tuple[Suspicion, ...]:
+        """Without the files that the policy lets nobody edit: asked once a file, with an edit that changes nothing."""
+        closed: dict[RepoPath, bool] = {}
+        for path in dict.fromkeys(s.path for s in suspicions):
+            source = self.parts.sources[path]
+            edit = no_op(path, source)
+            change = FileChange(path=path, before=source, after=edit.apply(source))
+            probe = Candidate(number=0, patch=Patch(changes=(change,)), edits=(edit,), cost=0.0)
+            decisions = self.parts.gates.review(probe, baseline, self.parts.sources)
+            closed[path] = any(f.rule.startswith("path-") for d in decisions for f in d.findings)
+        return tuple(s for s in suspicions if not closed[s.path])
 
     def _search(self, baseline: Baseline, quick: QuickCheck) -> TaskResult:
         root = self._root(baseline)
@@ -191,11 +206,12 @@ class Repair:
     def _expand(self, parent: Lineage, lines: Mapping[RepoPath, Mapping[int, float]], *, score_model: bool) -> None:
         sources = parent.sources(self.parts.sources)
         best = self.suspicions[0].score or 1.0
+        share = max(EDITS_PER_PATH, (EDITS_PER_CHILD if parent.round else EDITS_PER_GROUP) // max(1, len(lines)))
         for path, scores in lines.items():
             found = list(
                 islice(
                     self.parts.space.edits(path, sources, lines=frozenset(scores), failures=parent.failures),
-                    EDITS_PER_GROUP,
+                    share,
                 )
             )
             self.state.enumerated += len(found)
@@ -223,9 +239,7 @@ class Repair:
             cost -= w.model * model
         if crash is not None and edit.prior <= 0 and not edit.line <= crash <= edit.end_line:
             cost += w.elsewhere
-        if parent.round:
-            cost += w.round + w.parent * max(parent.cost, 0.0) - w.turned * max(parent.progress - 1.0, 0.0)
-        return cost
+        return cost + (self._entry_cost(parent, was_syntax=False) if parent.round else 0.0)
 
     def _crash_line(self, parent: Lineage, path: RepoPath) -> int | None:
         """The one line where every failure crashes for want of a name, if there is one and it lies in `path`."""
@@ -391,10 +405,11 @@ class Repair:
             if len(self.frontier) < 50 and self._open_tranche(root):
                 continue
             step = self.frontier.pop()
-            if step is None:
+            if step is None or self._left() <= 0:
                 return None
-            if self._left() <= 0:
-                return None
+            if isinstance(step, Lineage):
+                self._build_upon(step)
+                continue
             if step.parent.progress and not self._in_beam(step.parent):
                 continue
             identity = self._identity(step)
@@ -416,6 +431,14 @@ class Repair:
                 self.state.denied[refusal] += 1
                 continue
             return step, candidate
+
+    def _build_upon(self, kept: Lineage) -> None:
+        """Enumerate the edits on top of a kept candidate, if it still has its place in the beam."""
+        s = self.state
+        if self._in_beam(kept) and s.expansions < MAX_EXPANSIONS:
+            s.expansions += 1
+            s.rounds = max(s.rounds, kept.round + 1)
+            self._expand(kept, kept.lines, score_model=True)
 
     def _identity(self, step: Step) -> object | None:
         """What the program after this step behaves like; None if it does not compile or equals the snapshot."""
@@ -461,10 +484,17 @@ class Repair:
             if s.rank_of_first is None:
                 s.rank_of_first = s.ranks[candidate.number]
             return True
-        progress = progress_of(step.parent.failures, baseline, result)
+        progress = progress_of(step.parent.failures, baseline, result, self._touched(step))
         if progress > step.parent.progress or (0 < progress < 1 and step.parent.round and progress >= 0.5):
             self._keep(step, candidate, result, progress)
         return False
+
+    def _touched(self, step: Step) -> tuple[RepoPath, int, int]:
+        """File and lines of the candidate that its last edit wrote."""
+        edit = step.edit
+        before = step.parent.sources(self.parts.sources)[edit.path]
+        grown = edit.apply(before).count(b"\n") - before.count(b"\n")
+        return edit.path, edit.line, max(edit.line, edit.end_line + grown)
 
     def _keep(self, step: Step, candidate: Candidate, result: QuickResult, progress: float) -> None:
         """A place in the beam for a candidate that got further, if there is one."""
@@ -475,13 +505,11 @@ class Repair:
             s.misses = sorted([*s.misses, (progress, miss)], key=lambda m: -m[0])[:5]
         kept = s.beam.setdefault(candidate.round, [])
         rank = (-progress, candidate.cost)
-        if candidate.round >= MAX_ROUNDS or s.expansions >= MAX_EXPANSIONS:
+        if candidate.round >= MAX_ROUNDS:
             return
         if len(kept) >= BEAM and rank >= max(kept):
             return
         s.beam[candidate.round] = sorted([*kept, rank])[:BEAM]
-        s.expansions += 1
-        s.rounds = max(s.rounds, candidate.round + 1)
         before = step.parent.sources(self.parts.sources)[step.edit.path]
         failures = tuple(result.failures.values()) or step.parent.failures
         lines = shifted_lines(step.parent.lines or self._root_lines(), step.edit, before)
@@ -499,7 +527,16 @@ class Repair:
             progress=progress,
         )
         self._emit("kept", number=candidate.number, progress=round(progress, 2), round=candidate.round)
-        self._expand(child, child.lines, score_model=True)
+        syntax = any(stage_of(f) == 0 for f in step.parent.failures)
+        self.frontier.push_expansion(child, self._entry_cost(child, was_syntax=syntax))
+
+    def _entry_cost(self, child: Lineage, *, was_syntax: bool) -> float:
+        """When it is a kept candidate's turn to be built upon: before edits of the snapshot that cost more."""
+        w = self.parts.weights
+        inherited = w.parent * max(child.cost, 0.0)
+        if child.progress >= 1:
+            return inherited + w.round - w.turned * (child.progress - 1.0)
+        return inherited + (w.moved_from_syntax if was_syntax else w.moved)
 
     def _root_lines(self) -> dict[RepoPath, dict[int, float]]:
         lines: dict[RepoPath, dict[int, float]] = {}
@@ -623,7 +660,6 @@ class Repair:
             model_name=scorer.name if used and scorer else None,
             model_digest=scorer.digest if used and scorer else None,
             model_tokens=scorer.tokens_used if scorer else 0,
-            seconds={k: round(v, 3) for k, v in s.seconds.items()},
             limits_hit=dict(s.limits),
             checks=dict(full.checks) if full else {},
             warnings=tuple(w for w in warnings if w),

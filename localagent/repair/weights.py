@@ -14,7 +14,8 @@ class Weights:
     `localization` multiplies log(best suspicion / suspicion); `model` multiplies the model's score (nats, <= 0);
     `unscored` stands for a score the model did not give; `round` is added per beam round; `parent` is the share of the
     parent's cost a child inherits; `turned` is taken off for the share of failing tests the parent turned;
-    `elsewhere` is added to edits that do not touch the line where every failing test crashes.
+    `moved` (`moved_from_syntax`) is added to edits on top of a candidate that turned no test but whose failure moved on
+    (whose file now parses); `elsewhere` is added to edits that do not touch the line where every failing test crashes.
     """
 
     localization: float = 2.0
@@ -24,6 +25,8 @@ class Weights:
     parent: float = 0.5
     turned: float = 3.0
     elsewhere: float = 3.0
+    moved: float = 1.3
+    moved_from_syntax: float = 0.3
 
 
 def load_weights(path: Path) -> Weights:

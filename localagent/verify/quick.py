@@ -53,6 +53,7 @@ class Plan:
         self.notes: list[str] = []
         self._lock = threading.Lock()
         self._cold = False
+        self.unsteady: set[str] = set()  # passing tests that depend on what runs before them: the full check's affair
 
     @property
     def cold(self) -> bool:
@@ -184,21 +185,32 @@ class WarmSlot:
                 break
             passing.append(test)
         expected = [*steady, *passing]
-        items = [self._items[t.id] for t in expected if t.id in self._items]
-        if len(items) != len(expected):
+        if any(t.id not in self._items for t in expected):
             plan.go_cold("a warm worker collects other tests")
             return
+        for test, said in self._disagreements(room, steady):
+            plan.go_cold(f"{test.id[:200]} is {test.outcome.value} when cold and {said} when warm")
+            return
+        for test, _ in self._disagreements(room, passing):
+            plan.unsteady.add(test.id)
+
+    def _disagreements(self, room: Room, expected: Sequence[TestResult]) -> list[tuple[TestResult, str]]:
+        """Tests that answer otherwise here, run together in the order of collection, and what they said."""
+        items = sorted((self._items[t.id] for t in expected), key=lambda i: i.index)
+        if not items:
+            return []
         limit = 2.0 + 4 * max((t.seconds for t in expected), default=0.0)
         ran = room.client.run(
             RunRequest(session="hot", items=items, cpu_seconds=limit, budget_seconds=30.0, memory_bytes=MEMORY_BYTES)
         )
         by_id = {r.id: r for r in ran.results.values()}
+        found = []
         for test in expected:
             got = by_id.get(test.id)
             if got is None or got.outcome.good != test.outcome.good or _kind(got) != _kind(test):
                 said = "nothing" if got is None else f"{got.outcome.value} {_kind(got)}".strip()
-                plan.go_cold(f"{test.id[:200]} is {test.outcome.value} when cold and {said} when warm")
-                return
+                found.append((test, said))
+        return found
 
     def _open(self, room: Room, request: OpenRequest) -> Collected | Refused:
         answer = room.client.open(request)
@@ -222,6 +234,8 @@ class WarmSlot:
         targets = self._plan.targets
         for names, stop in ((targets.tests, ask.stop_early), (ask.passing, True)):
             items = [self._items[i] for i in names if i in self._items]
+            if names is ask.passing:
+                items.sort(key=lambda i: i.index)
             if not items:
                 continue
             request = self._request(ask, items, "hot", stop=stop, failing=names is targets.tests)
@@ -373,7 +387,7 @@ class WarmQuickCheck:
         """Run one candidate; waits for a free worker."""
         ask = Ask(
             candidate=candidate,
-            passing=self._selector.passing_for(candidate),
+            passing=tuple(t for t in self._selector.passing_for(candidate) if t not in self._plan.unsteady),
             cpu_seconds=cpu_seconds,
             stop_early=stop_early,
         )

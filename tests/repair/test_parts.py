@@ -16,7 +16,7 @@ from localagent.repair.control import breaking, no_op
 from localagent.repair.frontier import Frontier
 from localagent.repair.identity import behaviour_key
 from localagent.repair.lineage import Lineage, Step, shifted_lines
-from localagent.repair.progress import progress_of
+from localagent.repair.progress import progress_of as full_progress_of
 from localagent.repair.weights import Weights, load_weights
 
 M = RepoPath("m.py")
@@ -113,6 +113,10 @@ def crash(kind: str, message: str, line: int) -> Failure:
 
 def test_progress_is_turned_tests_or_a_failure_that_moved_on() -> None:
     base = Baseline(tests=(), failing=("t", "u"))
+
+    def progress_of(before: list[Failure], baseline: Baseline, result: QuickResult) -> float:
+        return full_progress_of(before, baseline, result, (M, 4, 4))
+
     old = [crash("NameError", "name 'x' is not defined", 4)]
     assert progress_of(old, base, quick(turned=("u",))) == 1.5
     assert progress_of(old, base, quick(turned=("u",), broken=("v",))) == 0
@@ -120,6 +124,7 @@ def test_progress_is_turned_tests_or_a_failure_that_moved_on() -> None:
     assert progress_of(old, base, quick(failure=crash("NameError", "name 'y' is not defined", 6))) == 0.5
     assert progress_of(old, base, quick(failure=old[0])) == 0
     assert progress_of(old, base, quick(failure=crash("NameError", "name 'y' is not defined", 2))) == 0
+    assert progress_of(old, base, quick(failure=crash("NameError", "name 'y' is not defined", 4))) == 0
     wrong = [crash("AssertionError", "1 == 2", 9)]
     assert progress_of(wrong, base, quick(failure=crash("TypeError", "no", 4))) == 0
 
