@@ -26,6 +26,7 @@ FIRST_WALL_SECONDS = 12.0
 CPU_AFTER_HANG_SECONDS = 0.15
 SMALL_SUITE = 30  # in a larger one every test that ran out of its time gets a second chance
 SECOND_CHANCE_CPU_SECONDS = 8.0
+SECOND_CHANCE_SHARE = 0.04  # of the task's time, per test: a short task cannot wait for slow tests
 SLOW_SHARE = (
     0.1  # a file whose finished tests take more than this share of the limit may hold slow tests, not hung ones
 )
@@ -54,6 +55,8 @@ class BaselineRunner:
         self._store = rooms.place.store
         self.request = OpenRequest(args=task.tests, options=OPTIONS, memory_bytes=MEMORY_BYTES)
         self.notes: list[str] = []
+        share = SECOND_CHANCE_SHARE * task.budget.max_seconds
+        self._second_chance = max(2 * FIRST_CPU_SECONDS, min(SECOND_CHANCE_CPU_SECONDS, share))
 
     def run(self) -> Baseline:
         """AnswerIsNo when there is nothing to run."""
@@ -164,9 +167,9 @@ class BaselineRunner:
                 [item for item in first.items if item.id in slow],
                 RunRequest(
                     items=(),
-                    cpu_seconds=SECOND_CHANCE_CPU_SECONDS,
+                    cpu_seconds=self._second_chance,
                     wall_seconds=40.0,
-                    budget_seconds=max(1.0, min(left, 3 * SECOND_CHANCE_CPU_SECONDS)),
+                    budget_seconds=max(1.0, min(left, 3 * self._second_chance)),
                 ),
             )
             results.update(again.results)
@@ -203,7 +206,7 @@ class BaselineRunner:
         left = until - time.monotonic()
         if again and left > 1:
             request = RunRequest(
-                items=(), cpu_seconds=SECOND_CHANCE_CPU_SECONDS, wall_seconds=40.0, budget_seconds=left
+                items=(), cpu_seconds=self._second_chance, wall_seconds=40.0, budget_seconds=left
             )
             results.update(suite.run(again, request).results)
 
