@@ -77,9 +77,9 @@ class Home:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(text if isinstance(text, bytes) else text.encode())
 
-    def start(self, *args: str, **popen: Any) -> "subprocess.Popen[bytes]":
-        """Start a verb; the caller waits for it."""
-        argv = (sys.executable, "-m", "localagent", *args)
+    def start(self, *args: str, within: Sequence[str] = (), **popen: Any) -> "subprocess.Popen[bytes]":
+        """Start a verb, by way of another program if one is given; the caller waits for it."""
+        argv = (*within, sys.executable, "-m", "localagent", *args)
         popen = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL, **popen}
         return subprocess.Popen(argv, cwd=self.root, env=self.environment(), **popen)
 

@@ -5,11 +5,10 @@ The report is written whatever the outcome; the repository is changed only when 
 
 import contextlib
 import os
-import shutil
 import sys
-import tempfile
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -24,15 +23,16 @@ from localagent.edit.space import open_edit_space
 from localagent.errors import AnswerIsNo, CannotEnforce, InternalFault, Interrupted, LocalagentError, UsageFault
 from localagent.gate.chain import open_gate_chain
 from localagent.jail.level import at_least
-from localagent.jail.open import open_jail
+from localagent.jail.open import open_jail, scratch_folder
 from localagent.llm.prompt import build_context
-from localagent.llm.registry import Registry
+from localagent.llm.registry import ModelFile, Registry
 from localagent.llm.scorer import ModelScorer
 from localagent.localize.fuse import SpectrumLocalizer
 from localagent.policy.load import load_policy
 from localagent.ports import Jail, Sink
+from localagent.record.files import CannotRecord, write_through
 from localagent.record.journal import Journal
-from localagent.record.report import write_report
+from localagent.record.report import report_json, write_report
 from localagent.record.store import TaskRecord, TaskStore
 from localagent.repair.progress import baseline_failures
 from localagent.repair.search import Parts, Repair, combined
@@ -40,8 +40,10 @@ from localagent.repair.weights import load_weights
 from localagent.tree.diff import unified_diff
 from localagent.tree.find import default_python
 from localagent.tree.land import land
-from localagent.tree.snapshot import SourceMap, take_snapshot
+from localagent.tree.snapshot import CannotCopy, SourceMap, TreeChanged, TreeTooLarge, take_snapshot
 from localagent.verify.verifier import JailVerifier
+
+_NEVER_NEEDED = frozenset({"version control", "a cache, made anew when needed", "a virtual environment"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,14 +79,40 @@ class FixOutcome:
     applied: bool = False
 
 
+class Stop:
+    """How a front end ends a task at once: what the task registered is called beside the interrupted thread."""
+
+    def __init__(self) -> None:
+        self._calls: list[Callable[[], None]] = []
+        self._threads: list[threading.Thread] = []
+
+    def now(self) -> None:
+        """Safe in a signal handler; the caller raises KeyboardInterrupt afterwards."""
+        self._threads = [threading.Thread(target=call, name="stop", daemon=True) for call in self._calls]
+        for thread in self._threads:
+            thread.start()
+
+    @contextlib.contextmanager
+    def calling(self, call: Callable[[], None]) -> Iterator[None]:
+        """While inside, `now` means `call`; what was called has ended before anything further is cleared up."""
+        self._calls.append(call)
+        try:
+            yield
+        finally:
+            self._calls.remove(call)
+            for thread in self._threads:
+                thread.join()
+
+
 def free_cores() -> int:
     """Cores that nobody uses right now, at least one."""
     cores = len(os.sched_getaffinity(0))
     return max(1, min(cores, round(cores - os.getloadavg()[0])))
 
 
-def run_fix(request: FixRequest, settings: Settings, sink: Sink) -> FixOutcome:
+def run_fix(request: FixRequest, settings: Settings, sink: Sink, stop: Stop | None = None) -> FixOutcome:
     """Runs the task. Raises UsageFault for a wrong policy or request; every other outcome is returned."""
+    stop = stop or Stop()
     policy = load_policy(request.policy or settings.policies_dir / "default.toml")
     task = Task(
         id="",
@@ -100,29 +128,38 @@ def run_fix(request: FixRequest, settings: Settings, sink: Sink) -> FixOutcome:
     with Journal(record.journal_path) as journal:
         sinks = combined((journal, sink))
         try:
-            result, remedy = _answer(request, record.task, settings, policy, sinks)
+            result, remedy = _answer(request, record.task, settings, policy, sinks, stop)
         except BaseException as fault:
             code = fault.exit_code if isinstance(fault, LocalagentError) else InternalFault.exit_code
-            reason = f"{type(fault).__name__}: {fault}"
+            reason = str(fault) if isinstance(fault, LocalagentError) else f"{type(fault).__name__}: {fault}"
             _record(request, record, TaskResult(verdict=Verdict.FAULT, reason=reason, exit=code), "", sinks)
             raise
         return _record(request, record, result, remedy, sinks)
 
 
-def _answer(request: FixRequest, task: Task, settings: Settings, policy: Policy, sink: Sink) -> tuple[TaskResult, str]:
+def _answer(
+    request: FixRequest, task: Task, settings: Settings, policy: Policy, sink: Sink, stop: Stop
+) -> tuple[TaskResult, str]:
     """The task's result; refusals and interruptions become results of their own."""
     try:
-        return _work(request, task, settings, policy, sink), ""
+        result = _work(request, task, settings, policy, sink, stop)
     except (KeyboardInterrupt, Interrupted):
         return TaskResult(verdict=Verdict.INTERRUPTED, reason="interrupted; the tree is as it was", exit=130), ""
     except CannotEnforce as fault:
         verdict = Verdict.CANNOT_ENFORCE
         return TaskResult(verdict=verdict, reason=str(fault), exit=fault.exit_code), fault.remedy
     except AnswerIsNo as no:
-        return TaskResult(verdict=Verdict.NO_TESTS, reason=str(no), exit=no.exit_code), no.remedy
+        ours = isinstance(no, CannotRecord | CannotCopy | TreeTooLarge | TreeChanged)
+        verdict = Verdict.NEEDS_PERSON if ours else Verdict.NO_TESTS
+        return TaskResult(verdict=verdict, reason=str(no), exit=no.exit_code), no.remedy
+    if task.text and result.verdict is Verdict.NOTHING_TO_FIX:
+        reason = "every test and check passes, so nothing could show that the task is done: it is refused"
+        remedy = "add a test, or a --check, that fails until what is wanted is there"
+        return replace(result, verdict=Verdict.NEEDS_PERSON, reason=reason, exit=AnswerIsNo.exit_code), remedy
+    return result, ""
 
 
-def _work(request: FixRequest, task: Task, settings: Settings, policy: Policy, sink: Sink) -> TaskResult:
+def _work(request: FixRequest, task: Task, settings: Settings, policy: Policy, sink: Sink, stop: Stop) -> TaskResult:
     start = time.monotonic()
     jail = open_jail(allow_third_party=policy.third_party_binaries is Permission.ALLOW)
     if not at_least(jail.level, policy.least_jail_level.value):
@@ -132,13 +169,19 @@ def _work(request: FixRequest, task: Task, settings: Settings, policy: Policy, s
         )
     gates = open_gate_chain(policy, ())
     with contextlib.ExitStack() as stack:
-        scorer = stack.enter_context(_scorer(request, settings, jail, sink))
-        scratch = Path(stack.enter_context(_scratch(settings.scratch_dir)))
+        model, no_model = _model(request, settings)
+        if no_model:
+            sink.emit(Event(kind="warning", at_seconds=0.0, data={"text": no_model}))
+        scorer = ModelScorer(model, jail) if model is not None else None
+        if scorer is not None:
+            stack.callback(scorer.close)
+        scratch = stack.enter_context(scratch_folder(settings.scratch_dir))
         sink.emit(Event(kind="stage", at_seconds=0.0, data={"stage": Stage.SNAPSHOT.value}))
         snapshot = take_snapshot(Path(task.repo), scratch / "store")
         took = time.monotonic() - start
         verifier = _verifier(task, jail, snapshot, scratch, settings, policy, sink)
         stack.callback(verifier.cancel)
+        stack.enter_context(stop.calling(verifier.cancel))
         sources = SourceMap(snapshot)
         parts = Parts(
             verifier=verifier,
@@ -159,7 +202,7 @@ def _work(request: FixRequest, task: Task, settings: Settings, policy: Policy, s
             jail_backend=jail.backend,
             jail_level=jail.level,
             threads=scorer.threads if scorer is not None else 0,
-            warnings=(*result.warnings, *verifier.notes),
+            warnings=(*((no_model,) if no_model else ()), *result.warnings, *verifier.notes, *_left_out(snapshot)),
         )
 
 
@@ -171,37 +214,26 @@ def _context(path: RepoPath, baseline: Baseline, sources: SourceMap, task: Task)
     return build_context(texts, baseline_failures(baseline), path, task=task.text, source=sources[path])
 
 
-@contextlib.contextmanager
-def _scorer(request: FixRequest, settings: Settings, jail: Jail, sink: Sink) -> Iterator[ModelScorer | None]:
-    """The model, starting up in its own jail. The default one may be missing; one that was named may not."""
+def _model(request: FixRequest, settings: Settings) -> tuple[ModelFile | None, str]:
+    """The model, or why there is none. The default one may be missing or altered; one that was named may not."""
     if not request.use_model:
-        yield None
-        return
+        return None, ""
     registry = Registry(settings.models_dir, settings.data_dir)
     try:
-        model = registry.resolve(request.model) if request.model else registry.default()
+        return (registry.resolve(request.model) if request.model else registry.default()), ""
     except CannotEnforce as fault:
         if request.model:
             raise
-        sink.emit(Event(kind="warning", at_seconds=0.0, data={"text": f"no model: {fault}"}))
-        yield None
-        return
-    scorer = ModelScorer(model, jail)
-    try:
-        yield scorer
-    finally:
-        scorer.close()
+        return None, f"no model: {fault}"
 
 
-@contextlib.contextmanager
-def _scratch(parent: Path) -> Iterator[str]:
-    """A directory that an unprivileged uid can pass through but not list; removed at the end."""
-    path = tempfile.mkdtemp(prefix="localagent-", dir=parent)
-    Path(path).chmod(0o711)
-    try:
-        yield path
-    finally:
-        shutil.rmtree(path, ignore_errors=True)
+def _left_out(snapshot: Snapshot) -> tuple[str, ...]:
+    """A remark on entries of the tree that the tests do not find in the jail, unless they never need them."""
+    odd = [(p, why) for p, why in snapshot.left_out.items() if why not in _NEVER_NEEDED]
+    if not odd:
+        return ()
+    more = f" and {len(odd) - 5} more" if len(odd) > 5 else ""
+    return ("not copied into the jail: " + ", ".join(f"{p} ({why})" for p, why in odd[:5]) + more,)
 
 
 def _verifier(
@@ -234,18 +266,25 @@ def _interpreter(task: Task) -> str:
 
 def _record(request: FixRequest, record: TaskRecord, result: TaskResult, remedy: str, sink: Sink) -> FixOutcome:
     """Keeps patch and report, writes what the request names, lands the patch when asked."""
-    sink.emit(Event(kind="stage", at_seconds=sum(result.seconds.values()), data={"stage": Stage.RECORD.value}))
     diff = unified_diff(result.patch) if result.patch is not None else b""
     applied = False
-    if result.patch is not None:
-        record.save_patch(result.patch)
-        if request.apply:
-            result, remedy, applied = _landed(request, record, result)
-    report = record.save_result(result, diff=diff or None)
+    try:
+        sink.emit(Event(kind="stage", at_seconds=sum(result.seconds.values()), data={"stage": Stage.RECORD.value}))
+        if result.patch is not None:
+            record.save_patch(result.patch)
+            if request.apply:
+                result, remedy, applied = _landed(request, record, result)
+        if diff and not result.exit and request.out is not None:
+            write_through(request.out, diff)
+        report = record.save_result(result, diff=diff or None)
+    except (CannotRecord, UsageFault) as no:
+        reason = f"{result.reason}, but {no}" if result.patch is not None else str(no)
+        result, remedy = replace(result, verdict=Verdict.NEEDS_PERSON, reason=reason, exit=no.exit_code), no.remedy
+        with contextlib.suppress(CannotRecord):
+            record.save_result(result, diff=diff or None)
+        report = report_json(record.task, result, diff or None)
     if request.report is not None:
         write_report(request.report, report)
-    if diff and not result.exit and request.out is not None:
-        _write_atomically(request.out, diff)
     return FixOutcome(
         exit=result.exit,
         reason=result.reason,
@@ -267,18 +306,3 @@ def _landed(request: FixRequest, record: TaskRecord, result: TaskResult) -> tupl
         reason = f"a patch was accepted but not applied: {no}"
         return replace(result, verdict=Verdict.NEEDS_PERSON, reason=reason, exit=no.exit_code), no.remedy, False
     return result, "", True
-
-
-def _write_atomically(path: Path, data: bytes) -> None:
-    """Whole or not at all; a write that fails says which file."""
-    descriptor, name = tempfile.mkstemp(dir=path.absolute().parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "wb") as f:
-            f.write(data)
-            f.flush()
-            os.fsync(f.fileno())
-        Path(name).chmod(0o644)
-        Path(name).replace(path)
-    except OSError as error:
-        Path(name).unlink(missing_ok=True)
-        raise LocalagentError(f"cannot write {path}: {error.strerror or error}") from error

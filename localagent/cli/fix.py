@@ -1,19 +1,22 @@
 """`localagent fix`: repair a repository until its failing tests pass."""
 
 import argparse
+import math
+import shlex
 import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 
 from localagent.app import Settings
-from localagent.app.fixing import FixOutcome, FixRequest, free_cores, run_fix
+from localagent.app.fixing import FixOutcome, FixRequest, Stop, free_cores, run_fix
 from localagent.cli.progress import JsonSink, PlainSink, TerminalSink
 from localagent.cli.render import Render
 from localagent.domain.task import Budget
 from localagent.errors import UsageFault
 from localagent.ports import Sink
+
+_ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,10 +45,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     """Exit codes as in docs/errors.md."""
     request = _request(args)
-    signal.signal(signal.SIGTERM, _interrupt)
+    stop = Stop()
+    for number in _ENDING:
+        signal.signal(number, lambda _number, _frame: _interrupt(stop))
     sink, close = _sink(args, render)
     try:
-        outcome = run_fix(request, settings, sink)
+        outcome = run_fix(request, settings, sink, stop)
     finally:
         close()
     if args.json:
@@ -55,8 +60,15 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     return outcome.exit
 
 
-def _interrupt(_signal: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+class _Stopped(KeyboardInterrupt):
+    """Of a type of its own: Python ends itself by SIGINT when a plain one has passed through `exec` of a text."""
+
+
+def _interrupt(stop: Stop) -> None:
+    for number in _ENDING:  # once is enough; a second one must not disturb the clearing up
+        signal.signal(number, signal.SIG_IGN)
+    stop.now()
+    raise _Stopped
 
 
 def _request(args: argparse.Namespace) -> FixRequest:
@@ -65,13 +77,16 @@ def _request(args: argparse.Namespace) -> FixRequest:
         faults.append(f"--repo: {args.repo} is not a directory")
     if args.max_candidates < 1:
         faults.append("--max-candidates: at least 1")
-    if not args.max_seconds > 0:
-        faults.append("--max-seconds: must be positive")
+    if not 0 < args.max_seconds < math.inf:
+        faults.append("--max-seconds: must be positive and finite")
     if args.jobs < 0:
         faults.append("--jobs: must not be negative (0 means: free cores)")
+    faults += [fault for fault in map(_command_fault, args.check) if fault]
     for name, value in (("--out", args.out), ("--report", args.report)):
         if value and not Path(value).absolute().parent.is_dir():
             faults.append(f"{name}: the directory {Path(value).absolute().parent} does not exist")
+        if value and Path(value).is_dir():
+            faults.append(f"{name}: {value} is a directory, not a file")
     if faults:
         raise UsageFault(faults)
     return FixRequest(
@@ -91,6 +106,14 @@ def _request(args: argparse.Namespace) -> FixRequest:
         report=Path(args.report) if args.report else None,
         apply=args.apply,
     )
+
+
+def _command_fault(command: str) -> str:
+    """Why a `--check` is no command, or ""."""
+    try:
+        return "" if shlex.split(command) else "--check: is empty"
+    except ValueError as fault:
+        return f"--check {command!r}: {fault}"
 
 
 def _sink(args: argparse.Namespace, render: Render) -> tuple[Sink, Callable[[], None]]:

@@ -7,7 +7,7 @@ from localagent.jail import probe, profile
 from localagent.jail.binds import interpreter_binds
 from localagent.jail.host import fresh_uid
 from localagent.jail.runner import BubblewrapJail, BubblewrapProcess
-from localagent.jail.workspace import Workspace, sweep
+from localagent.jail.workspace import Workspace, scratch_folder, sweep
 
 
 def open_jail(*, allow_third_party: bool = True) -> BubblewrapJail:
@@ -28,5 +28,6 @@ __all__ = [
     "interpreter_binds",
     "load_profile",
     "open_jail",
+    "scratch_folder",
     "sweep",
 ]

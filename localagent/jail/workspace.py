@@ -28,7 +28,7 @@ class Workspace:
 
     def __init__(self, scratch: Path, *, uid: int | None = None) -> None:
         self._uid = uid
-        self.folder = scratch / f"{PREFIX}{os.getpid()}-{_start_of(os.getpid())}-{secrets.token_hex(8)}"
+        self.folder = scratch / _fresh_name()
         self.tree = self.folder / "tree"
         self._make()
 
@@ -236,6 +236,29 @@ def _start_of(pid: int) -> str:
     except OSError:
         return ""
     return text.rpartition(b")")[2].split()[19].decode()
+
+
+def _fresh_name() -> str:
+    return f"{PREFIX}{os.getpid()}-{_start_of(os.getpid())}-{secrets.token_hex(8)}"
+
+
+@contextmanager
+def scratch_folder(parent: Path) -> Iterator[Path]:
+    """A folder of this process that a jail's uid can pass but not list, removed at the end; sweeps `parent` first."""
+    sweep(parent)
+    folder = parent / _fresh_name()
+    try:
+        folder.mkdir(mode=0o700)
+        folder.chmod(0o711)
+    except OSError as fault:
+        raise CannotEnforce(
+            f"no scratch folder below {parent}: {fault.strerror}", remedy="point TMPDIR to a writable folder with space"
+        ) from fault
+    try:
+        yield folder
+    finally:
+        with suppress(OSError):
+            remove_tree(folder)
 
 
 def sweep(scratch: Path) -> tuple[str, ...]:

@@ -45,6 +45,10 @@ class TreeTooLarge(AnswerIsNo):
     """More than a snapshot may hold."""
 
 
+class CannotCopy(AnswerIsNo):
+    """The tree cannot be entered, or there is no room for the copy."""
+
+
 class TreeChanged(AnswerIsNo):
     """Somebody writes into the tree while it is read."""
 
@@ -85,10 +89,10 @@ def take_snapshot(repo: Path, store: Path, *, keep_ignored: bool = True, exclude
     return Snapshot(root=root, store=str(store), entries=entries, digest=_tree_digest(entries), left_out=walk.left_out)
 
 
-def _refusal(error: OSError, store: Path) -> AnswerIsNo:
+def _refusal(error: OSError, store: Path) -> CannotCopy:
     full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
     remedy = "free space there, or set TMPDIR to a place with more" if full else "check the rights of that directory"
-    return AnswerIsNo(f"cannot copy the tree to {store}: {error.strerror or error}", remedy=remedy)
+    return CannotCopy(f"cannot copy the tree to {store}: {error.strerror or error}", remedy=remedy)
 
 
 def _copy_directory(

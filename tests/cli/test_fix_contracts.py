@@ -1,0 +1,244 @@
+"""What `fix` promises a caller: exit codes with their reasons, `--out`, `--report`, `--json`, `--quiet`, `--apply`."""
+
+import json
+import os
+import resource
+import venv
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fix_builder import ADDED, ADDER, CHECKOUT, Home, Ran, home, tree_of
+
+GREEN = {
+    "one.py": "def one():\n    return 1\n",
+    "test_one.py": "from one import one\n\n\ndef test_one():\n    assert one() == 1\n",
+}
+NEVER = {
+    "sums.py": (
+        "def total(x):\n    y = x + 1\n    z = [y, x, 3]\n    for i in z:\n        y += i\n    return sum(z) + y\n"
+    ),
+    "test_sums.py": "from sums import total\n\n\ndef test_total():\n    assert total(7) == 'never'\n",
+}
+DEFAULT_POLICY = (CHECKOUT / "policies" / "default.toml").read_text()
+
+
+def test_no_tests() -> None:
+    with home({"one.py": GREEN["one.py"]}) as h:
+        ran = h.fix()
+        assert (ran.code, ran.report["outcome"], ran.reason) == (1, "no-tests", "no tests found")
+        assert "--test" in ran.out
+        assert "--check" in ran.out
+
+
+def test_nothing_to_fix_writes_no_diff() -> None:
+    with home(GREEN) as h:
+        ran = h.fix("--out", str(h.root / "out.diff"))
+        assert (ran.code, ran.report["outcome"]) == (0, "nothing-to-fix")
+        assert ran.out == "nothing to fix: every test and check passes\n"
+        assert not (h.root / "out.diff").exists()
+
+
+def test_a_task_that_no_check_can_judge_is_refused() -> None:
+    with home(GREEN) as h:
+        ran = h.fix("--task", "make it faster")
+        assert (ran.code, ran.report["outcome"]) == (1, "needs-person")
+        assert "nothing could show that the task is done" in ran.reason
+        assert ran.report["text"] == "make it faster"
+        assert "add a test" in ran.out
+
+
+def test_every_usage_fault_at_once() -> None:
+    with home() as h:
+        args = ("--max-candidates", "0", "--jobs", "-1", "--max-seconds", "inf", "--out", "/nonexistent/x")
+        ran = h.run("fix", "--repo", "/nonexistent", *args, "--report", str(h.root), "--check", "python 'x")
+        assert ran.code == 2
+        wanted = ("--repo", "--max-candidates", "--jobs", "--max-seconds", "--out", "--report", "--check")
+        assert [name for name in wanted if f"localagent: {name}" not in ran.err] == []
+        assert not h.tasks.exists()
+
+
+@pytest.mark.parametrize(
+    ("policy", "said"),
+    [
+        (None, ["No such file"]),
+        (b"\xff[[[", ["not TOML"]),
+        (b'schema = "x"\nbogus = 1\n[size]\nmax_files = "three"\n', ["schema", "bogus: unknown key", "size.max_files"]),
+    ],
+)
+def test_a_policy_that_is_missing_or_garbled(policy: bytes | None, said: list[str]) -> None:
+    with home() as h:
+        place = h.root / "policy.toml"
+        if policy is not None:
+            place.write_bytes(policy)
+        ran = h.fix("--policy", str(place))
+        assert ran.code == 2
+        assert [text for text in said if text not in ran.err] == []
+        assert "localagent policy show" in ran.err
+        assert not h.tasks.exists()
+
+
+SYSTEM_JAIL = next((p for f in ("/usr/local/bin", "/usr/bin", "/bin") if (p := Path(f, "bwrap")).exists()), None)
+
+
+def test_without_a_jail_nothing_runs() -> None:
+    """The policy forbids the carried binary, and the system's, if there is one, is covered by another file."""
+    with home({**ADDER, "conftest.py": "raise SystemExit('ran')\n"}) as h:
+        policy = h.root / "policy.toml"
+        policy.write_text(DEFAULT_POLICY.replace('third_party_binaries = "allow"', 'third_party_binaries = "deny"'))
+        before = tree_of(h.repo)
+        covered: tuple[str, ...] = ()
+        if SYSTEM_JAIL is not None:
+            place = str(SYSTEM_JAIL.resolve())
+            covered = (place, "--dev-bind", "/", "/", "--ro-bind", "/dev/null", place, "--")
+        ran = h.fix("--policy", str(policy), within=covered)
+        assert (ran.code, ran.report["outcome"]) == (4, "cannot-enforce")
+        assert "no sound jail on this machine" in ran.reason
+        assert "apt install bubblewrap" in ran.out
+        assert ran.report["failing"] == []
+        assert "running the tests" not in ran.err
+        assert tree_of(h.repo) == before
+
+
+def test_a_named_model_that_is_absent() -> None:
+    with home() as h:
+        ran = h.fix(model=("--model", str(h.root / "none.gguf")))
+        assert (ran.code, ran.report["outcome"]) == (4, "cannot-enforce")
+        assert "none.gguf" in ran.reason
+        assert "No such file" in ran.reason
+        assert "running the tests" not in ran.err
+
+
+def test_a_python_without_pytest() -> None:
+    with home() as h:
+        venv.create(h.repo / ".venv", with_pip=False)
+        ran = h.fix()
+        assert ran.code == 1
+        assert ran.reason.endswith("/repo/.venv/bin/python has no pytest")
+        assert "-m pip install pytest" in ran.out
+        assert "--check" in ran.out
+
+
+@pytest.fixture(scope="module")
+def applied() -> Iterator[tuple[Home, Ran, dict[str, tuple[int, int, bytes]]]]:
+    """A run with everything asked for: --apply, --out, --report, --json."""
+    with home({**ADDER, "script.sh": "#!/bin/sh\n"}) as h:
+        (h.repo / "adder.py").chmod(0o755)
+        os.utime(h.repo / "adder.py", ns=(1, 1_600_000_000_123_456_789))
+        before = tree_of(h.repo)
+        ran = h.fix("--apply", "--json", "--out", str(h.root / "out.diff"), candidates=8)
+        yield h, ran, before
+
+
+def test_out_and_report_are_written(applied: tuple[Home, Ran, dict[str, tuple[int, int, bytes]]]) -> None:
+    h, ran, _ = applied
+    assert (ran.code, ran.report["outcome"]) == (0, "accepted")
+    assert (h.root / "out.diff").read_text() == ran.report["patch"]
+    assert sorted(ran.report["fail_to_pass"]) == ["test_adder.py::test_add", "test_adder.py::test_more"]
+    assert ran.report["pass_to_pass"] == ["test_adder.py::test_zero"]
+    assert {"snapshot", "baseline", "localize", "search", "full-check"} <= set(ran.report["seconds"])
+
+
+def test_json_is_one_event_a_line(applied: tuple[Home, Ran, dict[str, tuple[int, int, bytes]]]) -> None:
+    _, ran, _ = applied
+    events = [json.loads(line) for line in ran.out.splitlines()]
+    kinds = [e["event"] for e in events]
+    assert kinds[-1] == "result"
+    assert {"stage", "baseline", "localized", "controls", "checked", "full-check"} <= set(kinds)
+    assert events[-1]["report"] == ran.report
+    assert ran.err == ""
+
+
+def test_apply_changes_one_file_and_undo_is_exact(applied: tuple[Home, Ran, dict[str, tuple[int, int, bytes]]]) -> None:
+    h, ran, before = applied
+    after = tree_of(h.repo)
+    changed = {p for p in before if after[p] != before[p]}
+    assert changed == {f"{h.repo}/adder.py"}
+    mode, _, data = after[f"{h.repo}/adder.py"]
+    assert data.endswith(ADDED)
+    assert mode & 0o777 == 0o755
+    assert h.run("undo", ran.report["task"]).code == 0
+    assert tree_of(h.repo) == before
+
+
+def test_quiet_says_the_answer_only() -> None:
+    with home() as h:
+        ran = h.fix("--quiet", candidates=8)
+        assert ran.out.endswith("accepted: - -> +\n")
+        assert "reading the tree" not in ran.err
+
+
+def test_apply_is_refused_when_the_tree_has_changed_meanwhile() -> None:
+    with home() as h:
+        with h.start(*h.arguments("--apply", "--no-model", candidates=8)) as process:
+            while process.poll() is None and not any(h.tasks.glob("*/journal.jsonl")):
+                pass
+            while process.poll() is None and b'"baseline"' not in next(h.tasks.glob("*/journal.jsonl")).read_bytes():
+                pass
+            theirs = b"# somebody else was here\n" + (h.repo / "adder.py").read_bytes()
+            (h.repo / "adder.py").write_bytes(theirs)
+            out, _ = process.communicate(timeout=120)
+        report = json.loads((h.root / "report.json").read_bytes())
+        assert (process.returncode, report["exit"], report["outcome"]) == (1, 1, "needs-person")
+        assert "accepted but not applied" in report["reason"]
+        assert "'adder.py' is not what the patch was made for" in report["reason"]
+        assert b"run `localagent fix` again" in out
+        assert (h.repo / "adder.py").read_bytes() == theirs
+
+
+def test_an_unwritable_out_is_told_and_the_patch_is_kept() -> None:
+    with home() as h:
+        ran = h.fix("--out", "/dev/full", candidates=8)
+        assert (ran.code, ran.report["outcome"]) == (1, "needs-person")
+        assert "cannot write /dev/full: No space left on device" in ran.reason
+        assert h.run("apply", ran.report["task"]).code == 0
+        assert (h.repo / "adder.py").read_bytes().endswith(ADDED)
+
+
+def test_no_room_for_our_own_records() -> None:
+    """Files may not grow beyond a few bytes, for the state directory as for the rest."""
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))
+
+    with home() as h:
+        before = tree_of(h.repo)
+        ran = h.run(*h.arguments("--no-model"), preexec_fn=limit)
+        assert ran.code == 1, (ran.out, ran.err)
+        assert "cannot" in ran.err
+        assert "File too large" in ran.err
+        assert tree_of(h.repo) == before
+        assert list(h.scratch.iterdir()) == []
+
+
+CHECKED = {
+    "prog.py": (
+        "import sys\n\n\ndef main(n):\n    return n - 3\n\n\nif __name__ == '__main__':\n    sys.exit(main(4))\n"
+    ),
+}
+
+
+def test_a_check_alone() -> None:
+    with home(CHECKED) as h:
+        ran = h.fix("--check", "python prog.py", candidates=40)
+        assert ran.code == 0, (ran.out, ran.err)
+        assert ran.report["fail_to_pass"] == ["check:python prog.py"]
+
+
+def test_unittest_as_a_check_on_a_python_without_pytest() -> None:
+    test = "import unittest\nfrom adder import add\n\n\nclass T(unittest.TestCase):\n"
+    test += "    def test_add(self):\n        self.assertEqual(add(2, 3), 5)\n"
+    with home({"adder.py": ADDER["adder.py"], "test_it.py": test}) as h:
+        venv.create(h.root / "env", with_pip=False)
+        ran = h.fix("--python", str(h.root / "env"), "--check", "python -m unittest", candidates=8)
+        assert ran.code == 0, (ran.out, ran.err)
+        assert ADDED.decode() in ran.report["patch"]
+        assert ran.report["fail_to_pass"] == ["check:python -m unittest"]
+
+
+def test_a_check_beside_pytest() -> None:
+    files = {**ADDER, "check.py": "from adder import add\nassert add(1, 1) == 2, add(1, 1)\n"}
+    with home(files) as h:
+        ran = h.fix("--test", "test_adder.py", "--check", "python check.py", candidates=8)
+        assert ran.code == 0, (ran.out, ran.err)
+        assert set(ran.report["fail_to_pass"]) >= {"check:python check.py", "test_adder.py::test_add"}
