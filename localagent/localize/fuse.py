@@ -1,152 +1,224 @@
-"""Fusion of the three signals into one ranked list of statements over all files.
+"""Fusion of the evidence into one ranked list of statements over all files.
 
-score = 0.55 * spectrum + 0.30 * frame + 0.15 * nearness, each in [0, 1]:
-spectrum: Ochiai of the statement's best line, relative to the best of all files;
-frame: 1 for the innermost source frame of a failure, falling by a third per frame outwards;
-nearness: 1 / (1 + call distance) of the function from the names that the failing tests' files mention.
-Statements no failing test covers are left out when a trace exists; without any trace (a test that hung or died) every
-statement of the files that the tests mention stays in, ranked by the other two signals.
+A covered statement: 0.45 spectrum + 0.20 frame + 0.25 nearness + 0.10 words, each in [0, 1], less in large functions:
+spectrum: Ochiai of the best line, relative to the best of all files (the share of failing tests where few passing
+tests were traced); frame: 1 for the innermost source frame of a failure, falling by a third per frame outwards, with
+half of it for the rest of that function; nearness: by names from the failing tests' own bodies, falling per call;
+words: how telling the words are that the statement shares with the failures' messages.
+Then, relative to what is covered: the statement where an exception left a source file comes first; headers and
+decorators get a share of their function's best; what ran at import time in the files that failing tests cover or
+mention follows low, constants that suspicious statements mention higher.
+Without any trace (a test that hung or died) every statement of the files that were imported stays in.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
-from localagent.domain.outcome import Baseline, Failure, TestResult
+from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Suspicion
-from localagent.localize.spectrum import ochiai
-from localagent.localize.statements import Statement, statements_of
+from localagent.localize.evidence import failing_tests, failures_of, frames_of, rarity, spectrum_of, told_words
+from localagent.localize.nearness import Function, Mentioned, mentioned_by, nearness
+from localagent.localize.statements import Body, Place, Statement, statements_of, words_of
 from localagent.ports import Sources
 
-_SPECTRUM, _FRAME, _NEAR = 0.55, 0.30, 0.15
+_SPECTRUM, _FRAME, _NEAR, _WORDS = 0.45, 0.20, 0.25, 0.10
+_SAME_FUNCTION = 0.5
+_HEADER, _CLASS_HEADER = 0.35, 0.2
+_CONSTANT, _IMPORT_TIME, _IMPORT_NEAR = 0.45, 0.08, 0.3
+_MODULE_LEVEL = 0.25
+_LARGE_STATEMENTS, _LARGE_POWER = 15, 0.15
+_CRASH_MARGIN = 1.02
 _SOURCE_LIMIT_BYTES = 2 << 20
+_TEXT_LIMIT = 20_000
+
+Files = Mapping[RepoPath, tuple[Statement, ...]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Scored:
+    path: RepoPath
+    statement: Statement
+    score: float
+    near: float
+    why: str
 
 
 class SpectrumLocalizer:
-    """Ranks statements from a traced baseline. Pure: reads only what it is given."""
+    """Ranks statements from a traced baseline. Pure: reads only what it is given. `text` is the task in words."""
+
+    def __init__(self, *, text: str = "") -> None:
+        self._text = text
 
     def localize(self, baseline: Baseline, sources: Sources) -> tuple[Suspicion, ...]:
         """Most suspicious first. Never names a test file; empty when nothing of the sources can be blamed."""
-        failing = _failing(baseline)
-        failures = _failures(baseline, failing)
-        spectrum = _spectrum(baseline, failing)
-        frames = _frame_scores(failures, baseline.test_files)
-        mentioned = _mentioned(baseline, failing, sources)
-        traced = bool(spectrum)
-        paths = (
-            (set(spectrum) | {p for p, _ in frames})
-            if traced
-            else _reachable_files(sources, baseline, mentioned, {p for p, _ in frames})
-        )
-        out: list[Suspicion] = []
-        per_file: dict[RepoPath, tuple[Statement, ...]] = {}
-        for path in sorted(paths):
-            if path in baseline.test_files or path not in sources or len(sources[path]) > _SOURCE_LIMIT_BYTES:
+        return _Ranking(baseline, sources, self._text).ranked()
+
+
+class _Ranking:
+    """One call's evidence and what follows from it."""
+
+    def __init__(self, baseline: Baseline, sources: Sources, text: str) -> None:
+        failures = failures_of(baseline)
+        self.baseline = baseline
+        self.spectrum = spectrum_of(baseline)
+        self.traced = bool(self.spectrum)
+        self.frames = frames_of(failures, baseline.test_files)
+        self.mentioned = mentioned_by(failing_tests(baseline), baseline, sources)
+        self.files, self.unparsed = self._read(sources)
+        told = told_words(failures) | words_of(text[:_TEXT_LIMIT])
+        rare = rarity(s for statements in self.files.values() for s in statements)
+        self.told = {w: rare[w] for w in told if w in rare}
+        self.near = nearness(self._functions(), self.mentioned)
+        self.size = Counter((p, s.function) for p, s in self._all() if self._covered(p, s))
+        self.framed: dict[Function, float] = {}
+        for path, s in self._all():
+            if s.place is Place.STATEMENT and (weight := self._frame(path, s)):
+                self.framed[(path, s.function)] = max(weight, self.framed.get((path, s.function), 0.0))
+
+    def ranked(self) -> tuple[Suspicion, ...]:
+        """Everything that can be blamed, most suspicious first; the nearer first among equals."""
+        covered = self._crashed_first([self._score(p, s) for p, s in self._all() if self._blamed(p, s)])
+        found = [*covered, *self._headers(covered), *self._import_time(covered)]
+        found.sort(key=lambda x: (-x.score, -x.near, x.path, x.statement.line))
+        seen: set[tuple[RepoPath, int, int]] = set()
+        out = list(self.unparsed)
+        for x in found:
+            key = (x.path, x.statement.line, x.statement.end_line)
+            if key not in seen:
+                seen.add(key)
+                score = min(x.score, 1.0)
+                out.append(Suspicion(path=x.path, line=key[1], end_line=key[2], score=score, why=x.why))
+        return tuple(out)
+
+    def _read(self, sources: Sources) -> tuple[Files, list[Suspicion]]:
+        framed = {path for path, _ in self.frames.weights}
+        paths = set(self.spectrum) | framed
+        if self.traced:
+            paths |= {p for p in self.baseline.import_lines if _module_name(p) in self.mentioned.all}
+        else:
+            paths = _reachable_files(sources, self.baseline, self.mentioned, framed)
+        files: dict[RepoPath, tuple[Statement, ...]] = {}
+        unparsed: list[Suspicion] = []
+        for path in sorted(paths - self.baseline.test_files):
+            if path not in sources or len(sources[path]) > _SOURCE_LIMIT_BYTES:
                 continue
-            per_file[path] = statements_of(sources[path])
-            if not per_file[path]:
-                out.extend(_unparsed(path, sources[path], frames))
-        distance = _call_distance(per_file, mentioned)
-        best = max((v for lines in spectrum.values() for v in lines.values()), default=1.0) or 1.0
-        import_time = baseline.import_lines
-        for path, statements in per_file.items():
-            lines = spectrum.get(path, {})
-            for s in statements:
-                value = max((lines.get(k, 0.0) for k in range(s.line, s.end_line + 1)), default=0.0) / best
-                frame = max((frames.get((path, k), 0.0) for k in range(s.line, s.end_line + 1)), default=0.0)
-                if traced and not value and not frame:
-                    continue
-                near = 1.0 / (1.0 + distance.get((path, s.function), 6))
-                score = _SPECTRUM * value + _FRAME * frame + _NEAR * near
-                if not s.function and not frame and s.line in import_time.get(path, frozenset()):
-                    score *= 0.25  # module level: covered by everything, rarely to blame
-                why = f"ochiai {value:.2f}, frame {frame:.2f}, nearness {near:.2f}"
-                out.append(Suspicion(path=path, line=s.line, end_line=s.end_line, score=min(score, 1.0), why=why))
-        return tuple(sorted(out, key=lambda x: (-x.score, x.path, x.line)))
+            files[path] = statements_of(sources[path])
+            if not files[path]:
+                unparsed.extend(_unparsed(path, sources[path], [k for p, k in self.frames.weights if p == path]))
+        return files, unparsed
+
+    def _all(self) -> Iterator[tuple[RepoPath, Statement]]:
+        return ((path, s) for path, statements in self.files.items() for s in statements)
+
+    def _functions(self) -> dict[Function, frozenset[str]]:
+        """Functions that ran (all, without a trace), with the names they mention."""
+        names: dict[Function, set[str]] = defaultdict(set)
+        for path, s in self._all():
+            if not self.traced or self._covered(path, s) or self._imported(path, s):
+                names[(path, s.function)] |= s.names
+        return {key: frozenset(found) for key, found in names.items() if key[1]}
+
+    def _covered(self, path: RepoPath, s: Statement) -> bool:
+        return s.place is Place.STATEMENT and (not self.traced or self._value(path, s) > 0)
+
+    def _imported(self, path: RepoPath, s: Statement) -> bool:
+        lines = self.baseline.import_lines.get(path, frozenset())
+        return s.place is Place.STATEMENT and any(k in lines for k in range(s.line, s.end_line + 1))
+
+    def _blamed(self, path: RepoPath, s: Statement) -> bool:
+        return s.place is Place.STATEMENT and (self._covered(path, s) or self._frame(path, s) > 0)
+
+    def _value(self, path: RepoPath, s: Statement) -> float:
+        lines = self.spectrum.get(path, {})
+        return max((lines.get(k, 0.0) for k in range(s.line, s.end_line + 1)), default=0.0)
+
+    def _frame(self, path: RepoPath, s: Statement) -> float:
+        return max((self.frames.weights.get((path, k), 0.0) for k in range(s.line, s.end_line + 1)), default=0.0)
+
+    def _score(self, path: RepoPath, s: Statement) -> _Scored:
+        key = (path, s.function)
+        value = self._value(path, s)
+        frame = max(self._frame(path, s), _SAME_FUNCTION * self.framed.get(key, 0.0))
+        near = self.near.get(key, 0.0)
+        words = self._words(s)
+        score = _SPECTRUM * value + _FRAME * frame + _NEAR * near + _WORDS * words
+        score *= min(1.0, (_LARGE_STATEMENTS / max(1, self.size[key])) ** _LARGE_POWER)
+        if s.body is not Body.FUNCTION and not frame and self._imported(path, s):
+            score *= _MODULE_LEVEL  # runs whatever the test does, rarely to blame
+        why = f"ochiai {value:.2f}, frame {frame:.2f}, nearness {near:.2f}, words {words:.2f}"
+        return _Scored(path=path, statement=s, score=score, near=near, why=why)
+
+    def _words(self, s: Statement) -> float:
+        own = s.function.rsplit(".", 1)[-1]
+        return max((self.told.get(w, 0.0) for w in (*s.names, *s.words, own)), default=0.0)
+
+    def _crashed_first(self, covered: list[_Scored]) -> list[_Scored]:
+        best = max((x.score for x in covered), default=0.0)
+        return [
+            replace(x, score=_CRASH_MARGIN * best, why=f"{x.why}, crashed here") if self._crashed(x) else x
+            for x in covered
+        ]
+
+    def _crashed(self, x: _Scored) -> bool:
+        return any((x.path, k) in self.frames.crashes for k in range(x.statement.line, x.statement.end_line + 1))
+
+    def _headers(self, covered: list[_Scored]) -> Iterator[_Scored]:
+        """Headers and decorators run beforehand: a share of the best of what they define."""
+        best: dict[Function, _Scored] = {}
+        for x in covered:
+            name = x.statement.function
+            while name:
+                held = best.get((x.path, name))
+                if held is None or held.score < x.score:
+                    best[(x.path, name)] = x
+                name = name.rpartition(".")[0]
+        for path, s in self._all():
+            inside = best.get((path, s.function))
+            if s.place is not Place.STATEMENT and inside is not None:
+                share = _HEADER if s.body is Body.FUNCTION else _CLASS_HEADER
+                why = f"{s.place.value} of {s.function}"
+                yield _Scored(path=path, statement=s, score=share * inside.score, near=inside.near, why=why)
+
+    def _import_time(self, covered: list[_Scored]) -> Iterator[_Scored]:
+        """What ran while collecting and not in the failing tests themselves."""
+        best = max((x.score for x in covered), default=1.0)
+        known = {(x.path, x.statement.line) for x in covered}
+        users: dict[str, float] = {}
+        for x in covered:
+            for name in x.statement.names:
+                users[name] = max(users.get(name, 0.0), x.score)
+        for path, s in self._all():
+            if self.traced and self._imported(path, s) and (path, s.line) not in known:
+                near = self.near.get((path, s.function), 0.0)
+                score = best * (_IMPORT_TIME + _IMPORT_NEAR * near)
+                why = f"ran while importing, nearness {near:.2f}"
+                used = max((users.get(name, 0.0) for name in s.binds), default=0.0)
+                if used and s.body is not Body.FUNCTION:
+                    score, why = max(score, _CONSTANT * used), "bound while importing, used where it is suspicious"
+                yield _Scored(path=path, statement=s, score=score, near=near, why=why)
 
 
-def _failing(baseline: Baseline) -> tuple[TestResult, ...]:
-    wanted = set(baseline.failing)
-    return tuple(t for t in baseline.tests if t.id in wanted)
-
-
-def _failures(baseline: Baseline, failing: Sequence[TestResult]) -> tuple[Failure, ...]:
-    wanted = set(baseline.failing)
-    out = [t.failure for t in failing if t.failure is not None]
-    out += baseline.collect_failures.values()
-    out += [c.failure for c in baseline.checks if c.failure is not None and f"check:{c.command}" in wanted]
-    return tuple(out)
-
-
-def _spectrum(baseline: Baseline, failing: Sequence[TestResult]) -> dict[RepoPath, dict[int, float]]:
-    bad = [t.lines for t in failing if t.lines]
-    bad += [c.lines for c in baseline.checks if c.lines and not c.outcome.good]
-    passing = set(baseline.passing)
-    good = [t.lines for t in baseline.tests if t.id in passing and t.lines]
-    good += [c.lines for c in baseline.checks if c.lines and c.outcome.good]
-    scores = ochiai(bad, good)
-    return {p: lines for p, lines in scores.items() if p not in baseline.test_files}
-
-
-def _frame_scores(failures: Sequence[Failure], test_files: frozenset[RepoPath]) -> dict[tuple[RepoPath, int], float]:
-    out: dict[tuple[RepoPath, int], float] = {}
-    for failure in failures:
-        inside = [f for f in failure.frames if f.path is not None and f.path not in test_files]
-        weight = 1.0
-        for frame in reversed(inside[-6:]):
-            assert frame.path is not None
-            key = (frame.path, frame.line)
-            out[key] = max(out.get(key, 0.0), weight)
-            weight *= 2 / 3
-    return out
-
-
-def _mentioned(baseline: Baseline, failing: Sequence[TestResult], sources: Sources) -> frozenset[str]:
-    paths = {t.path for t in failing if t.path is not None} or set(baseline.test_files)
-    names: set[str] = set()
-    for path in paths:
-        if path in sources:
-            for s in statements_of(sources[path]):
-                names |= s.names
-    return frozenset(names)
+def _module_name(path: RepoPath) -> str:
+    parts = path.removesuffix(".py").split("/")
+    return parts[-2] if parts[-1] == "__init__" and len(parts) > 1 else parts[-1]
 
 
 def _reachable_files(
-    sources: Sources, baseline: Baseline, mentioned: frozenset[str], framed: set[RepoPath]
+    sources: Sources, baseline: Baseline, mentioned: Mentioned, framed: set[RepoPath]
 ) -> set[RepoPath]:
     """Without a trace: files imported while collecting, else files whose module name the tests mention, else all."""
     imported = {p for p in baseline.import_lines if p not in baseline.test_files}
     if imported or framed:
         return imported | framed
-    named = {p for p in sources if p.is_python and p.name.removesuffix(".py") in mentioned}
+    named = {p for p in sources if p.is_python and p.name.removesuffix(".py") in mentioned.all}
     return (named or {p for p in sources if p.is_python}) - baseline.test_files
 
 
-def _call_distance(
-    per_file: Mapping[RepoPath, tuple[Statement, ...]], mentioned: frozenset[str]
-) -> dict[tuple[RepoPath, str], int]:
-    """Breadth first over names: functions the tests mention are at 0, those they mention at 1, and so on (cap 6)."""
-    functions: dict[str, list[tuple[RepoPath, str]]] = {}
-    calls: dict[tuple[RepoPath, str], set[str]] = {}
-    for path, statements in per_file.items():
-        for s in statements:
-            key = (path, s.function)
-            if key not in calls:
-                calls[key] = set()
-                for part in s.function.split("."):
-                    functions.setdefault(part, []).append(key)
-            calls[key] |= s.names
-    distance: dict[tuple[RepoPath, str], int] = {}
-    ring = {key for name in mentioned for key in functions.get(name, ())}
-    for depth in range(6):
-        for key in ring:
-            distance.setdefault(key, depth)
-        ring = {k for key in ring for name in calls[key] for k in functions.get(name, ())} - set(distance)
-    return distance
-
-
-def _unparsed(path: RepoPath, source: bytes, frames: Mapping[tuple[RepoPath, int], float]) -> list[Suspicion]:
+def _unparsed(path: RepoPath, source: bytes, framed: list[int]) -> list[Suspicion]:
     """A file that does not parse: the line the parser names, or its first."""
-    lines = [line for p, line in frames if p == path]
+    lines = framed
     if not lines:
         try:
             compile(source, str(path), "exec", dont_inherit=True)

@@ -1,23 +1,62 @@
 """Statement spans of a source file: the places that are ranked.
 
 A simple statement is one place; a compound statement counts with its header lines only, its body's statements are
-places of their own. Files that do not parse have no statements here; the caller falls back to lines.
+places of their own. `except` and `case` headers, decorators and the headers of functions and classes are places too.
+Files that do not parse have no statements here; the caller falls back to lines.
 """
 
 import ast
+import re
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import Enum
+
+_WORD = re.compile(r"[^\W\d]\w{2,}")
+_WORDS_PER_STATEMENT = 64
+
+
+class Place(Enum):
+    """What a span is: something that runs where it stands, or the header of a definition, which runs beforehand."""
+
+    STATEMENT = "statement"
+    DECORATOR = "decorator"
+    FUNCTION_HEADER = "function header"
+    CLASS_HEADER = "class header"
+
+
+class Body(Enum):
+    """What kind of body a statement stands in."""
+
+    MODULE = "module"
+    CLASS = "class"
+    FUNCTION = "function"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Statement:
-    """Lines [line, end_line] (1-based, inclusive) of one statement and the qualified name of the function around it."""
+    """Lines [line, end_line] (1-based, inclusive) of one place and the qualified name of the function around it.
+
+    For headers and decorators `function` is the definition itself, and `body` what the definition has. `names` are
+    read or called there, `words` stand in its texts, `binds` are the plain names an assignment makes.
+    """
 
     line: int
     end_line: int
     function: str
     function_line: int
     names: frozenset[str]
+    words: frozenset[str] = frozenset()
+    binds: frozenset[str] = frozenset()
+    place: Place = Place.STATEMENT
+    body: Body = Body.FUNCTION
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Around:
+    function: str
+    line: int
+    body: Body
 
 
 def parse_quietly(source: bytes) -> ast.Module | None:
@@ -31,59 +70,111 @@ def parse_quietly(source: bytes) -> ast.Module | None:
 
 
 def statements_of(source: bytes) -> tuple[Statement, ...]:
-    """All statements of a file in order of appearance; empty when it does not parse."""
+    """All places of a file in order of appearance; empty when it does not parse."""
     tree = parse_quietly(source)
     if tree is None:
         return ()
     found: list[Statement] = []
-    _walk(tree.body, "", 0, found)
-    return tuple(found)
+    _walk(tree, found)
+    return tuple(sorted(found, key=lambda s: (s.line, s.end_line)))
 
 
-def _walk(body: list[ast.stmt], function: str, function_line: int, found: list[Statement]) -> None:
-    stack: list[tuple[ast.stmt, str, int]] = [(s, function, function_line) for s in reversed(body)]
+def words_of(text: str) -> frozenset[str]:
+    """Identifiers of three letters or more in some text."""
+    return frozenset(_WORD.findall(text))
+
+
+_Node = ast.stmt | ast.ExceptHandler | ast.match_case
+
+
+def _walk(tree: ast.Module, found: list[Statement]) -> None:
+    top = _Around(function="", line=0, body=Body.MODULE)
+    stack: list[tuple[_Node, _Around]] = [(s, top) for s in tree.body]
     while stack:
-        node, name, line = stack.pop()
-        inner, inner_line = name, line
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            inner = f"{name}.{node.name}" if name else node.name
-            inner_line = node.lineno
+        node, around = stack.pop()
         children = _children(node)
-        end = (node.end_lineno or node.lineno) if not children else max(node.lineno, children[0].lineno - 1)
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            found.append(
-                Statement(
-                    line=node.lineno,
-                    end_line=end,
-                    function=name,
-                    function_line=line,
-                    names=_names(node, bool(children)),
-                )
-            )
-        stack.extend((c, inner, inner_line) for c in reversed(children))
+        inner = around
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            name = f"{around.function}.{node.name}" if around.function else node.name
+            body = Body.CLASS if isinstance(node, ast.ClassDef) else Body.FUNCTION
+            inner = _Around(function=name, line=node.lineno, body=body)
+            found.extend(_decorators(node, inner))
+        found.append(_place(node, children, inner))
+        stack.extend((c, inner) for c in children)
 
 
-def _children(node: ast.stmt) -> list[ast.stmt]:
-    out: list[ast.stmt] = []
-    for field in ("body", "orelse", "finalbody"):
+def _place(node: _Node, children: list[_Node], around: _Around) -> Statement:
+    line = _first_line(node)
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        line = node.lineno
+    end = max(line, _first_line(children[0]) - 1) if children else max(line, getattr(node, "end_lineno", line) or line)
+    place = Place.STATEMENT
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        place = Place.FUNCTION_HEADER
+    elif isinstance(node, ast.ClassDef):
+        place = Place.CLASS_HEADER
+    roots: list[ast.AST] = [node]
+    if children:
+        inside = ast.stmt | ast.ExceptHandler | ast.match_case
+        roots = [c for c in ast.iter_child_nodes(node) if not isinstance(c, inside)]
+    return _statement(roots, line, end, around, place, _binds(node))
+
+
+def _decorators(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, around: _Around) -> Iterable[Statement]:
+    for d in node.decorator_list:
+        yield _statement([d], d.lineno, d.end_lineno or d.lineno, around, Place.DECORATOR, frozenset())
+
+
+def _statement(
+    roots: list[ast.AST], line: int, end: int, around: _Around, place: Place, binds: frozenset[str]
+) -> Statement:
+    names: set[str] = set()
+    words: set[str] = set()
+    for root in roots:
+        for n in ast.walk(root):
+            if isinstance(n, ast.Name):
+                names.add(n.id)
+            elif isinstance(n, ast.Attribute):
+                names.add(n.attr)
+            elif isinstance(n, ast.Constant) and isinstance(n.value, str) and len(words) < _WORDS_PER_STATEMENT:
+                words |= words_of(n.value[:2000])
+    return Statement(
+        line=line,
+        end_line=end,
+        function=around.function,
+        function_line=around.line,
+        names=frozenset(names),
+        words=frozenset(words),
+        binds=binds,
+        place=place,
+        body=around.body,
+    )
+
+
+def _first_line(node: _Node) -> int:
+    """The first line of a node, its decorators and, for a case, its pattern included."""
+    if isinstance(node, ast.match_case):
+        return node.pattern.lineno
+    first: int = node.lineno
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        first = min([first, *(d.lineno for d in node.decorator_list)])
+    return first
+
+
+def _children(node: _Node) -> list[_Node]:
+    out: list[_Node] = []
+    for field in ("body", "orelse", "finalbody", "handlers", "cases"):
         value = getattr(node, field, None)
         if isinstance(value, list):
-            out.extend(c for c in value if isinstance(c, ast.stmt))
-    for handler in getattr(node, "handlers", []):
-        out.extend(handler.body)
-    for case in getattr(node, "cases", []):
-        out.extend(case.body)
-    return sorted(out, key=lambda s: (s.lineno, s.col_offset))
+            out.extend(c for c in value if isinstance(c, ast.stmt | ast.ExceptHandler | ast.match_case))
+    return sorted(out, key=_first_line)
 
 
-def _names(node: ast.stmt, compound: bool) -> frozenset[str]:
-    """Names and attributes a statement (its header, when compound) mentions: what it may call."""
-    roots: list[ast.AST] = [node]
-    if compound:
-        roots = [c for c in ast.iter_child_nodes(node) if not isinstance(c, ast.stmt | ast.ExceptHandler)]
-    return frozenset(
-        n.id if isinstance(n, ast.Name) else n.attr
-        for root in roots
-        for n in ast.walk(root)
-        if isinstance(n, ast.Name | ast.Attribute)
-    )
+def _binds(node: _Node) -> frozenset[str]:
+    targets: list[ast.expr] = []
+    if isinstance(node, ast.Assign):
+        targets = node.targets
+    elif isinstance(node, ast.AnnAssign | ast.AugAssign):
+        targets = [node.target]
+    flat = [e for t in targets for e in (t.elts if isinstance(t, ast.Tuple | ast.List) else [t])]
+    return frozenset(t.id for t in flat if isinstance(t, ast.Name))

@@ -1,0 +1,97 @@
+"""Distance of functions from the failing tests by the names that tests and functions mention.
+
+Names only: no types, no resolution. A name that several functions bear says the less of each of them.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from localagent.domain.outcome import Baseline, TestResult
+from localagent.domain.paths import RepoPath
+from localagent.localize.statements import Statement, statements_of
+from localagent.ports import Sources
+
+_PER_CALL = 0.6
+_ELSEWHERE_IN_FILE = 0.5
+_RINGS = 6
+_ENTRIES = frozenset({"__init__", "__new__", "__call__", "__post_init__"})
+
+Function = tuple[RepoPath, str]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mentioned:
+    """Names in the failing tests' own bodies, and names in their files."""
+
+    own: frozenset[str]
+    file: frozenset[str]
+
+    @property
+    def all(self) -> frozenset[str]:
+        """Both."""
+        return self.own | self.file
+
+
+def mentioned_by(failing: Iterable[TestResult], baseline: Baseline, sources: Sources) -> Mentioned:
+    """What the failing tests mention; all test files when no failing test has one."""
+    tests = [t for t in failing if t.path is not None]
+    own: set[str] = set()
+    file: set[str] = set()
+    known: dict[RepoPath, tuple[Statement, ...]] = {}
+    for path in {t.path for t in tests if t.path is not None} or set(baseline.test_files):
+        if path in sources:
+            known[path] = statements_of(sources[path])
+            file.update(n for s in known[path] for n in s.names)
+    for t in tests:
+        if t.path is not None:
+            own.update(n for s in _body_of(t, known.get(t.path, ())) for n in s.names)
+    return Mentioned(own=frozenset(own), file=frozenset(file))
+
+
+def _body_of(test: TestResult, statements: tuple[Statement, ...]) -> list[Statement]:
+    """The test's own statements, decorators included: by its names, then by its line where several bear them."""
+    name = ".".join(test.id.partition("[")[0].split("::")[1:])
+    if not name:
+        return []
+    body = [s for s in statements if s.function == name or s.function.startswith(name + ".")]
+    starts = sorted({s.function_line for s in body if s.function == name})
+    if len(starts) > 1:
+        start = min((k for k in starts if k >= test.line), default=starts[-1])  # the line may be a decorator's
+        after = min((k for k in starts if k > start), default=1 << 60)
+        body = [s for s in body if start <= s.function_line < after]
+    return body
+
+
+def nearness(functions: Mapping[Function, frozenset[str]], mentioned: Mentioned) -> dict[Function, float]:
+    """In [0, 1] per function (given with the names it mentions): 1 if a failing test's own body alone names it."""
+    by_name: dict[str, list[Function]] = defaultdict(list)
+    classes: dict[str, list[Function]] = defaultdict(list)
+    for key in functions:
+        parts = key[1].split(".")
+        by_name[parts[-1]].append(key)
+        if len(parts) > 1:
+            classes[parts[-2]].append(key)
+    reached: dict[Function, float] = {}
+    ring: dict[Function, float] = {}
+
+    def spread(names: Iterable[str], weight: float) -> None:
+        for name in names:
+            found = [(k, 1.0) for k in by_name.get(name, ())]
+            found += [(k, 1.0 if k[1].rsplit(".", 1)[-1] in _ENTRIES else _PER_CALL) for k in classes.get(name, ())]
+            share = weight / math.sqrt(max(1, len(by_name.get(name, ()))))
+            for key, part in found:
+                if part * share > max(reached.get(key, 0.0), ring.get(key, 0.0)) + 1e-9:
+                    ring[key] = part * share
+
+    spread(mentioned.own, 1.0)
+    spread(mentioned.file - mentioned.own, _ELSEWHERE_IN_FILE if mentioned.own else 1.0)
+    for _ in range(_RINGS):
+        if not ring:
+            break
+        now, ring = ring, {}
+        reached.update(now)
+        for key, weight in now.items():
+            spread(functions[key], weight * _PER_CALL)
+    return reached
