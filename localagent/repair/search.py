@@ -40,6 +40,8 @@ BEAM = 3
 MAX_ROUNDS = 5
 MAX_EXPANSIONS = 12
 FULL_CHECKS = 8
+MORE_AFTER_FIRST = 60
+PATIENT = 10  # times the small limit, for candidates that were only slow
 HEAD_START = 25  # one in so many of the budget may run in the prior order before the model has spoken
 _DEFINITE = frozenset({"NameError", "UnboundLocalError", "ImportError", "ModuleNotFoundError", "AttributeError"})
 
@@ -81,6 +83,7 @@ class _State:
     warnings: list[str] = field(default_factory=list)
     keys: dict[tuple[str, str], bytes | None] = field(default_factory=dict)
     ranks: dict[int, int] = field(default_factory=dict)
+    patient: set[int] = field(default_factory=set)
 
 
 class Repair:
@@ -386,6 +389,10 @@ class Repair:
                 done, _ = cf.wait(flying, timeout=0.2, return_when=cf.FIRST_COMPLETED)
                 for job in done:
                     step, candidate = flying.pop(job)
+                    if self._only_slow(candidate, self._answer(job)):
+                        again = pool.submit(quick.check, candidate, cpu_seconds=PATIENT * cpu, stop_early=early)
+                        flying[again] = (step, candidate)
+                        continue
                     if self._judge(step, candidate, self._answer(job), baseline) and stop_at is None:
                         stop_at = s.verified + self._more_after_first()
                 if self._scoring:
@@ -485,9 +492,20 @@ class Repair:
                 s.rank_of_first = s.ranks[candidate.number]
             return True
         progress = progress_of(step.parent.failures, baseline, result, self._touched(step))
-        if progress > step.parent.progress or (0 < progress < 1 and step.parent.round and progress >= 0.5):
+        moved_again = 0 < progress < 1 and 0 < step.parent.progress < 1
+        if progress > step.parent.progress or moved_again:
             self._keep(step, candidate, result, progress)
         return False
+
+    def _only_slow(self, candidate: Candidate, result: QuickResult) -> bool:
+        """True once for a candidate that turned tests and did nothing wrong but run out of the small limit."""
+        if candidate.number in self.state.patient or not result.turned or result.broken:
+            return False
+        late = result.ending in (Ending.CPU, Ending.WALL)
+        if not late or any(not o.good and o is not Outcome.TIMED_OUT for o in result.outcomes.values()):
+            return False
+        self.state.patient.add(candidate.number)
+        return True
 
     def _touched(self, step: Step) -> tuple[RepoPath, int, int]:
         """File and lines of the candidate that its last edit wrote."""
@@ -586,7 +604,7 @@ class Repair:
 
     def _more_after_first(self) -> int:
         """How many more candidates to try once one is plausible, so that there is a choice."""
-        return max(10, min(60, self.state.verified // 2))
+        return max(MORE_AFTER_FIRST, min(2 * MORE_AFTER_FIRST, self.state.verified // 2))
 
     def _choose(self, baseline: Baseline) -> tuple[Candidate, FullResult] | None:
         open_ones = [c for c in self.state.plausible if c.number not in self.state.rejected]

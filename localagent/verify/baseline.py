@@ -205,9 +205,7 @@ class BaselineRunner:
         ]
         left = until - time.monotonic()
         if again and left > 1:
-            request = RunRequest(
-                items=(), cpu_seconds=self._second_chance, wall_seconds=40.0, budget_seconds=left
-            )
+            request = RunRequest(items=(), cpu_seconds=self._second_chance, wall_seconds=40.0, budget_seconds=left)
             results.update(suite.run(again, request).results)
 
     @staticmethod
@@ -351,7 +349,8 @@ class BaselineRunner:
                 flaky.append(result.id)
             else:
                 failing.append(result.id)
-                better = other.failure if result.outcome is Outcome.TIMED_OUT else result.failure
+                ended = result.failure is not None and result.failure.exception == "InterpreterExit"
+                better = other.failure if result.outcome is Outcome.TIMED_OUT or ended else result.failure
                 results[result.id] = replace(result, lines=other.lines, failure=better or other.failure)
 
     def _trace_passing(self, suite: Suite, again: Collection, results: dict[str, TestResult], flaky: list[str]) -> None:
