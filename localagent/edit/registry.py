@@ -10,7 +10,7 @@ Propose = Callable[[Context], Iterator[Change]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Operator:
-    """A named way to change code. `deep` operators are checked by compiling the whole unit."""
+    """A named way to change code. `deep` operators are checked by compiling the unit, `wide` ones see the file."""
 
     name: str
     concept: str
@@ -18,12 +18,13 @@ class Operator:
     prior: float
     deep: bool
     propose: Propose
+    wide: bool = False
 
 
 _OPERATORS: dict[str, Operator] = {}
 
 
-def operator(name: str, *, prior: float = 0.0, deep: bool = False) -> Callable[[Propose], Propose]:
+def operator(name: str, *, prior: float = 0.0, deep: bool = False, wide: bool = False) -> Callable[[Propose], Propose]:
     """Register a proposer under a name; its docstring is its entry in the catalogue."""
 
     def register(propose: Propose) -> Propose:
@@ -36,6 +37,7 @@ def operator(name: str, *, prior: float = 0.0, deep: bool = False) -> Callable[[
             prior=prior,
             deep=deep,
             propose=propose,
+            wide=wide,
         )
         return propose
 

@@ -17,6 +17,7 @@ from localagent.edit.context import Change, Context
 from localagent.edit.registry import Operator, operators
 from localagent.edit.source import SourceText, read_source
 from localagent.edit.unit import Unit, build
+from localagent.edit.wide import looks_wide
 from localagent.index.facts import FactIndex, FileFacts, UnitSpan
 from localagent.ports import EditSpace, Sources
 
@@ -24,6 +25,7 @@ _MAX_UNITS_CACHED = 64
 _MAX_PROPOSALS = 60_000
 _MAX_NEARBY_FILES = 12
 _MAX_NEARBY_BYTES = 400_000
+_MAX_WIDE_LINES = 1_500
 
 
 class LibcstEditSpace:
@@ -58,11 +60,39 @@ class LibcstEditSpace:
             if len(proposals) > _MAX_PROPOSALS:
                 yield from _in_order(proposals)
                 proposals = []
+        proposals += self._wide(digest, source, facts, path=path, nearby=nearby, lines=lines, failures=failures)
         yield from _in_order(proposals)
 
-    def _proposals(self, context: Context) -> Iterator["_Proposal"]:
+    def _wide(
+        self,
+        digest: str,
+        source: SourceText,
+        facts: FileFacts,
+        *,
+        path: RepoPath,
+        nearby: Sequence[FileFacts],
+        lines: frozenset[int] | None,
+        failures: Sequence[Failure],
+    ) -> Iterator["_Proposal"]:
+        """Proposals of the operators that see the whole file; it is parsed as one unit only if failures ask for it."""
+        height = len(source.line_starts) - source.utf8.endswith((b"\n", b"\r"))
+        if not 0 < height <= _MAX_WIDE_LINES or not looks_wide(path, facts, failures):
+            return
+        span = UnitSpan(first_line=1, last_line=height, function="", class_path=(), is_function=False)
+        unit = self._unit(digest, source, span)
+        if unit is None:
+            return
+        context = Context(unit, span, facts, path=path, nearby=nearby, failures=failures)
+        for proposal in self._proposals(context, wide=True):
+            change = proposal[3]
+            if lines is None or any(change.line <= n <= change.end_line for n in lines):
+                yield proposal
+
+    def _proposals(self, context: Context, *, wide: bool = False) -> Iterator["_Proposal"]:
         place = _Place(context)
         for number, op in enumerate(operators().values()):
+            if op.wide is not wide:
+                continue
             base = self._prior.get(op.name, op.prior)
             for change in op.propose(context):
                 yield _Proposal(-(base + change.delta), number, len(change.splices), change, op, place)

@@ -8,7 +8,7 @@ import ast
 import warnings
 from collections import Counter, OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from localagent.domain.edit import digest_of
 
@@ -101,6 +101,7 @@ def collect(source: bytes) -> FileFacts | None:
             tree = ast.parse(source)
         facts = FileFacts()
         _Collector(facts).visit_module(tree)
+        facts.units = _with_comments(facts.units, source.splitlines())
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     return facts
@@ -138,6 +139,29 @@ def _line_groups(body: list[ast.stmt]) -> Iterator[tuple[int, int, ast.stmt | No
             stop += 1
         yield first, last, body[at] if stop == at + 1 else None
         at = stop
+
+
+def _with_comments(units: list[UnitSpan], rows: list[bytes]) -> list[UnitSpan]:
+    """Functions with the comments behind their last statement that are indented like their body."""
+    starts = [u.first_line for u in units]
+    out: list[UnitSpan] = []
+    for place, unit in enumerate(units):
+        last = unit.last_line
+        limit = starts[place + 1] - 1 if place + 1 < len(units) else len(rows)
+        if unit.is_function and limit <= len(rows) and last < limit:
+            margin = _indent(rows[unit.first_line - 1])
+            for number in range(last + 1, limit + 1):
+                row = rows[number - 1]
+                if row.lstrip().startswith(b"#") and _indent(row) > margin:
+                    last = number
+                elif row.strip():
+                    break
+        out.append(replace(unit, last_line=last) if last != unit.last_line else unit)
+    return out
+
+
+def _indent(row: bytes) -> int:
+    return len(row) - len(row.lstrip(b" \t"))
 
 
 def _has_functions(node: ast.stmt) -> bool:

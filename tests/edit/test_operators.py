@@ -109,6 +109,96 @@ def test_what_the_failure_suggests_comes_above_zero(exception: str, message: str
     assert [e.prior > 0 for e in found] == [True]
 
 
+WHOLE = [
+    (
+        "class-around",
+        Failure(exception="ImportError", message="cannot import name 'Box' from 'mod' (mod.py)"),
+        "import os\n\n\ndef f(a):\n    t = '''x\ny'''\n    return a, t\n\n\ndef g(self):\n    return 1\n",
+        "import os\n\n\nclass Box:\n    def f(self, a):\n        t = '''x\ny'''\n        return a, t\n\n\n"
+        "    def g(self):\n        return 1\n",
+    ),
+    (
+        "exported-name",
+        Failure(exception="ImportError", message="cannot import name 'LinkedList' from 'mod' (mod.py)"),
+        "class Linkedlist:\n    def f(self):\n        return Linkedlist()\n",
+        "class LinkedList:\n    def f(self):\n        return LinkedList()\n",
+    ),
+    (
+        "module-import",
+        Failure(
+            exception="NameError",
+            message="name 'List' is not defined",
+            frames=(Frame(path=PATH, line=4, function="<module>"),),
+        ),
+        "'''Text.'''\n\n\ndef f(a: List[int]):\n    return a\n",
+        "'''Text.'''\n\n\nfrom typing import List\ndef f(a: List[int]):\n    return a\n",
+    ),
+    (
+        "header-drop",
+        Failure(exception="AssertionError", message="assert None == 3"),
+        "class A:\n    def f(self, a):\n        b = a\n\n    def run(self):\n        return b\n",
+        "class A:\n    def f(self, a):\n        b = a\n        return b\n",
+    ),
+    (
+        "too-many-arguments",
+        Failure(exception="TypeError", message="A.f() takes 1 positional argument but 2 were given"),
+        "class A:\n    def f(a):\n        return a\n",
+        "class A:\n    def f(self, a):\n        return a\n",
+    ),
+    (
+        "too-few-arguments",
+        Failure(exception="TypeError", message="g() missing 1 required positional argument: 'low'"),
+        "def f(low):\n    def g(x, low):\n        return x + low\n    return g(1)\n",
+        "def f(low):\n    def g(x, low):\n        return x + low\n    return g(1, low)\n",
+    ),
+    (
+        "unexpected-keyword",
+        Failure(exception="TypeError", message="g() got an unexpected keyword argument 'size'"),
+        "def g(sized=1):\n    return sized\n\n\ndef f():\n    return g(size=2)\n",
+        "def g(sized=1):\n    return sized\n\n\ndef f():\n    return g(sized=2)\n",
+    ),
+    (
+        "call-through-self",
+        Failure(exception="NameError", message="name 'g' is not defined"),
+        "class A:\n    def g(self, x):\n        return x\n\n    def f(self, x):\n        return g(x) + g(1)\n",
+        "class A:\n    def g(self, x):\n        return x\n\n"
+        "    def f(self, x):\n        return self.g(x) + self.g(1)\n",
+    ),
+    (
+        "parameter-rename",
+        Failure(exception="NameError", message="name 'nums' is not defined"),
+        "def f(blue):\n    n = len(blue)\n    return nums[n - 1]\n",
+        "def f(nums):\n    n = len(nums)\n    return nums[n - 1]\n",
+    ),
+]
+
+
+@pytest.mark.parametrize(("operator", "failure", "broken", "fixed"), WHOLE)
+def test_a_report_on_names_and_arguments_leads_to_its_repair(
+    operator: str, failure: Failure, broken: str, fixed: str
+) -> None:
+    assert operator in repairs(broken, fixed, failure)
+    assert operator not in repairs(broken, fixed)
+
+
+OUT_OF_USE = [
+    ("a = []\n    '''a.append(b)\n    return a'''", "a = []\n    a.append(b)\n    return a", "text-to-code"),
+    ("a += 1\n    # a = a * b\n    # b = 2", "a += 1\n    a = a * b\n    b = 2", "comment-to-code"),
+]
+
+
+@pytest.mark.parametrize(("broken", "fixed", "operator"), OUT_OF_USE)
+def test_code_that_was_put_out_of_use_comes_back(broken: str, fixed: str, operator: str) -> None:
+    head = "def f(a, b):\n    "
+    assert repairs(f"{head}{broken}\n", f"{head}{fixed}\n") == [operator]
+
+
+def test_prose_in_comments_and_texts_stays_prose() -> None:
+    source = b"def f(a):\n    '''value'''\n    # value\n    # see below\n    return a\n"
+    edits = LibcstEditSpace({}).edits(PATH, {PATH: source}, lines=None, failures=[])
+    assert not [e for e in edits if e.operator in ("text-to-code", "comment-to-code")]
+
+
 def test_hostile_messages_and_names_are_only_text() -> None:
     source = b"def f(a):\n    return a.x\n"
     failures = [

@@ -66,3 +66,10 @@ def test_facts_are_kept_per_content_and_bounded() -> None:
 def test_what_cannot_be_parsed_has_no_facts() -> None:
     deep = b"(" * 5000 + b")" * 5000
     assert [collect(s) for s in (b"def f(:", b"\x00", b"# coding: no\n", deep)] == [None] * 4
+
+
+def test_a_function_owns_the_comments_indented_behind_it() -> None:
+    source = b"def f(a):\n    b = a\n\n    # return b\n# module\n    # stray\nx = 1\n\n\ndef g():\n    pass\n# end\n"
+    facts = collect(source)
+    assert facts is not None
+    assert [(u.first_line, u.last_line) for u in facts.units] == [(1, 4), (7, 7), (10, 11)]

@@ -1,7 +1,7 @@
 """Edits that the failure itself suggests: its exception, its message, its lines. They come before all others."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import libcst as cst
 
@@ -79,6 +79,33 @@ def undefined_everywhere(ctx: Context) -> Iterator[Change]:
                 yield ctx.splice(
                     uses[0], *splices, delta=1.2 * likeness(name, other) - 0.6, note=f"{name} -> {other} everywhere"
                 )
+
+
+@operator("parameter-rename", prior=1.4)
+def parameter_rename(ctx: Context) -> Iterator[Change]:
+    """A parameter takes the undefined name that the body reads, in the definition alone or wherever it is used."""
+    for failure in ctx.failing_with("NameError"):
+        name = _undefined(failure)
+        if not name or not any(e.text == name for e in ctx.unit.exprs):
+            continue
+        for s in ctx.statements:
+            if not isinstance(s.node, cst.FunctionDef):
+                continue
+            taken = ctx.names.params.get(s.node, [])
+            for param in s.node.params.params:
+                old = param.name.value
+                if old in ("self", "cls") or name in taken:
+                    continue
+                uses = [
+                    (e.start, e.end, name)
+                    for e in ctx.unit.exprs
+                    if isinstance(e.node, cst.Name) and e.text == old and s.start <= e.start < s.end
+                ]
+                own = (*ctx.unit.span(param.name), name)
+                delta = 0.8 * likeness(old, name) + (-0.2 if uses else 0.6) - 0.4
+                yield ctx.splice(s, own, *uses, delta=delta, note=f"parameter {old} -> {name} everywhere")
+                if uses:
+                    yield ctx.splice(s, own, delta=delta - 0.4, note=f"parameter {old} -> {name}")
 
 
 @operator("undefined-initialise", prior=1.2)
@@ -160,10 +187,25 @@ def missing_attribute(ctx: Context) -> Iterator[Change]:
                     delta = bonus + near + 1.2 * likeness(name, other) - 0.8
                     yield ctx.splice(expr, (*span, other), delta=delta, note=f".{name} -> .{other}")
             yield ctx.put(expr, ctx.unit.code(node.value), ATOM, bonus - 0.6)
+            yield from _uncalled(ctx, expr, offers, bonus)
             yield ctx.put(
                 expr, name, ATOM, bonus + (0.2 if name in ctx.visible(expr.statement) or name in BUILTINS else -0.8)
             )
             yield from _synonyms(ctx, expr, node, bonus)
+
+
+def _uncalled(ctx: Context, expr: Expr, offers: Mapping[str, float], bonus: float) -> Iterator[Change]:
+    """The call of a missing method becomes an attribute that is there, or the receiver."""
+    node = expr.node
+    if not isinstance(expr.parent, cst.Call) or expr.parent.func is not node or not isinstance(node, cst.Attribute):
+        return
+    start, end = ctx.unit.outer(expr.parent)
+    receiver = ctx.unit.code(node.value)
+    if not expr.parent.args:
+        for other in offers:
+            text, alike = f"{receiver}.{other}", likeness(node.attr.value, other)
+            yield ctx.splice(expr, (start, end, text), delta=bonus + 1.2 * alike - 0.9, note=f"{expr.text}() -> {text}")
+        yield ctx.splice(expr, (start, end, receiver), delta=bonus - 0.6, note=f"{expr.text}() -> {receiver}")
 
 
 def _synonyms(ctx: Context, expr: Expr, node: cst.Attribute, bonus: float) -> Iterator[Change]:

@@ -1,0 +1,138 @@
+"""The shape of a whole file, when failures say that it is wrong: a class that is missing, a name nobody can import.
+
+These operators see the whole file as one unit. Not promised: that methods put into a class find each other.
+"""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from localagent.edit.context import Change, Context, Splice3
+from localagent.edit.layout import movable, step
+from localagent.edit.operators.variables import likeness
+from localagent.edit.registry import operator
+from localagent.edit.unit import Stmt
+from localagent.edit.wide import undefined_at_import, wanted_names
+
+
+def _indented(ctx: Context, first: int, end: int, by: str) -> list[Splice3]:
+    """Put `by` before every line of a span that is neither empty nor inside a text."""
+    inside = [
+        ctx.unit.outer(e.node)
+        for e in ctx.unit.exprs
+        if isinstance(e.node, (cst.SimpleString, cst.FormattedString)) and e.line != e.end_line
+    ]
+    base = ctx.unit.base
+    out: list[Splice3] = []
+    for start in ctx.unit.source.line_starts:
+        at = start - base
+        empty = ctx.unit.text[at : at + 1] in (b"\n", b"\r", b"")
+        if first <= at < end and not empty and not any(a < at < b for a, b in inside):
+            out.append((at, at, by))
+    return out
+
+
+def _self_added(ctx: Context, s: Stmt) -> list[Splice3]:
+    node = s.node
+    if not isinstance(node, cst.FunctionDef):
+        return []
+    first = node.params.params[0].name.value if node.params.params else ""
+    if first in ("self", "cls") or node.params.posonly_params:
+        return []
+    open_at = ctx.unit.text.index(b"(", ctx.unit.span(node.name)[1]) + 1
+    params = node.params
+    starred = isinstance(params.star_arg, (cst.Param, cst.ParamStar)) or params.star_kwarg is not None
+    empty = not params.params and not params.kwonly_params and not starred
+    return [(open_at, open_at, "self" if empty else "self, ")]
+
+
+@operator("class-around", prior=2.4, wide=True)
+def class_around(ctx: Context) -> Iterator[Change]:
+    """Module-level functions become methods of the class that could not be imported, with `self` where they lack it."""
+    inner = step(ctx)
+    rows = ctx.unit.root.statements
+    for name in wanted_names(ctx.path, ctx.failures):
+        if name in ctx.facts.module_names or name in ctx.facts.imports:
+            continue
+        for first, s in enumerate(rows):
+            if not isinstance(s.node, cst.FunctionDef) or not movable(s):
+                continue
+            ends = [first]
+            while ends[-1] + 1 < len(rows) and isinstance(rows[ends[-1] + 1].node, cst.FunctionDef):
+                ends.append(ends[-1] + 1)
+            for last in dict.fromkeys((ends[-1], first)):
+                fresh = first == 0 or not isinstance(rows[first - 1].node, cst.FunctionDef)
+                delta = (0.3 if name[:1].isupper() else -1.0) + (0.2 if last == ends[-1] else 0.0)
+                bare = [x for at in range(first, last + 1) for x in _self_added(ctx, rows[at])]
+                lines = _indented(ctx, s.line_start, rows[last].line_end, inner)
+                head = (s.line_start, s.line_start, f"class {name}:{ctx.unit.newline}{inner}")
+                splices = sorted([head, *(x for x in lines if x[0] != s.line_start), *bare])
+                yield Change(
+                    tuple(splices),
+                    delta + (0.0 if fresh else -0.6),
+                    s.line,
+                    rows[last].end_line,
+                    f"class {name} around {s.node.name.value}",
+                )
+
+
+@operator("exported-name", prior=2.0, wide=True)
+def exported_name(ctx: Context) -> Iterator[Change]:
+    """A class or function of the module gets the name that could not be imported, wherever the file says its own."""
+    for name in wanted_names(ctx.path, ctx.failures):
+        if name in ctx.facts.module_names or name in ctx.facts.imports:
+            continue
+        for s in ctx.unit.root.statements:
+            if not isinstance(s.node, (cst.FunctionDef, cst.ClassDef)):
+                continue
+            old = s.node.name.value
+            is_class = isinstance(s.node, cst.ClassDef)
+            if is_class != name[:1].isupper() and likeness(old, name) < 0.8:
+                continue
+            uses = [(e.start, e.end, name) for e in ctx.unit.exprs if isinstance(e.node, cst.Name) and e.text == old]
+            splices = tuple(sorted([(*ctx.unit.span(s.node.name), name), *uses]))
+            delta = 1.2 * likeness(old, name) - 0.8
+            yield Change(splices, delta, s.line, s.end_line, f"{old} -> {name} in the file")
+
+
+@operator("module-import", prior=2.0, wide=True)
+def module_import(ctx: Context) -> Iterator[Change]:
+    """A name that is undefined while the module is imported gets its import above the first statement."""
+    from localagent.index.builtin_types import IMPORTS  # noqa: PLC0415 - a large table, needed for this failure alone
+
+    for failure in ctx.failures:
+        name = undefined_at_import(ctx.path, failure)
+        first = next((s for s in ctx.unit.root.statements if s.line >= ctx.facts.body_start_line), None)
+        if not name or first is None or not movable(first):
+            continue
+        origins = [facts.imports[name] for facts in ctx.nearby if name in facts.imports]
+        for place, origin in enumerate(dict.fromkeys([*origins, *IMPORTS.get(name, ())])):
+            module, _, member = origin.partition(":")
+            if module.startswith("."):
+                continue
+            line = f"from {module} import {member}" if member else f"import {module}"
+            if (member or module.split(".")[0]) != name:
+                line += f" as {name}"
+            splice = (first.line_start, first.line_start, line + ctx.unit.newline)
+            use = failure.frames[-1].line
+            yield Change((splice,), 0.6 - 0.1 * place, min(first.line, use), max(first.line, use), line)
+
+
+@operator("header-drop", prior=1.0, wide=True)
+def header_drop(ctx: Context) -> Iterator[Change]:
+    """A function that nobody names gives its body back to the function before it."""
+    for s in ctx.unit.statements:
+        if not isinstance(s.node, cst.FunctionDef) or not s.index or s.node.decorators or not movable(s):
+            continue
+        above = s.suite.statements[s.index - 1]
+        name = s.node.name.value
+        if not isinstance(above.node, cst.FunctionDef) or ctx.facts.names[name] or ctx.facts.attributes[name]:
+            continue
+        mine, theirs = s.suites[0], above.suites[0]
+        if mine.inline or theirs.inline or not mine.statements or not theirs.statements:
+            continue
+        if mine.statements[0].indent != theirs.statements[-1].indent:
+            continue
+        ends = isinstance(theirs.statements[-1].node, cst.SimpleStatementLine)
+        cut = (above.line_end, mine.statements[0].line_start, "")
+        yield Change((cut,), -0.2 if ends else 0.0, above.line, s.end_line, f"def {name} dropped, its body kept")

@@ -1,0 +1,56 @@
+"""Which failures speak of a whole file: a name that cannot be imported, one undefined at import, a lost function.
+
+Not promised: that such a failure has its cause in the file.
+"""
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
+from localagent.domain.outcome import Failure
+from localagent.domain.paths import RepoPath
+from localagent.index.facts import FileFacts
+
+_NO_IMPORT = re.compile(r"cannot import name '(\w+)' from (?:partially initialized module )?'([\w.]+)'")
+_NO_MEMBER = re.compile(r"module '([\w.]+)' has no attribute '(\w+)'")
+_NO_NAME = re.compile(r"name '(\w+)' is not defined")
+_UNRETURNED = frozenset({"AssertionError", "TypeError", "AttributeError"})
+
+
+def wanted_names(path: RepoPath, failures: Sequence[Failure]) -> list[str]:
+    """Names that somebody wanted from this module in vain."""
+    out: dict[str, None] = {}
+    stem = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    for failure in failures:
+        for found in _NO_IMPORT.finditer(failure.message):
+            if f".{stem}".endswith(f".{found.group(2)}"):
+                out.setdefault(found.group(1))
+        for found in _NO_MEMBER.finditer(failure.message):
+            if f".{stem}".endswith(f".{found.group(1)}"):
+                out.setdefault(found.group(2))
+    return list(out)
+
+
+def _unused_function(facts: FileFacts) -> bool:
+    """Whether some function follows another of its class and is named nowhere else in the file."""
+    for a, b in pairwise(facts.units):
+        if a.is_function and b.is_function and a.class_path == b.class_path:
+            name = b.function
+            if not facts.names[name] and not facts.attributes[name] and not name.startswith("__"):
+                return True
+    return False
+
+
+def looks_wide(path: RepoPath, facts: FileFacts, failures: Sequence[Failure]) -> bool:
+    """Whether the failures are of a kind that operators of this family answer."""
+    if wanted_names(path, failures) or any(undefined_at_import(path, f) for f in failures):
+        return True
+    return any(f.exception in _UNRETURNED for f in failures) and _unused_function(facts)
+
+
+def undefined_at_import(path: RepoPath, failure: Failure) -> str:
+    """The name whose absence stopped the import of this file, or an empty text."""
+    found = _NO_NAME.search(failure.message) if failure.exception == "NameError" else None
+    inner = failure.frames[-1] if failure.frames else None
+    at_import = inner is not None and inner.path == path and inner.function in ("<module>", "")
+    return found.group(1) if found and at_import else ""
