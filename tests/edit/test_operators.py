@@ -38,6 +38,19 @@ ONE_LINE = [
     ("return [x for x in a]", "return [x for x in a if x]", "filter-add"),
     ("for x in a: print(x)", "for x in a[1:]: print(x)", "for-form"),
     ("a, b = b, a", "a = b\n    b = a", "assign-split"),
+    ("if a.x > 1: return b", "if isinstance(a, str) and a.x > 1: return b", "condition-type"),
+    ("if self.x > 1: return b", "if self.x is not None and self.x > 1: return b", "condition-type"),
+    ("return isinstance(a, list)", "return isinstance(a, (list, tuple))", "type-widen"),
+    ("for k, v in a: print(k)", "for k, v in a.items(): print(k)", "view-of"),
+    ("return a[0]", "return a[0] if a else None", "first-or"),
+    ("return '{a} in {b}'", "return f'{a} in {b}'", "text-prefix"),
+    ("return ' '.join(a)", "return b.join(a)", "receiver-parameter"),
+    ("while a < b:\n        print(a)", "while a < b:\n        print(a)\n        a += 1", "loop-advance"),
+    (
+        "for x in a:\n        if x in b: return x",
+        "for x in a:\n        if x in b: return x\n        b.add(x)",
+        "remember",
+    ),
 ]
 
 

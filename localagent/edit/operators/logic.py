@@ -104,7 +104,7 @@ def known_conditions(ctx: Context, at: Expr, limit: int = 60) -> list[tuple[str,
         near = -min(abs(expr.line - at.line), 20) * 0.05
         if isinstance(expr.node, cst.Comparison) or (is_test(expr) and not isinstance(expr.node, cst.BooleanOperation)):
             offer(expr.text, expr.level, near)
-    bases = _bases(at)
+    bases = operand_bases(at)
     for base in bases:
         offer(f"{base} is None", COMPARE, 0.2)
         offer(f"not {base}", NOT, 0.0)
@@ -121,7 +121,7 @@ def known_conditions(ctx: Context, at: Expr, limit: int = 60) -> list[tuple[str,
     return [(text, level, delta) for text, (level, delta) in ranked]
 
 
-def _bases(at: Expr) -> list[str]:
+def operand_bases(at: Expr) -> list[str]:
     """Receivers and names that a condition reads, outermost first."""
     out: dict[str, None] = {}
 

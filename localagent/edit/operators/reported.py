@@ -314,12 +314,13 @@ def reported_bounds(ctx: Context) -> Iterator[Change]:
             )
             for condition in conditions:
                 for value, plus in returned_values(ctx, s)[:6]:
-                    rows = (f"if {condition}:", f"{inner}return {value}")
-                    yield ctx.splice(s, before(ctx, s, *rows), delta=plus - 0.6, note=rows[0])
+                    action = "return" if value == "None" else f"return {value}"
+                    rows = (f"if {condition}:", f"{inner}{action}")
+                    yield ctx.splice(s, before(ctx, s, *rows), delta=plus - 0.6, note=f"{rows[0]} {action}")
                 if s.in_loop:
                     for word in ("continue", "break"):
                         rows = (f"if {condition}:", f"{inner}{word}")
-                        yield ctx.splice(s, before(ctx, s, *rows), delta=-0.4, note=rows[0])
+                        yield ctx.splice(s, before(ctx, s, *rows), delta=-0.4, note=f"{rows[0]} {word}")
         for expr, division in ctx.of(cst.BinaryOperation):
             if failure.exception == "ZeroDivisionError" and expr.line in lines and expr.statement.alone:
                 divisor = ctx.unit.code(division.right)
@@ -328,8 +329,10 @@ def reported_bounds(ctx: Context) -> Iterator[Change]:
                     and not expr.statement.is_elif
                 ):
                     for value, plus in returned_values(ctx, expr.statement)[:6]:
-                        rows = (f"if {divisor} == 0:", f"{inner}return {value}")
-                        yield ctx.splice(expr, before(ctx, expr.statement, *rows), delta=plus, note=rows[0])
+                        action = "return" if value == "None" else f"return {value}"
+                        rows = (f"if {divisor} == 0:", f"{inner}{action}")
+                        note = f"{rows[0]} {action}"
+                        yield ctx.splice(expr, before(ctx, expr.statement, *rows), delta=plus, note=note)
 
 
 @operator("reported-recursion", prior=0.6)
@@ -346,8 +349,9 @@ def reported_recursion(ctx: Context) -> Iterator[Change]:
             for condition in (f"not {name}", f"{name} <= 0", f"{name} <= 1", f"{name} is None", f"{name} == 0"):
                 for value, plus in returned_values(ctx, s)[:8]:
                     if name not in ("self", "cls"):
-                        rows = (f"if {condition}:", f"{inner}return {value}")
-                        yield ctx.splice(s, before(ctx, s, *rows), delta=plus, note=rows[0])
+                        action = "return" if value == "None" else f"return {value}"
+                        rows = (f"if {condition}:", f"{inner}{action}")
+                        yield ctx.splice(s, before(ctx, s, *rows), delta=plus, note=f"{rows[0]} {action}")
     for expr, node in ctx.of(cst.Call):
         scope = ctx.function(expr.statement)
         if scope is not None and isinstance(node.func, cst.Name) and node.func.value == scope.name.value:

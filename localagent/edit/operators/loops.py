@@ -1,0 +1,98 @@
+"""Loops that forget something: to advance what their test reads, or to remember what they have met."""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from localagent.edit.context import Change, Context
+from localagent.edit.layout import after, before, movable
+from localagent.edit.registry import operator
+from localagent.edit.unit import Expr, Stmt
+
+_LEAVES = (cst.Return, cst.Raise, cst.Break, cst.Continue)
+_GROWS = frozenset({"add", "append", "update", "extend", "insert", "appendleft", "setdefault"})
+
+
+def _inside(ctx: Context, s: Stmt) -> list[Expr]:
+    """Expressions of a loop's body and else blocks."""
+    return [e for e in ctx.unit.exprs if s.head_end <= e.start < s.end]
+
+
+def _test_names(ctx: Context, s: Stmt) -> list[str]:
+    names = [e for e in ctx.unit.exprs if s.start <= e.start < s.head_end and isinstance(e.node, cst.Name)]
+    called = {"len", "range", "True", "False", "None", "self", "and", "not", "min", "max"}
+    return list(dict.fromkeys(e.text for e in names if e.text not in called))
+
+
+def _moved(ctx: Context, s: Stmt) -> set[str]:
+    """Names that the body binds, or changes by a call of one of their methods."""
+    out: set[str] = set()
+    for e in _inside(ctx, s):
+        if e.store:
+            out.update(n.text for n in ctx.unit.exprs if e.start <= n.start < e.end and isinstance(n.node, cst.Name))
+        elif isinstance(e.node, cst.Name) and isinstance(e.parent, cst.Attribute) and ctx.names.kind(e.node) != "":
+            out.add(e.text)
+    return out
+
+
+@operator("loop-advance", prior=-0.9)
+def loop_advance(ctx: Context) -> Iterator[Change]:
+    """A name that a `while` test reads and the body never changes is advanced at the body's end, or at its start."""
+    for s in ctx.statements:
+        if not isinstance(s.node, cst.While) or s.suites[0].inline or not s.suites[0].statements:
+            continue
+        rows = s.suites[0].statements
+        moved = _moved(ctx, s)
+        for name in [n for n in _test_names(ctx, s) if n not in moved][:4]:
+            walks = any(isinstance(e.parent, cst.Attribute) and e.text == name for e in ctx.unit.exprs)
+            count = 0.2 if ctx.names.kinds.get(name, "") == "int" else -0.2 if walks else 0.0
+            texts = [(f"{name} += 1", count + 0.2), (f"{name} -= 1", count), (f"{name} //= 2", count - 0.6)]
+            texts += [(f"{name} //= 10", count - 0.7), (f"{name} >>= 1", count - 0.8)]
+            if walks:
+                texts += [(f"{name} = {name}.{tail}", 0.2) for tail in ("next", "left", "right", "parent")]
+            for text, delta in texts:
+                if movable(rows[-1]) and not _leaves(rows[-1]):
+                    yield ctx.splice(s, after(ctx, rows[-1], text), delta=delta, note=f"{text} at the loop's end")
+                if movable(rows[0]):
+                    yield ctx.splice(s, before(ctx, rows[0], text), delta=delta - 0.5, note=f"{text} at its start")
+
+
+def _leaves(s: Stmt) -> bool:
+    return isinstance(s.node, _LEAVES)
+
+
+@operator("remember", prior=-0.9)
+def remember(ctx: Context) -> Iterator[Change]:
+    """What a test looks up in a collection that never grows is put into it, after the test or at its block's end."""
+    grown = {
+        e.text
+        for e in ctx.unit.exprs
+        if isinstance(e.parent, cst.Attribute) and e.parent.value is e.node and e.parent.attr.value in _GROWS
+    }
+    grown |= {ctx.unit.code(e.node.value) for e in ctx.unit.exprs if e.store and isinstance(e.node, cst.Subscript)}
+    for expr, node in ctx.of(cst.Comparison):
+        s = expr.statement
+        word = node.comparisons[0].operator
+        holder = ctx.unit.code(node.comparisons[0].comparator)
+        if not isinstance(word, (cst.In, cst.NotIn)) or not holder.isidentifier() or holder in grown:
+            continue
+        if not isinstance(s.node, cst.If) or not movable(s) or "\n" in expr.text:
+            continue
+        item = ctx.unit.code(node.left)
+        kind = ctx.names.kinds.get(holder, "")
+        if kind in ("str", "int", "tuple"):
+            continue
+        texts = {"set": [f"{holder}.add({item})"], "list": [f"{holder}.append({item})"]}.get(
+            kind, [f"{holder}.add({item})", f"{holder}.append({item})", f"{holder}[{item}] = 1"]
+        )
+        if kind == "dict":
+            texts = [f"{holder}[{item}] = {value}" for value in ("1", "True", "0", "None")]
+        inner = s.suites[0].statements
+        for place, text in enumerate(texts):
+            delta = -0.2 * place
+            yield ctx.splice(s, after(ctx, s, text), delta=delta, note=f"{text} after the test")
+            if inner and movable(inner[0]):
+                yield ctx.splice(s, before(ctx, inner[0], text), delta=delta, note=f"{text} first")
+            last = s.suite.statements[-1]
+            if last is not s and movable(last) and not _leaves(last):
+                yield ctx.splice(s, after(ctx, last, text), delta=delta, note=f"{text} at the end")
