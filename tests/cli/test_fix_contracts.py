@@ -161,6 +161,7 @@ def test_apply_changes_one_file_and_undo_is_exact(applied: tuple[Home, Ran, dict
     assert tree_of(h.repo) == before
 
 
+@pytest.mark.slow
 def test_quiet_says_the_answer_only() -> None:
     with home() as h:
         ran = h.fix("--quiet", candidates=8)
@@ -218,6 +219,7 @@ CHECKED = {
 }
 
 
+@pytest.mark.slow
 def test_a_check_alone() -> None:
     with home(CHECKED) as h:
         ran = h.fix("--check", "python prog.py", candidates=40)

@@ -94,6 +94,7 @@ def test_killed() -> None:
         assert "unfinished" in h.run("history").out
 
 
+@pytest.mark.slow
 def test_two_at_once_on_one_repository() -> None:
     with home() as h:
         reports = [h.root / f"report-{n}.json" for n in range(2)]

@@ -176,6 +176,7 @@ def test_crlf_latin_1_and_names_that_need_quotes() -> None:
         assert (h.repo / folder / "adder.py").read_bytes() == wanted
 
 
+@pytest.mark.slow
 def test_a_repository_whose_own_name_is_odd() -> None:
     with home() as h:
         odd = h.root / "my repo 'q' \"d\"\nnl $(touch x) -- é"
