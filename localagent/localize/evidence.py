@@ -34,7 +34,7 @@ def failures_of(baseline: Baseline) -> tuple[Failure, ...]:
 
 
 def spectrum_of(baseline: Baseline) -> dict[RepoPath, dict[int, float]]:
-    """Suspiciousness of each covered line outside the test files, relative to the best.
+    """Suspiciousness of each covered line outside the test files, in [0, 1].
 
     With few traced passing tests Ochiai says nothing: then the share of the failing tests that cover the line counts.
     """
@@ -45,13 +45,11 @@ def spectrum_of(baseline: Baseline) -> dict[RepoPath, dict[int, float]]:
     good += [c.lines for c in baseline.checks if c.lines and c.outcome.good]
     trust = len(good) / (len(good) + _FEW_PASSING)
     shares = ochiai(bad, ())
-    scores = {
+    return {
         p: {k: trust * v + (1 - trust) * shares[p][k] ** 2 for k, v in lines.items()}
         for p, lines in ochiai(bad, good).items()
         if p not in baseline.test_files
     }
-    best = max((v for lines in scores.values() for v in lines.values()), default=1.0) or 1.0
-    return {p: {k: v / best for k, v in lines.items()} for p, lines in scores.items()}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

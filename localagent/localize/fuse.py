@@ -1,16 +1,18 @@
 """Fusion of the evidence into one ranked list of statements over all files.
 
-A covered statement: 0.45 spectrum + 0.20 frame + 0.25 nearness + 0.10 words, each in [0, 1], less in large functions:
+A covered statement: 0.40 spectrum + 0.20 frame + 0.22 nearness + 0.18 words, each in [0, 1], less in large functions:
 spectrum: Ochiai of the best line, relative to the best of all files (the share of failing tests where few passing
 tests were traced); frame: 1 for the innermost source frame of a failure, falling by a third per frame outwards, with
 half of it for the rest of that function; nearness: by names from the failing tests' own bodies, falling per call;
-words: how telling the words are that the statement shares with the failures' messages.
+words: how telling the words are that the statement shares with the failures' messages, the failing tests' own bodies
+and the task. What only `__repr__` leads to counts less: the report of a failure runs it.
 Then, relative to what is covered: the statement where an exception left a source file comes first; headers and
 decorators get a share of their function's best; what ran at import time in the files that failing tests cover or
 mention follows low, constants that suspicious statements mention higher.
 Without any trace (a test that hung or died) every statement of the files that were imported stays in.
 """
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -19,16 +21,18 @@ from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Suspicion
 from localagent.localize.evidence import failing_tests, failures_of, frames_of, rarity, spectrum_of, told_words
-from localagent.localize.nearness import Function, Mentioned, mentioned_by, nearness
+from localagent.localize.nearness import Function, Mentioned, mentioned_by, nearness, only_for_display
 from localagent.localize.statements import Body, Place, Statement, statements_of, words_of
 from localagent.ports import Sources
 
-_SPECTRUM, _FRAME, _NEAR, _WORDS = 0.45, 0.20, 0.25, 0.10
+_SPECTRUM, _FRAME, _NEAR, _WORDS = 0.40, 0.20, 0.22, 0.18
 _SAME_FUNCTION = 0.5
+_STORED, _OWN_NAME = 2.0, 0.8
 _HEADER, _CLASS_HEADER = 0.35, 0.2
-_CONSTANT, _IMPORT_TIME, _IMPORT_NEAR = 0.45, 0.08, 0.3
+_CONSTANT, _IMPORT_TIME, _IMPORT_NEAR, _IMPORT_WORDS = 0.5, 0.08, 0.3, 0.4
 _MODULE_LEVEL = 0.25
-_LARGE_STATEMENTS, _LARGE_POWER = 15, 0.15
+_DISPLAY = 0.4
+_LARGE_STATEMENTS, _LARGE_POWER = 15, 0.1
 _CRASH_MARGIN = 1.02
 _SOURCE_LIMIT_BYTES = 2 << 20
 _TEXT_LIMIT = 20_000
@@ -69,8 +73,11 @@ class _Ranking:
         self.files, self.unparsed = self._read(sources)
         told = told_words(failures) | words_of(text[:_TEXT_LIMIT])
         rare = rarity(s for statements in self.files.values() for s in statements)
-        self.told = {w: rare[w] for w in told if w in rare}
-        self.near = nearness(self._functions(), self.mentioned)
+        self.told = {w: rare[w] * (1.0 if w in told else _OWN_NAME) for w in told | self.mentioned.own if w in rare}
+        functions = self._functions()
+        self.near = nearness(functions, self.mentioned)
+        self.display = only_for_display(functions, self.mentioned)
+        self.best = self._best_value()
         self.size = Counter((p, s.function) for p, s in self._all() if self._covered(p, s))
         self.framed: dict[Function, float] = {}
         for path, s in self._all():
@@ -109,6 +116,10 @@ class _Ranking:
                 unparsed.extend(_unparsed(path, sources[path], [k for p, k in self.frames.weights if p == path]))
         return files, unparsed
 
+    def _best_value(self) -> float:
+        values = [self._value(p, s) for p, s in self._all() if (p, s.function) not in self.display]
+        return max(values, default=0.0) or 1.0
+
     def _all(self) -> Iterator[tuple[RepoPath, Statement]]:
         return ((path, s) for path, statements in self.files.items() for s in statements)
 
@@ -139,7 +150,7 @@ class _Ranking:
 
     def _score(self, path: RepoPath, s: Statement) -> _Scored:
         key = (path, s.function)
-        value = self._value(path, s)
+        value = min(1.0, self._value(path, s) / self.best)
         frame = max(self._frame(path, s), _SAME_FUNCTION * self.framed.get(key, 0.0))
         near = self.near.get(key, 0.0)
         words = self._words(s)
@@ -147,12 +158,15 @@ class _Ranking:
         score *= min(1.0, (_LARGE_STATEMENTS / max(1, self.size[key])) ** _LARGE_POWER)
         if s.body is not Body.FUNCTION and not frame and self._imported(path, s):
             score *= _MODULE_LEVEL  # runs whatever the test does, rarely to blame
+        if key in self.display and not frame:
+            score *= _DISPLAY
         why = f"ochiai {value:.2f}, frame {frame:.2f}, nearness {near:.2f}, words {words:.2f}"
         return _Scored(path=path, statement=s, score=score, near=near, why=why)
 
     def _words(self, s: Statement) -> float:
         own = s.function.rsplit(".", 1)[-1]
-        return max((self.told.get(w, 0.0) for w in (*s.names, *s.words, own)), default=0.0)
+        told = max((self.told.get(w, 0.0) for w in (*s.names, *s.words, own)), default=0.0)
+        return min(1.0, max(told, max((_STORED * self.told.get(w, 0.0) for w in s.stores), default=0.0)))
 
     def _crashed_first(self, covered: list[_Scored]) -> list[_Scored]:
         best = max((x.score for x in covered), default=0.0)
@@ -185,6 +199,7 @@ class _Ranking:
         """What ran while collecting and not in the failing tests themselves."""
         best = max((x.score for x in covered), default=1.0)
         known = {(x.path, x.statement.line) for x in covered}
+        bound = Counter(name for _, s in self._all() for name in s.binds if s.body is not Body.FUNCTION)
         users: dict[str, float] = {}
         for x in covered:
             for name in x.statement.names:
@@ -192,9 +207,10 @@ class _Ranking:
         for path, s in self._all():
             if self.traced and self._imported(path, s) and (path, s.line) not in known:
                 near = self.near.get((path, s.function), 0.0)
-                score = best * (_IMPORT_TIME + _IMPORT_NEAR * near)
-                why = f"ran while importing, nearness {near:.2f}"
-                used = max((users.get(name, 0.0) for name in s.binds), default=0.0)
+                words = self._words(s)
+                score = best * (_IMPORT_TIME + _IMPORT_NEAR * near + _IMPORT_WORDS * words)
+                why = f"ran while importing, nearness {near:.2f}, words {words:.2f}"
+                used = max((users.get(n, 0.0) / math.sqrt(max(1, bound[n])) for n in s.binds), default=0.0)
                 if used and s.body is not Body.FUNCTION:
                     score, why = max(score, _CONSTANT * used), "bound while importing, used where it is suspicious"
                 yield _Scored(path=path, statement=s, score=score, near=near, why=why)

@@ -13,7 +13,9 @@ from localagent.domain.paths import RepoPath
 from localagent.localize.statements import Statement, statements_of
 from localagent.ports import Sources
 
-_PER_CALL = 0.6
+_PER_CALL = 0.7
+_CONSTRUCTOR = 0.8
+_OTHER_METHOD = 0.6
 _ELSEWHERE_IN_FILE = 0.5
 _RINGS = 6
 _ENTRIES = frozenset({"__init__", "__new__", "__call__", "__post_init__"})
@@ -79,7 +81,7 @@ def nearness(functions: Mapping[Function, frozenset[str]], mentioned: Mentioned)
     def spread(names: Iterable[str], weight: float) -> None:
         for name in names:
             found = [(k, 1.0) for k in by_name.get(name, ())]
-            found += [(k, 1.0 if k[1].rsplit(".", 1)[-1] in _ENTRIES else _PER_CALL) for k in classes.get(name, ())]
+            found += [(k, _part_of_class(k)) for k in classes.get(name, ())]
             share = weight / math.sqrt(max(1, len(by_name.get(name, ()))))
             for key, part in found:
                 if part * share > max(reached.get(key, 0.0), ring.get(key, 0.0)) + 1e-9:
@@ -95,3 +97,31 @@ def nearness(functions: Mapping[Function, frozenset[str]], mentioned: Mentioned)
         for key, weight in now.items():
             spread(functions[key], weight * _PER_CALL)
     return reached
+
+
+def _part_of_class(method: Function) -> float:
+    return _CONSTRUCTOR if method[1].rpartition(".")[2] in _ENTRIES else _OTHER_METHOD
+
+
+def only_for_display(functions: Mapping[Function, frozenset[str]], mentioned: Mentioned) -> frozenset[Function]:
+    """Functions that only `__repr__` leads to: the report of the failure runs them, and the failing test does not."""
+    if "repr" in mentioned.own or "__repr__" in mentioned.own:
+        return frozenset()
+    found = {key for key in functions if key[1].rpartition(".")[2] == "__repr__"}
+    users: dict[str, set[Function]] = defaultdict(set)
+    for key, names in functions.items():
+        for name in names:
+            users[name].add(key)
+    grown = bool(found)
+    while grown:
+        called = {name for key in found for name in functions[key]} - mentioned.own
+        more = {
+            key
+            for key in functions
+            if key not in found
+            and (name := key[1].rpartition(".")[2]) in called
+            and all(user in found or user == key for user in users[name])
+        }
+        found |= more
+        grown = bool(more)
+    return frozenset(found)

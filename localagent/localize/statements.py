@@ -38,7 +38,8 @@ class Statement:
     """Lines [line, end_line] (1-based, inclusive) of one place and the qualified name of the function around it.
 
     For headers and decorators `function` is the definition itself, and `body` what the definition has. `names` are
-    read or called there, `words` stand in its texts, `binds` are the plain names an assignment makes.
+    read, called or given as keywords there, `words` stand in its texts, `binds` are the plain names an assignment
+    makes, `stores` the attributes it sets.
     """
 
     line: int
@@ -48,6 +49,7 @@ class Statement:
     names: frozenset[str]
     words: frozenset[str] = frozenset()
     binds: frozenset[str] = frozenset()
+    stores: frozenset[str] = frozenset()
     place: Place = Place.STATEMENT
     body: Body = Body.FUNCTION
 
@@ -130,12 +132,17 @@ def _statement(
 ) -> Statement:
     names: set[str] = set()
     words: set[str] = set()
+    stores: set[str] = set()
     for root in roots:
         for n in ast.walk(root):
             if isinstance(n, ast.Name):
                 names.add(n.id)
             elif isinstance(n, ast.Attribute):
                 names.add(n.attr)
+                if isinstance(n.ctx, ast.Store):
+                    stores.add(n.attr)
+            elif isinstance(n, ast.keyword) and n.arg:
+                names.add(n.arg)
             elif isinstance(n, ast.Constant) and isinstance(n.value, str) and len(words) < _WORDS_PER_STATEMENT:
                 words |= words_of(n.value[:2000])
     return Statement(
@@ -146,6 +153,7 @@ def _statement(
         names=frozenset(names),
         words=frozenset(words),
         binds=binds,
+        stores=frozenset(stores),
         place=place,
         body=around.body,
     )

@@ -1,15 +1,17 @@
 """Localization: the formula, the statements, the fusion."""
 
 import math
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from localagent.domain.outcome import Baseline, Failure, Frame, Outcome, TestResult
 from localagent.domain.paths import RepoPath
+from localagent.localize.evidence import spectrum_of
 from localagent.localize.fuse import SpectrumLocalizer
 from localagent.localize.spectrum import ochiai
-from localagent.localize.statements import statements_of
+from localagent.localize.statements import Place, statements_of
 
 M, T = RepoPath("m.py"), RepoPath("tests/test_m.py")
 SOURCE = b"""\
@@ -102,3 +104,155 @@ def test_compound_statements_count_with_their_header_only() -> None:
 def test_hostile_sources_have_no_statements() -> None:
     assert statements_of(b"(" * 5000) == ()
     assert statements_of(b"\0") == ()
+
+
+PLACES = b"""\
+LIMIT = 3
+
+
+@cache(1)
+@other
+def f(x, y=0):
+    '''doc'''
+    try:
+        return x
+    except (KeyError, ValueError):
+        match y:
+            case 1 if x:
+                return 2
+    return LIMIT
+"""
+
+
+def test_handlers_cases_decorators_and_headers_are_places() -> None:
+    spans = {(s.line, s.end_line): s for s in statements_of(PLACES)}
+    assert spans[(4, 4)].place is spans[(5, 5)].place is Place.DECORATOR
+    assert spans[(6, 6)].place is Place.FUNCTION_HEADER
+    assert spans[(10, 10)].names == {"KeyError", "ValueError"}
+    assert spans[(12, 12)].names == {"x"}
+    assert (8, 8) in spans
+    assert not any(a <= 10 <= b for a, b in spans if a != 10)
+
+
+def place(*tests: TestResult, source: bytes, test: bytes, imported: tuple[int, ...] = ()) -> list[int]:
+    base = replace(baseline(*tests), import_lines={M: frozenset(imported)} if imported else {})
+    return [s.line for s in SpectrumLocalizer().localize(base, {M: source, T: test})]
+
+
+def failing(*covered: int, failure: Failure | None = None, name: str = "test_a") -> TestResult:
+    return TestResult(id=f"{T}::{name}", outcome=Outcome.FAILED, lines=lines(*covered), path=T, line=1, failure=failure)
+
+
+def passing(*covered: int) -> TestResult:
+    return TestResult(id=f"{T}::test_good", outcome=Outcome.PASSED, lines=lines(*covered), path=T, line=9)
+
+
+def test_a_covered_handler_is_suspected_and_headers_come_after_the_body() -> None:
+    ranked = place(
+        failing(8, 9, 10, 14), passing(8, 9), source=PLACES, test=b"def test_a():\n    f(1)\n", imported=(1, 4)
+    )
+    assert {10, 14} == set(ranked[:2])
+    body = max(ranked.index(k) for k in (10, 14))
+    assert all(body < ranked.index(k) for k in (4, 5, 6))
+
+
+def test_headers_of_functions_that_no_failing_test_ran_are_left_out() -> None:
+    ranked = place(failing(7, 8), source=SOURCE, test=b"def test_a():\n    bad(1)\n")
+    assert 6 in ranked
+    assert 1 not in ranked
+
+
+def test_a_constant_is_suspected_by_its_use_and_before_other_import_time_code() -> None:
+    source = b"OTHER = 1\nLIMIT = 3\n\n\ndef f(x):\n    return x < LIMIT\n"
+    ranked = place(failing(6), source=source, test=b"def test_a():\n    f(1)\n", imported=(1, 2, 5))
+    assert ranked.index(6) < ranked.index(2) < ranked.index(1)
+
+
+def test_code_that_ran_only_while_collecting_is_suspected() -> None:
+    source = (
+        b"class Option:\n    def __init__(self):\n        self.flag = True\n\n    def show(self):\n        return 1\n"
+    )
+    ranked = place(
+        failing(6), source=source, test=b"@mark(Option())\ndef test_a(o):\n    assert o.flag\n", imported=(1, 2, 3, 5)
+    )
+    assert 3 in ranked[:2]
+
+
+CACHE = b"""\
+def load():
+    table = {}
+    return table
+
+
+def parse(text):
+    value = text[1]
+    return value
+"""
+
+
+def test_the_crash_comes_first_even_if_spectrum_points_at_a_cache() -> None:
+    frames = (Frame(path=T, line=2, function="test_a"), Frame(path=M, line=7, function="parse"))
+    crash = Failure(exception="IndexError", message="string index out of range", frames=frames)
+    good = [replace(passing(7, 8), id=f"{T}::g{k}") for k in range(6)]
+    ranked = place(failing(2, 3, 7, failure=crash), *good, source=CACHE, test=b"def test_a():\n    load()\n")
+    assert ranked[0] == 7
+    outside = Failure(exception="AssertionError", message="", frames=frames[:1])
+    ranked = place(failing(2, 3, 7, failure=outside), *good, source=CACHE, test=b"def test_a():\n    load()\n")
+    assert ranked[0] != 7
+
+
+def test_few_passing_tests_count_less_than_many() -> None:
+    def score(n: int) -> float:
+        good = [replace(passing(7), id=f"{T}::g{k}") for k in range(n)]
+        return spectrum_of(baseline(failing(2, 7), *good))[M][7]
+
+    assert score(0) == 1.0
+    assert score(1) > 0.9
+    assert score(20) < 0.4
+
+
+def test_names_of_the_failing_tests_own_body_outweigh_names_elsewhere_in_its_file() -> None:
+    source = b"def one(x):\n    return x\n\n\ndef two(x):\n    return x\n"
+    test = b"def test_a():\n    two(1)\n\n\ndef test_b():\n    one(1)\n"
+    assert place(failing(2, 6), source=source, test=test)[0] == 6
+    assert place(failing(2, 6, name="test_b"), source=source, test=test)[0] == 2
+
+
+def test_lines_that_all_failing_tests_cover_come_before_lines_of_some() -> None:
+    ranked = place(failing(2, 7), failing(7, name="test_b"), source=CACHE, test=b"x = 1\n")
+    assert ranked[0] == 7
+
+
+def test_words_of_the_message_and_of_the_task_point_at_statements() -> None:
+    source = b"def f(x):\n    x.width = 1\n    x.height = 2\n    return x\n"
+    told = Failure(exception="AssertionError", message="assert 3 == 2 where 3 = <Box>.height", frames=())
+    assert place(failing(2, 3, 4, failure=told), source=source, test=b"y = 1\n")[0] == 3
+    base = baseline(failing(2, 3, 4))
+    assert SpectrumLocalizer(text="the width is wrong").localize(base, {M: source, T: b""})[0].line == 2
+
+
+def test_what_only_repr_leads_to_counts_less() -> None:
+    source = (
+        b"class B:\n    def __repr__(self):\n        return self.shown()\n\n    def shown(self):\n        return 'B'\n"
+    )
+    source += b"\n    def size(self):\n        return 1\n"
+    good = [replace(passing(9), id=f"{T}::g{k}") for k in range(6)]
+    test = b"def test_a():\n    assert B().size() == 2\n"
+    assert place(failing(3, 6, 9), *good, source=source, test=test)[0] == 9
+    assert place(failing(3, 6, 9), *good, source=source, test=test + b"    assert repr(B()) == ''\n")[0] != 9
+
+
+def test_one_function_keeps_all_its_statements_with_a_moderate_spread() -> None:
+    base = baseline(failing(7, 8, 9), passing(7, 10))
+    ranked = SpectrumLocalizer().localize(base, {M: SOURCE, T: b"def test_a():\n    bad(1)\n"})
+    scores = {s.line: s.score for s in ranked}
+    assert {7, 8, 9} <= set(scores)
+    assert max(scores.values()) / min(scores[k] for k in (7, 8, 9)) < 3
+
+
+def test_a_statement_is_listed_once() -> None:
+    base = replace(baseline(failing(*range(1, 15))), import_lines={M: frozenset(range(1, 15))})
+    ranked = SpectrumLocalizer().localize(base, {M: PLACES, T: b"def test_a():\n    f(1)\n"})
+    spans = [(s.line, s.end_line) for s in ranked]
+    assert len(spans) == len(set(spans))
+    assert all(0 < s.score <= 1 for s in ranked)
