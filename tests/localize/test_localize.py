@@ -237,7 +237,7 @@ def test_what_only_repr_leads_to_counts_less() -> None:
     )
     source += b"\n    def size(self):\n        return 1\n"
     good = [replace(passing(9), id=f"{T}::g{k}") for k in range(6)]
-    test = b"def test_a():\n    assert B().size() == 2\n"
+    test = b"def test_a():\n    assert run(B()) == 2\n"
     assert place(failing(3, 6, 9), *good, source=source, test=test)[0] == 9
     assert place(failing(3, 6, 9), *good, source=source, test=test + b"    assert repr(B()) == ''\n")[0] != 9
 
