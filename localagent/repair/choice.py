@@ -7,21 +7,57 @@ results; Shi et al., "Natural Language to Code Translation with Execution", 2022
 not choose (`docs/architecture.md`).
 """
 
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from localagent.domain.edit import Candidate
+from localagent.domain.edit import Candidate, Edit
 
 # Operators whose plausible patches were overfitted more often than the rest on the development cases, in nats of cost.
-_MALUS = {"delete": 2.5, "guard": 1.0, "condition": 1.0, "constant": 0.5, "ingredient": 0.5, "wrap": 0.3}
+_MALUS = {"delete": 1.5, "guard": 1.0, "condition": 0.7, "body": 1.0, "drop": 0.3, "ingredient": 0.5, "wrap": 0.3}
+_NEGATING = frozenset(
+    {"== -> !=", "!= -> ==", "is -> is not", "is not -> is", "< -> >=", ">= -> <", "> -> <=", "<= -> >"}
+)
+_NEGATION = 0.5
+_TOKEN_TAKEN = 0.25  # for each token by which the program became shorter, up to _TAKEN_LIMIT
+_TAKEN_LIMIT = 2.0
+_MORE_EDITS = 1.0
+_MARGIN_SINGLE = 0.25
+_MARGIN_PAIRS = 1.5
+FEW_TESTS = 3
 _AGREEMENT = 4.0
 _FAULT = 2.0
+
+_WORDS = re.compile(rb"\w+|[^\w\s]")
 
 Rows = Mapping[int, tuple[str, ...]]
 
 
-def malus(operator: str) -> float:
-    """What an operator's name costs when choosing; names are dotted, the strongest part counts."""
-    return max((v for k, v in _MALUS.items() if k in operator), default=0.0)
+def malus(edit: Edit, before: bytes | None = None) -> float:
+    """What an edit costs when choosing: by its operator, for contraries, and for what it takes away.
+
+    The strongest part of the operator's name counts; `before` is the text the edit replaces, when known.
+    """
+    cost = max((v for k, v in _MALUS.items() if k in edit.operator), default=0.0)
+    if edit.note in _NEGATING:
+        cost += _NEGATION
+    if before is not None:
+        taken = len(_WORDS.findall(before)) - len(_WORDS.findall(b" ".join(s.text for s in edit.splices)))
+        cost += min(_TAKEN_LIMIT, _TOKEN_TAKEN * max(0, taken))
+    return cost
+
+
+def _replaced(candidate: Candidate) -> float:
+    """The edits' malus, the first ones seen against the snapshot and the later ones against what came before."""
+    sources = {c.path: c.before for c in candidate.patch.changes}
+    total = 0.0
+    for edit in candidate.edits:
+        source = sources.get(edit.path)
+        before = None if source is None else b" ".join(source[s.start : s.end] for s in edit.splices)
+        total += malus(edit, before)
+        if source is not None:
+            sources[edit.path] = edit.apply(source)
+    return total
 
 
 def agreement(rows: Rows) -> dict[int, float]:
@@ -55,12 +91,34 @@ def faults(rows: Rows) -> dict[int, float]:
     return out
 
 
-def ranked(candidates: Sequence[Candidate], rows: Rows) -> list[Candidate]:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Standing:
+    """A plausible candidate with its cost in the choice; lower is better. `row` is what it does, () when not known."""
+
+    candidate: Candidate
+    cost: float
+    row: tuple[str, ...]
+
+
+def ranked(candidates: Sequence[Candidate], rows: Rows) -> list[Standing]:
     """Best first. `rows` are behaviours by candidate number; it may be empty or lack some."""
     agree, wrong = agreement(rows), faults(rows)
-
-    def cost(c: Candidate) -> tuple[int, float, int]:
+    standings = []
+    for c in candidates:
         evidence = _AGREEMENT * (1 - agree.get(c.number, 0.5)) + _FAULT * wrong.get(c.number, 0.0)
-        return (len(c.edits), c.cost + sum(malus(e.operator) for e in c.edits) + evidence, c.number)
+        cost = c.cost + _replaced(c) + evidence + _MORE_EDITS * (len(c.edits) - 1)
+        standings.append(Standing(candidate=c, cost=cost, row=rows.get(c.number, ())))
+    return sorted(standings, key=lambda s: (s.cost, s.candidate.number))
 
-    return sorted(candidates, key=cost)
+
+def undecided(order: Sequence[Standing], tests: int) -> list[Standing]:
+    """The rivals of the first that nothing tells apart from it, when the tests are too few to believe the first alone.
+
+    A rival costs nearly as much and does something else (or nobody knows what). Several edits under a few tests are
+    believed least: many pairs of edits satisfy one example.
+    """
+    if not order or tests > FEW_TESTS:
+        return []
+    first = order[0]
+    margin = _MARGIN_PAIRS if len(first.candidate.edits) > 1 else _MARGIN_SINGLE
+    return [s for s in order[1:] if s.cost - first.cost < margin and (not s.row or not first.row or s.row != first.row)]

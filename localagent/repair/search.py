@@ -22,7 +22,7 @@ from localagent.domain.outcome import Baseline, Ending, Failure, FullResult, Out
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Event, NearMiss, Stage, Suspicion, Task, TaskResult, Verdict
 from localagent.ports import EditScorer, EditSpace, GateChain, Localizer, QuickCheck, Sink, Sources, Verifier
-from localagent.repair.choice import ranked
+from localagent.repair.choice import ranked, undecided
 from localagent.repair.control import breaking, no_op
 from localagent.repair.diagnosis import diagnose
 from localagent.repair.frontier import Frontier
@@ -84,6 +84,7 @@ class _State:
     keys: dict[tuple[str, str], bytes | None] = field(default_factory=dict)
     ranks: dict[int, int] = field(default_factory=dict)
     patient: set[int] = field(default_factory=set)
+    undecided: tuple[Candidate, ...] = ()
 
 
 class Repair:
@@ -168,6 +169,15 @@ class Repair:
 
     def _gave_up(self) -> TaskResult:
         s = self.state
+        if s.undecided:
+            each = ["; ".join(f"{e.path}:{e.line} {e.note or e.operator}" for e in c.edits) for c in s.undecided[:4]]
+            shown = " | ".join(each)
+            return self._result(
+                Verdict.NEEDS_PERSON,
+                f"{len(s.undecided)} patches pass the few tests, do different things, and nothing tells which is right: "
+                f"{shown}; add a test that tells them apart, or choose",
+                1,
+            )
         if not s.verified and s.denied:
             return self._result(Verdict.ALL_DENIED, "every candidate was refused by a gate", 1)
         why = (
@@ -378,7 +388,7 @@ class Repair:
                 if not flying:
                     if s.plausible:
                         accepted = self._choose(baseline)
-                        if accepted is not None:
+                        if accepted is not None or s.undecided:
                             return accepted
                         stop_at = None
                         if s.verified < budget.max_candidates and self._left() > 0 and len(self.frontier):
@@ -613,8 +623,18 @@ class Repair:
             with _Timed(self, Stage.CHOOSE):
                 rows = self.parts.verifier.behaviours(open_ones, baseline, seed=self.task.seed)
         order = ranked(open_ones, rows)
-        self._emit("ranked", order=[c.number for c in order], behaviours={str(k): list(v) for k, v in rows.items()})
-        for candidate in order[:FULL_CHECKS]:
+        self._emit(
+            "ranked",
+            order=[[x.candidate.number, round(x.cost, 2)] for x in order],
+            behaviours={str(k): list(v) for k, v in rows.items()},
+        )
+        rivals = undecided(order, len(baseline.tests) + len(baseline.checks))
+        if rivals:
+            self._emit("undecided", numbers=[order[0].candidate.number, *(r.candidate.number for r in rivals)])
+            self.state.undecided = tuple(x.candidate for x in (order[0], *rivals))
+            return None
+        for standing in order[:FULL_CHECKS]:
+            candidate = standing.candidate
             with _Timed(self, Stage.FULL):
                 full = self.parts.verifier.full(candidate, baseline, seed=self.task.seed)
             self._emit("full-check", number=candidate.number, accepted=full.accepted, reasons=list(full.reasons))

@@ -26,7 +26,10 @@ def behaviours(
     rooms: Rooms, baseline: Baseline, request: OpenRequest, candidates: Sequence[Candidate], *, seed: int
 ) -> dict[int, tuple[str, ...]]:
     """One row of short digests per candidate number, and row 0 for the unpatched program; equal length, or empty."""
-    base, group = _common_base(candidates[:PROGRAMS_LIMIT])
+    base: dict[RepoPath, bytes] = {}
+    group = list(candidates[:PROGRAMS_LIMIT])
+    if baseline.collect_failures:  # the unpatched program has no functions to swap
+        base, group = _common_base(group)
     programs: dict[int, list[dict[str, Any]]] = {0: []}
     for candidate in group:
         orders = swapping.plan(candidate, {} if base else baseline.import_lines)

@@ -258,14 +258,23 @@ def test_tests_that_pass_on_a_broken_program_are_not_believed() -> None:
 
 
 def test_a_plausible_candidate_the_full_check_refuses_is_not_accepted() -> None:
-    lab = Laboratory(b"a = 1\n", {"a": lambda s: s["a"] in (5, 6)}, refuse_full=1)
+    tests: Tests = {"a": lambda s: s["a"] in (5, 6), **{name: lambda _: True for name in "bcd"}}
+    lab = Laboratory(b"a = 1\n", tests, refuse_full=1)
     result, _ = repair(lab)
     assert result.verdict is Verdict.ACCEPTED
     assert result.plausible == 2
-    lab = Laboratory(b"a = 1\n", {"a": lambda s: s["a"] in (5, 6)}, refuse_full=99)
+    lab = Laboratory(b"a = 1\n", tests, refuse_full=99)
     result, _ = repair(lab)
     assert result.verdict is Verdict.GAVE_UP
     assert "failed the full check" in result.reason
+
+
+def test_rivals_that_one_test_does_not_tell_apart_need_a_person() -> None:
+    lab = Laboratory(b"a = 1\n", {"a": lambda s: s["a"] in (5, 6)})
+    result, _ = repair(lab)
+    assert (result.verdict, result.exit, result.patch) == (Verdict.NEEDS_PERSON, 1, None)
+    assert "1 -> 5" in result.reason
+    assert "1 -> 6" in result.reason
 
 
 def test_the_models_order_is_followed() -> None:
