@@ -41,7 +41,7 @@ class InternalFault(LocalagentError):
 
 
 class CannotEnforce(LocalagentError):
-    """A boundary cannot be enforced (no sound jail, gate tool missing, model altered). Nothing of the repository ran."""
+    """A boundary cannot be enforced (jail, gate tool or model is not sound): nothing of the repository ran."""
 
     exit_code = 4
 

@@ -66,7 +66,7 @@ class Localizer(Protocol):
 class EditSpace(Protocol):
     """All edits admissible for a place, best prior first within a place, each yielding syntax that parses.
 
-    `lines` are the base lines worth editing (None: the whole file). `failures` steer operators that read error messages.
+    `lines` are the base lines worth editing (None: the whole file). `failures` steer operators that read messages.
     A file that does not parse gets the token-level space. `sources` offers the other files as ingredients.
     """
 

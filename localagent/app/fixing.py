@@ -185,7 +185,7 @@ def _work(request: FixRequest, task: Task, settings: Settings, policy: Policy, s
         sources = SourceMap(snapshot)
         parts = Parts(
             verifier=verifier,
-            localizer=SpectrumLocalizer(),
+            localizer=SpectrumLocalizer(text=task.text),
             space=open_edit_space(load_prior(settings.models_dir / "prior.json")),
             gates=gates,
             scorer=scorer,

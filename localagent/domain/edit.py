@@ -48,7 +48,7 @@ class Scope:
 class Edit:
     """One structured change at a syntax element of one file.
 
-    `splices` are sorted and do not overlap. `prior` is a log-scale preference of the operator and its arguments (0 is the
+    `splices` are sorted and do not overlap. `prior` is a log-scale preference of the operator and arguments (0 is the
     most likely, more negative is less). `line`/`end_line` is the range of base lines the edit touches.
     `operator` is the registered operator's name; `note` is a short human description (`< -> <=`).
     """

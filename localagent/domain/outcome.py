@@ -92,7 +92,7 @@ class CheckResult:
 class Baseline:
     """Outcomes of the unpatched tree.
 
-    `failing` are the ids to repair (failing twice; check commands as `check:<command>`; files that cannot be collected as
+    `failing` are the ids to repair (failing twice; check commands as `check:<command>`; files that are not collected as
     `collect:<path>`). `flaky` changed between the runs; `unstable` are ids that did not exist in both collections.
     `import_lines` are lines executed while collecting (module level, import time).
     """

@@ -13,6 +13,7 @@ class RepoPath(str):
     __slots__ = ()
 
     def __new__(cls, value: str) -> "RepoPath":
+        """Checks and makes one; UsageFault says what is wrong."""
         parts = value.split("/")
         if not value or "\0" in value or any(p in ("", ".", "..") for p in parts):
             raise UsageFault(f"not a path inside the repository: {value!r}")

@@ -170,11 +170,11 @@ class Repair:
     def _gave_up(self) -> TaskResult:
         s = self.state
         if s.undecided:
-            each = ["; ".join(f"{e.path}:{e.line} {e.note or e.operator}" for e in c.edits) for c in s.undecided[:4]]
+            each = ["; ".join(f"{e.path}:{e.line} {e.note}" for e in c.edits) for c in s.undecided[:4]]
             shown = " | ".join(each)
             return self._result(
                 Verdict.NEEDS_PERSON,
-                f"{len(s.undecided)} patches pass the few tests, do different things, and nothing tells which is right: "
+                f"{len(s.undecided)} patches pass the few tests, behave differently, and nothing tells which is right: "
                 f"{shown}; add a test that tells them apart, or choose",
                 1,
             )

@@ -267,9 +267,6 @@ def _ask(
     except (WireClosed, WireFault, WireTimeout):
         row = []
     os.close(read_fd)
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except OSError:
-        pass
+    os.kill(pid, signal.SIGKILL)  # not reaped yet, so the number is still its own
     os.waitpid(pid, 0)
     return row
