@@ -2,7 +2,7 @@
 
 `python bench/rate.py [--jobs 2] [--candidates 600]`: a pure-Python program with one failing test that no small edit can
 turn green, so that the whole budget is spent. The figure counts everything between choice and outcome: order,
-duplicates, gates, workspace, jail, tests. It also prints the time to the first candidate and the peak memory of the process.
+duplicates, gates, workspace, jail, tests. It also prints the time to the first candidate and the peak memory.
 """
 
 import argparse

@@ -41,6 +41,7 @@ MAX_ROUNDS = 5
 MAX_EXPANSIONS = 12
 FULL_CHECKS = 8
 MORE_AFTER_FIRST = 60
+PART_CHECKS = 5
 PATIENT = 10  # times the small limit, for candidates that were only slow
 HEAD_START = 25  # one in so many of the budget may run in the prior order before the model has spoken
 _DEFINITE = frozenset({"NameError", "UnboundLocalError", "ImportError", "ModuleNotFoundError", "AttributeError"})
@@ -85,6 +86,7 @@ class _State:
     ranks: dict[int, int] = field(default_factory=dict)
     patient: set[int] = field(default_factory=set)
     undecided: tuple[Candidate, ...] = ()
+    parts: list[tuple[Candidate, tuple[str, ...]]] = field(default_factory=list)
 
 
 class Repair:
@@ -395,7 +397,7 @@ class Repair:
                             continue
                     elif stop_at is None and self._retry_slow(quick, pool, flying, cpu):
                         continue
-                    return None
+                    return self._part(baseline) if not s.undecided else None
                 done, _ = cf.wait(flying, timeout=0.2, return_when=cf.FIRST_COMPLETED)
                 for job in done:
                     step, candidate = flying.pop(job)
@@ -484,7 +486,7 @@ class Repair:
         s = self.state
         if result.ending is not Ending.EXITED:
             s.limits[result.ending.value] += 1
-            if result.ending in (Ending.CPU, Ending.WALL):
+            if result.ending in (Ending.CPU, Ending.WALL) and candidate.number not in s.patient:
                 s.slow.append((step, candidate))
         self._emit(
             "checked",
@@ -528,6 +530,7 @@ class Repair:
         """A place in the beam for a candidate that got further, if there is one."""
         s = self.state
         if progress >= 1:
+            s.parts = sorted([*s.parts, (candidate, result.turned)], key=lambda x: (-len(x[1]), x[0].cost))[:20]
             notes = tuple(f"{e.path}:{e.line} {e.note or e.operator}" for e in candidate.edits)
             miss = NearMiss(number=candidate.number, edits=notes, turned=result.turned, broken=result.broken)
             s.misses = sorted([*s.misses, (progress, miss)], key=lambda m: -m[0])[:5]
@@ -607,6 +610,7 @@ class Repair:
             return False
         n = int(self._left() / (8 * cpu)) * self.task.budget.jobs
         for step, candidate in sorted(slow, key=lambda x: x[1].cost)[: min(n, 20)]:
+            self.state.patient.add(candidate.number)
             flying[pool.submit(quick.check, candidate, cpu_seconds=5 * cpu, stop_early=True)] = (step, candidate)
         return bool(flying)
 
@@ -641,6 +645,28 @@ class Repair:
             if full.accepted:
                 return candidate, full
             self.state.rejected[candidate.number] = full
+        return None
+
+    def _part(self, baseline: Baseline) -> tuple[Candidate, FullResult] | None:
+        """A candidate that turned every failing test that reaches what it changes, if there is one.
+
+        Failing tests that never run the patched lines have nothing to do with it: they stay as they are. A test whose
+        lines are not known (it hung, or its file does not import) might reach them, so it must be turned.
+        """
+        lines = {t.id: t.lines for t in baseline.tests}
+        for candidate, turned in self.state.parts[:PART_CHECKS]:
+            rest = [i for i in baseline.failing if i not in turned]
+            if any(not lines.get(i) or _reaches(lines[i] or {}, candidate) for i in rest):
+                continue
+            narrowed = replace(baseline, failing=turned)
+            with _Timed(self, Stage.FULL):
+                full = self.parts.verifier.full(candidate, narrowed, seed=self.task.seed)
+            self._emit("full-check", number=candidate.number, accepted=full.accepted, reasons=list(full.reasons))
+            if full.accepted:
+                self.state.warnings.append(
+                    f"{len(rest)} failing tests never run the patched lines and are left alone: {', '.join(rest[:5])}"
+                )
+                return candidate, full
         return None
 
     def _cpu_seconds(self, baseline: Baseline) -> float:
@@ -717,6 +743,16 @@ class _Timed:
     def __exit__(self, *_: object) -> None:
         seconds = self.repair.state.seconds
         seconds[self.stage.value] = seconds.get(self.stage.value, 0.0) + self.repair.clock() - self.at
+
+
+def _reaches(covered: Mapping[RepoPath, frozenset[int]], candidate: Candidate) -> bool:
+    """Whether a test that covers these lines runs anything of the functions (or lines) the candidate changes."""
+    for edit in candidate.edits:
+        lines = covered.get(edit.path, frozenset())
+        first, last = (edit.scope.first_line + 1, edit.scope.last_line) if edit.scope else (edit.line, edit.end_line)
+        if edit.line == edit.end_line == first - 1 or any(first <= n <= last for n in lines):
+            return True
+    return False
 
 
 def combined(sinks: Iterable[Sink]) -> Sink:

@@ -30,6 +30,7 @@ class Laboratory:
     quick_runs: list[Candidate] = field(default_factory=list)
     cancelled: bool = False
     interrupt_after: int = 10**9
+    covers: dict[str, Mapping[RepoPath, frozenset[int]]] = field(default_factory=dict)
 
     def outcomes(self, source: bytes) -> dict[str, tuple[Outcome, Failure | None]]:
         out: dict[str, tuple[Outcome, Failure | None]] = {}
@@ -61,7 +62,8 @@ class Laboratory:
         found = self.outcomes(self.source)
         covered = {M: frozenset(range(1, self.source.count(b"\n") + 1))}
         tests = tuple(
-            TestResult(id=k, outcome=o, failure=f, lines=covered, path=T, seconds=0.001) for k, (o, f) in found.items()
+            TestResult(id=k, outcome=o, failure=f, lines=self.covers.get(k, covered), path=T, seconds=0.001)
+            for k, (o, f) in found.items()
         )
         return Baseline(
             tests=tests,
@@ -275,6 +277,19 @@ def test_rivals_that_one_test_does_not_tell_apart_need_a_person() -> None:
     assert (result.verdict, result.exit, result.patch) == (Verdict.NEEDS_PERSON, 1, None)
     assert "1 -> 5" in result.reason
     assert "1 -> 6" in result.reason
+
+
+def test_failing_tests_that_never_reach_the_patch_are_left_alone() -> None:
+    lab = Laboratory(b"a = 1\nb = 2\n", {"a": number("a", 7), "elsewhere": lambda _: False})
+    lab.covers = {"elsewhere": {RepoPath("other.py"): frozenset({1})}}
+    result, _ = repair(lab)
+    assert result.verdict is Verdict.ACCEPTED
+    assert result.patch is not None
+    assert result.patch.after(M) == b"a = 7\nb = 2\n"
+    assert any("elsewhere" in w for w in result.warnings)
+    lab = Laboratory(b"a = 1\nb = 2\n", {"a": number("a", 7), "elsewhere": lambda _: False})
+    result, _ = repair(lab)
+    assert result.verdict is Verdict.GAVE_UP
 
 
 def test_the_models_order_is_followed() -> None:
