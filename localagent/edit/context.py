@@ -1,6 +1,6 @@
 """What an operator sees of a unit, and how it says a change."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import libcst as cst
@@ -57,6 +57,7 @@ class Context:
         self._visible: dict[int, dict[str, int]] = {}
         self._kinds: dict[int, str] = {}
         self._by_text: dict[str, Expr] | None = None
+        self._deciding: list[Expr] | None = None
 
     def _active(self, s: Stmt) -> bool:
         if self.lines is None:
@@ -110,6 +111,16 @@ class Context:
             for expr in self.unit.exprs:
                 self._by_text.setdefault(expr.text, expr)
         return self._by_text
+
+    def deciding(self, is_test: Callable[[Expr], bool]) -> list[Expr]:
+        """Short comparisons and tests of the unit, found once by the first caller's `is_test`."""
+        if self._deciding is None:
+            self._deciding = [
+                e
+                for e in self.unit.exprs
+                if len(e.text) <= 60 and "\n" not in e.text and (isinstance(e.node, cst.Comparison) or is_test(e))
+            ]
+        return self._deciding
 
     def failing_with(self, *exceptions: str) -> Iterator[Failure]:
         """Failures of these exception types (all failures when none is named)."""

@@ -46,8 +46,8 @@ def conditions_at(ctx: Context, s: Stmt, limit: int = 24) -> list[tuple[str, flo
         if "." in text and text.replace(".", "").isidentifier():
             found.setdefault(f"{text} is None", 0.0)
             found.setdefault(f"not {text}", -0.1)
-    for e in ctx.unit.exprs:
-        if (isinstance(e.node, cst.Comparison) or is_test(e)) and len(e.text) < 60 and "\n" not in e.text:
+    for e in ctx.deciding(is_test):
+        if len(e.text) < 60:
             found[e.text] = max(found.get(e.text, -9.0), -0.02 * min(abs(e.line - s.line), 30))
     found.update(_memberships(ctx, s, seen))
     return sorted(found.items(), key=lambda x: -x[1])[:limit]

@@ -98,11 +98,9 @@ def known_conditions(ctx: Context, at: Expr, limit: int = 60) -> list[tuple[str,
         if text not in found or found[text][1] < delta:
             found[text] = (level, delta)
 
-    for expr in ctx.unit.exprs:
-        if expr is at or len(expr.text) > 60 or "\n" in expr.text:
-            continue
+    for expr in ctx.deciding(is_test):
         near = -min(abs(expr.line - at.line), 20) * 0.05
-        if isinstance(expr.node, cst.Comparison) or (is_test(expr) and not isinstance(expr.node, cst.BooleanOperation)):
+        if expr is not at and not isinstance(expr.node, cst.BooleanOperation):
             offer(expr.text, expr.level, near)
     bases = operand_bases(at)
     for base in bases:
