@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from localagent import __version__
 from localagent.app import Settings
-from localagent.cli.render import Render
+from localagent.cli.render import ReaderGone, Render
 from localagent.errors import InternalFault, LocalagentError, UsageFault
 
 # verb -> (module in localagent.cli, one line of help). Imported only when used: starting must stay quick.
@@ -30,6 +30,13 @@ VERBS: dict[str, tuple[str, str]] = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb. Returns the exit code of docs/errors.md; never lets an exception out."""
+    try:
+        return _verb(argv)
+    except ReaderGone as gone:  # nobody is there to be told
+        return gone.exit_code
+
+
+def _verb(argv: Sequence[str] | None) -> int:
     args = list(sys.argv[1:] if argv is None else argv)
     parser = argparse.ArgumentParser(prog="localagent", description=__doc__, add_help=True, allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"localagent {__version__}")
@@ -49,6 +56,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
     except SystemExit as stop:  # argparse: 2 for usage, 0 for --help
         return int(stop.code or 0)
+    except ReaderGone:
+        raise
     except UsageFault as fault:
         for line in fault.faults:
             render.error(line)

@@ -1,9 +1,13 @@
 """The only module that prints. Everything shown has its control characters made visible first."""
 
+import contextlib
 import json
+import os
 import sys
 from collections.abc import Mapping
 from typing import Any, TextIO
+
+from localagent.errors import Interrupted
 
 _KEEP = {"\n", "\t"}
 
@@ -13,6 +17,10 @@ def visible(text: str) -> str:
     return "".join(
         c if c in _KEEP or (c.isprintable() and not "\ud800" <= c <= "\udfff") else repr(c)[1:-1] for c in text
     )
+
+
+class ReaderGone(Interrupted):
+    """Nobody reads the output any more, as behind `| head`: the verb ends, quietly."""
 
 
 class Render:
@@ -40,8 +48,17 @@ class Render:
 
     def json(self, value: Mapping[str, Any] | list[Any]) -> None:
         """One JSON value on one line, ASCII only."""
-        print(json.dumps(value, ensure_ascii=True, sort_keys=False), file=self._out, flush=True)
+        self._print(self._out, json.dumps(value, ensure_ascii=True, sort_keys=False))
+
+    def _write(self, stream: TextIO, text: str) -> None:
+        self._print(stream, visible(text))
 
     @staticmethod
-    def _write(stream: TextIO, text: str) -> None:
-        print(visible(text), file=stream, flush=True)
+    def _print(stream: TextIO, text: str) -> None:
+        """ReaderGone the first time a pipe's other end is closed; what is written there afterwards goes nowhere."""
+        try:
+            print(text, file=stream, flush=True)
+        except BrokenPipeError as gone:
+            with contextlib.suppress(OSError, ValueError), open(os.devnull, "wb") as nowhere:  # noqa: PTH123
+                os.dup2(nowhere.fileno(), stream.fileno())  # or the flush at exit fails once more
+            raise ReaderGone("nobody reads the output any more") from gone

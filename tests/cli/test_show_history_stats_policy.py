@@ -1,5 +1,8 @@
 import io
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -130,3 +133,26 @@ def test_render_is_given_text_only() -> None:
     out = io.StringIO()
     Render(out=out).line("a\x07b")
     assert out.getvalue() == "a\\x07b\n"
+
+
+@pytest.mark.parametrize("args", [("history",), ("history", "--json"), ("show", "--json"), ("nonsense",)])
+def test_a_reader_that_went_away_is_no_fault_of_ours(store: TaskStore, tmp_path: Path, args: tuple[str, ...]) -> None:
+    keep(store, Verdict.GAVE_UP)
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "localagent", *args],
+            cwd=POLICIES.parent,
+            env={**os.environ, "XDG_STATE_HOME": str(tmp_path)},
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    finally:
+        os.close(writing)
+    if args == ("nonsense",):
+        assert done.returncode == 2
+    else:
+        assert (done.returncode, done.stderr) == (130, b"")
+    assert not (tmp_path / "localagent" / "faults").exists()
