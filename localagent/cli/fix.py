@@ -142,7 +142,7 @@ def _show(outcome: FixOutcome, render: Render) -> None:
         render.note(f"warning: {warning}")
     if outcome.task_id:
         render.note(f"why, and what was tried: localagent show {outcome.task_id}")
-        if outcome.diff and not outcome.applied:
+        if outcome.diff and not outcome.applied and not outcome.exit:
             render.note(f"to write it into the repository: localagent apply {outcome.task_id}")
         if outcome.applied:
             render.note(f"applied; to take it back: localagent undo {outcome.task_id}")

@@ -178,9 +178,10 @@ def test_apply_is_refused_when_the_tree_has_changed_meanwhile() -> None:
                 pass
             theirs = b"# somebody else was here\n" + (h.repo / "adder.py").read_bytes()
             (h.repo / "adder.py").write_bytes(theirs)
-            out, _ = process.communicate(timeout=120)
+            out, err = process.communicate(timeout=120)
         report = json.loads((h.root / "report.json").read_bytes())
         assert (process.returncode, report["exit"], report["outcome"]) == (1, 1, "needs-person")
+        assert b"localagent apply" not in out + err
         assert "accepted but not applied" in report["reason"]
         assert "'adder.py' is not what the patch was made for" in report["reason"]
         assert b"run `localagent fix` again" in out
