@@ -112,9 +112,18 @@ def model_rows(settings: Settings) -> Iterator[Row]:
     except LocalagentError as fault:
         yield Row(part="model", name="default model", state=State.ABSENT, detail=str(fault), remedy=remedy)
     try:
-        yield Row(part="model", name="llama.cpp", state=State.WORKS, detail=backend_name())
+        backend = backend_name()
+        yield Row(part="model", name="llama.cpp", state=State.WORKS, detail=backend)
+        yield Row(part="model", name="offload", state=State.WORKS, detail=offload(backend))
     except LocalagentError as fault:
         yield Row(part="model", name="llama.cpp", state=State.FAULTY, detail=str(fault), remedy=fault.remedy)
+
+
+def offload(backend: str) -> str:
+    """Which of llama.cpp's devices a model is run on: it runs in a jail, and there the processor is all there is."""
+    if backend.startswith("CPU"):
+        return "not used: this llama.cpp is built for the processor alone"
+    return "not used: no GPU device is visible in the jail where models run; they run on the processor"
 
 
 def machine_rows() -> Iterator[Row]:
