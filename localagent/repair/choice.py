@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from localagent.domain.edit import Candidate, Edit
 
 # Operators whose plausible patches were overfitted more often than the rest on the development cases, in nats of cost.
-_MALUS = {"delete": 1.5, "guard": 1.0, "condition": 0.7, "body": 1.0, "drop": 0.3, "ingredient": 0.5, "wrap": 0.3}
+_MALUS = {"delete": 1.5, "guard": 1.0, "condition": 0.7, "body": 1.0, "ingredient": 0.5, "wrap": 0.3}
 _NEGATING = frozenset(
     {"== -> !=", "!= -> ==", "is -> is not", "is not -> is", "< -> >=", ">= -> <", "> -> <=", "<= -> >"}
 )
 _NEGATION = 0.5
-_TOKEN_TAKEN = 0.25  # for each token by which the program became shorter, up to _TAKEN_LIMIT
+_TOKEN_TAKEN = 0.25  # for each token beyond _FREE_TOKENS by which the program became shorter, up to _TAKEN_LIMIT
 _TAKEN_LIMIT = 2.0
+_FREE_TOKENS = 3
 _MORE_EDITS = 1.0
 _MARGIN_SINGLE = 0.25
 _MARGIN_PAIRS = 1.5
@@ -43,7 +44,7 @@ def malus(edit: Edit, before: bytes | None = None) -> float:
         cost += _NEGATION
     if before is not None:
         taken = len(_WORDS.findall(before)) - len(_WORDS.findall(b" ".join(s.text for s in edit.splices)))
-        cost += min(_TAKEN_LIMIT, _TOKEN_TAKEN * max(0, taken))
+        cost += min(_TAKEN_LIMIT, _TOKEN_TAKEN * max(0, taken - _FREE_TOKENS))
     return cost
 
 
@@ -101,12 +102,15 @@ class Standing:
 
 
 def ranked(candidates: Sequence[Candidate], rows: Rows) -> list[Standing]:
-    """Best first. `rows` are behaviours by candidate number; it may be empty or lack some."""
+    """Best first. What an error message suggested runs early but is no righter for it.
+
+    `rows` are behaviours by candidate number; it may be empty or lack some.
+    """
     agree, wrong = agreement(rows), faults(rows)
     standings = []
     for c in candidates:
         evidence = _AGREEMENT * (1 - agree.get(c.number, 0.5)) + _FAULT * wrong.get(c.number, 0.0)
-        cost = c.cost + _replaced(c) + evidence + _MORE_EDITS * (len(c.edits) - 1)
+        cost = max(c.cost, 0.0) + _replaced(c) + evidence + _MORE_EDITS * (len(c.edits) - 1)
         standings.append(Standing(candidate=c, cost=cost, row=rows.get(c.number, ())))
     return sorted(standings, key=lambda s: (s.cost, s.candidate.number))
 
