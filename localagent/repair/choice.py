@@ -124,5 +124,7 @@ def undecided(order: Sequence[Standing], tests: int) -> list[Standing]:
     if not order or tests > FEW_TESTS:
         return []
     first = order[0]
+    if len(first.candidate.edits) == 1 and first.candidate.edits[0].operator.startswith("tokens."):
+        return []  # where the parser failed, the smallest repair is right far more often than not
     margin = _MARGIN_PAIRS if len(first.candidate.edits) > 1 else _MARGIN_SINGLE
     return [s for s in order[1:] if s.cost - first.cost < margin and (not s.row or not first.row or s.row != first.row)]

@@ -103,6 +103,7 @@ class Repair:
         self._scoring: list[tuple[cf.Future[list[Step]], list[Step]]] = []
         self._awaited: list[cf.Future[list[Step]]] = []
         self._hold_until = 0.0
+        self._open_paths: dict[RepoPath, bool] = {}
         self._model_pool = cf.ThreadPoolExecutor(1, thread_name_prefix="order")
 
     # ---- stages -------------------------------------------------------------------------------------------------
@@ -124,7 +125,8 @@ class Repair:
         if not baseline.failing:
             return self._result(Verdict.NOTHING_TO_FIX, "nothing to fix: every test and check passes", 0)
         with _Timed(self, Stage.LOCALIZE):
-            self.suspicions = self._editable(self.parts.localizer.localize(baseline, self.parts.sources), baseline)
+            found = self.parts.localizer.localize(baseline, self.parts.sources)
+            self.suspicions = tuple(s for s in found if self._editable(s.path, baseline))
         self._emit("localized", top=[f"{s.path}:{s.line}" for s in self.suspicions[:10]])
         if not self.suspicions:
             return self._result(
@@ -137,17 +139,16 @@ class Repair:
         finally:
             quick.close()
 
-    def _editable(self, suspicions: tuple[Suspicion, ...], baseline: Baseline) -> tuple[Suspicion, ...]:
-        """Without the files that the policy lets nobody edit: asked once a file, with an edit that changes nothing."""
-        closed: dict[RepoPath, bool] = {}
-        for path in dict.fromkeys(s.path for s in suspicions):
+    def _editable(self, path: RepoPath, baseline: Baseline) -> bool:
+        """Whether the policy lets anybody edit a file: asked once a file, with an edit that changes nothing."""
+        if path not in self._open_paths:
             source = self.parts.sources[path]
             edit = no_op(path, source)
             change = FileChange(path=path, before=source, after=edit.apply(source))
             probe = Candidate(number=0, patch=Patch(changes=(change,)), edits=(edit,), cost=0.0)
             decisions = self.parts.gates.review(probe, baseline, self.parts.sources)
-            closed[path] = any(f.rule.startswith("path-") for d in decisions for f in d.findings)
-        return tuple(s for s in suspicions if not closed[s.path])
+            self._open_paths[path] = not any(f.rule.startswith("path-") for d in decisions for f in d.findings)
+        return self._open_paths[path]
 
     def _search(self, baseline: Baseline, quick: QuickCheck) -> TaskResult:
         root = self._root(baseline)
@@ -582,7 +583,8 @@ class Repair:
     ) -> dict[RepoPath, dict[int, float]]:
         """Lines of the new failure's frames become as suspicious as the best; a file that did not parse opens whole."""
         best = self.suspicions[0].score or 1.0
-        known = self.baseline.test_files if self.baseline else frozenset()
+        baseline = self.baseline
+        assert baseline is not None
         for path, source in changed.items():
             if all(s.why == "does not parse" for s in self.suspicions if s.path == path):
                 scores = lines.setdefault(path, {})
@@ -590,8 +592,9 @@ class Repair:
                     scores.setdefault(k, 0.6 * best)
         for failure in failures:
             for frame in failure.frames:
-                if frame.path is not None and frame.path not in known and frame.path in self.parts.sources:
-                    lines.setdefault(frame.path, {})[frame.line] = best
+                path = frame.path
+                if path is not None and path in self.parts.sources and self._editable(path, baseline):
+                    lines.setdefault(path, {})[frame.line] = best
         return lines
 
     def _in_beam(self, parent: Lineage) -> bool:
