@@ -592,9 +592,9 @@ class Repair:
                     scores.setdefault(k, 0.6 * best)
         for failure in failures:
             for frame in failure.frames:
-                path = frame.path
-                if path is not None and path in self.parts.sources and self._editable(path, baseline):
-                    lines.setdefault(path, {})[frame.line] = best
+                place = frame.path
+                if place is not None and place in self.parts.sources and self._editable(place, baseline):
+                    lines.setdefault(place, {})[frame.line] = best
         return lines
 
     def _in_beam(self, parent: Lineage) -> bool:
