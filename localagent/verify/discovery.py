@@ -101,6 +101,8 @@ def no_pytest(python: str) -> AnswerIsNo:
 
 def refusal_answer(refused: Refused) -> AnswerIsNo:
     """Why there is nothing to run, in words."""
+    if refused.why is Refusal.DIED:
+        return _died(refused)
     text = refused.text.strip()
     last = " ".join(line.strip() for line in text.splitlines()[-3:]) or "pytest did not collect"
     if refused.why is Refusal.USAGE:
@@ -123,4 +125,19 @@ def refusal_answer(refused: Refused) -> AnswerIsNo:
         )
     return AnswerIsNo(
         f"pytest could not collect the tests: {last[:300]}", remedy="run pytest there to see what happens"
+    )
+
+
+def _died(refused: Refused) -> AnswerIsNo:
+    """The interpreter ended without a record: a crash, or `os._exit`."""
+    how = re.search(r"signal \d+|exit status \d+", refused.failure.message)
+    ending = how[0] if how else "no answer"
+    if refused.path is None:
+        return AnswerIsNo(
+            f"the interpreter ended ({ending}) before a test file was collected",
+            remedy="run pytest there to see what happens; a plugin or a conftest.py may end it",
+        )
+    return AnswerIsNo(
+        f"{refused.path} ends the interpreter ({ending}) while it is collected",
+        remedy=f"name the other tests with --test, or run pytest on {refused.path} in a shell to see what ends it",
     )

@@ -158,7 +158,7 @@ def test_odd_entries_do_not_stop_it(odd_tree: tuple[Ran, bytes, bool]) -> None:
 
 def test_what_lies_outside_is_not_read(odd_tree: tuple[Ran, bytes, bool]) -> None:
     ran, journal, _ = odd_tree
-    assert b"4711" not in journal + ran.out.encode() + ran.err.encode()
+    assert b"out-of-the-tree" not in journal + ran.out.encode() + ran.err.encode()
 
 
 def test_crlf_latin_1_and_names_that_need_quotes() -> None:
@@ -192,3 +192,15 @@ def test_a_source_of_two_megabytes() -> None:
     source = ADDER["adder.py"] + "\n\n" + rest[: rest.index("\n\n\n", 2_000_000)] + "\n"
     with home({**ADDER, "adder.py": source}) as h:
         accepted(h.fix(seconds=200, candidates=2))
+
+
+@pytest.mark.parametrize(
+    ("body", "ending"),
+    [("import ctypes\nctypes.string_at(0)\n", "signal 11"), ("import os\nos._exit(7)\n", "exit status 7")],
+)
+def test_a_test_file_that_ends_the_interpreter_is_named(body: str, ending: str) -> None:
+    with home({**ADDER, "sub/test_boom.py": body}) as h:
+        ran = h.fix()
+        assert (ran.code, ran.report["outcome"]) == (1, "no-tests")
+        assert ran.reason == f"sub/test_boom.py ends the interpreter ({ending}) while it is collected"
+        assert "name the other tests with --test" in ran.out

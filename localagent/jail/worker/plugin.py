@@ -27,15 +27,24 @@ class _Attempt:
 class SessionPlugin:
     """`serve` is called with the collected session in place of pytest's own loop over the items."""
 
-    def __init__(self, root: str, serve: Callable[["SessionPlugin", Any], None]) -> None:
+    def __init__(
+        self, root: str, serve: Callable[["SessionPlugin", Any], None], begun: Callable[[Optional[str]], None]
+    ) -> None:
         self._root = root
         self._serve = serve
+        self._begun = begun
         self._attempt = _Attempt()
         self._sides: Tuple[str, str] = ("", "")
         self.errors: List[Dict[str, Any]] = []
         self.stopped = False
 
     # -- collection
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collectstart(self, collector: Any) -> None:
+        if isinstance(collector, pytest.Module):
+            place = getattr(collector, "path", None) or getattr(collector, "fspath", None)
+            self._begun(relative_path(self._root, str(place)))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_exception_interact(self, node: Any, call: Any, report: Any) -> None:

@@ -142,7 +142,7 @@ class Session:
     def _pytest(self, args: List[str]) -> None:
         import _pytest.config as pytest_config
 
-        plugin = SessionPlugin(self._root, self._serve)
+        plugin = SessionPlugin(self._root, self._serve, self._begun)
         self._plugin = plugin
         try:
             config = pytest_config._prepareconfig(args, [plugin])
@@ -162,6 +162,11 @@ class Session:
             self._refuse("usage", plain("UsageError", ""), "\n".join(str(a) for a in fault.args))
             return
         self._refuse("usage" if int(code or 0) == 4 else "stopped", plain("Stopped", ""), "pytest ended with %s" % code)
+
+    def _begun(self, path: Optional[str]) -> None:
+        """Tell which file comes next: should it end the interpreter, its name is known."""
+        if path is not None and not self._collected:
+            self._send({"k": "at", "path": path})
 
     def _refuse(self, kind: str, failure: Dict[str, Any], text: str, path: str = "") -> None:
         sys.settrace(None)

@@ -98,6 +98,13 @@ class RunningSession:
         return status
 
 
+def _ended(status: int) -> str:
+    """A wait status in words."""
+    if status >= 0 and os.WIFSIGNALED(status):
+        return "signal %d" % os.WTERMSIG(status)
+    return "exit status %d" % (os.WEXITSTATUS(status) if status >= 0 else -1)
+
+
 def _scratch_file() -> int:
     try:
         return os.open("/tmp", os.O_TMPFILE | os.O_RDWR | os.O_APPEND, 0o600)
@@ -195,16 +202,22 @@ class Supervisor:
         self._close(name)
         session = RunningSession(self._root, request)
         self._sessions[name] = session
+        deadline, at = _monotonic() + float(request["wall_seconds"]), ""
         try:
-            record = session.reader.receive(_monotonic() + float(request["wall_seconds"]))
+            record = session.reader.receive(deadline)
+            while record.get("k") == "at":
+                at = str(record.get("path"))
+                record = session.reader.receive(deadline)
         except WireTimeout:
             self._close(name)
             return {"kind": "refused", "why": "hung", "text": "", "failure": plain("TimeLimit", "collection hung")}
         except (WireClosed, WireFault) as fault:
             log = session.log_tail()
             status = self._close(name)
-            text = "collection ended the interpreter (wait status %d, %s)" % (status, fault)
-            return {"kind": "refused", "why": "died", "text": log, "failure": plain("InterpreterExit", text)}
+            text = "collection ended the interpreter (%s, %s)" % (_ended(status), fault)
+            place = os.path.join(self._root, at) if at else ""
+            failure = plain("InterpreterExit", text)
+            return {"kind": "refused", "why": "died", "text": log, "path": place, "failure": failure}
         kind = record.pop("k", None)
         if kind == "collected":
             record["kind"] = "collected"
