@@ -35,7 +35,9 @@ from localagent.record.journal import Journal
 from localagent.record.report import report_json, write_report
 from localagent.record.store import TaskRecord, TaskStore
 from localagent.repair.progress import baseline_failures
-from localagent.repair.search import Parts, Repair, combined
+from localagent.repair.search import Repair
+from localagent.repair.sinks import combined
+from localagent.repair.state import Parts
 from localagent.repair.weights import load_weights
 from localagent.tree.diff import unified_diff
 from localagent.tree.find import default_python

@@ -9,27 +9,26 @@ which candidates run is the same; with several jobs answers arrive in another or
 """
 
 import concurrent.futures as cf
-import math
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 
-from localagent.domain.edit import Candidate, Edit, FileChange, Patch
+from localagent.domain.edit import Candidate, FileChange, Patch
 from localagent.domain.gate import Allow
 from localagent.domain.outcome import Baseline, Ending, Failure, FullResult, Outcome, QuickResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Event, NearMiss, Stage, Suspicion, Task, TaskResult, Verdict
-from localagent.ports import EditScorer, EditSpace, GateChain, Localizer, QuickCheck, Sink, Sources, Verifier
+from localagent.ports import QuickCheck
 from localagent.repair.choice import ranked, undecided
 from localagent.repair.control import breaking, no_op
 from localagent.repair.diagnosis import diagnose
 from localagent.repair.frontier import Frontier
 from localagent.repair.identity import behaviour_key, scope_of
 from localagent.repair.lineage import Lineage, Step, shifted_lines
+from localagent.repair.order import Order, crash_line, reaches
 from localagent.repair.progress import baseline_failures, progress_of, stage_of
-from localagent.repair.weights import Weights
+from localagent.repair.state import Parts, State
 
 TRANCHE_STATEMENTS = 80
 EDITS_PER_GROUP = 6_000
@@ -44,49 +43,6 @@ MORE_AFTER_FIRST = 60
 PART_CHECKS = 5
 PATIENT = 10  # times the small limit, for candidates that were only slow
 HEAD_START = 25  # one in so many of the budget may run in the prior order before the model has spoken
-_DEFINITE = frozenset({"NameError", "UnboundLocalError", "ImportError", "ModuleNotFoundError", "AttributeError"})
-
-
-@dataclass(slots=True)
-class Parts:
-    """The rooms the loop is given."""
-
-    verifier: Verifier
-    localizer: Localizer
-    space: EditSpace
-    gates: GateChain
-    scorer: EditScorer | None
-    sink: Sink
-    sources: Sources
-    weights: Weights
-    context: Callable[[RepoPath, Baseline], str]
-
-
-@dataclass(slots=True)
-class _State:
-    """What the search has seen; the report is made from it."""
-
-    enumerated: int = 0
-    verified: int = 0
-    rounds: int = 1
-    expansions: int = 0
-    numbers: int = 0
-    rank_of_first: int | None = None
-    denied: Counter[str] = field(default_factory=Counter)
-    limits: Counter[str] = field(default_factory=Counter)
-    seen: set[object] = field(default_factory=set)
-    plausible: list[Candidate] = field(default_factory=list)
-    rejected: dict[int, FullResult] = field(default_factory=dict)
-    beam: dict[int, list[tuple[float, float]]] = field(default_factory=dict)
-    misses: list[tuple[float, NearMiss]] = field(default_factory=list)
-    slow: list[tuple[Step, Candidate]] = field(default_factory=list)
-    seconds: dict[str, float] = field(default_factory=dict)
-    warnings: list[str] = field(default_factory=list)
-    keys: dict[tuple[str, str], bytes | None] = field(default_factory=dict)
-    ranks: dict[int, int] = field(default_factory=dict)
-    patient: set[int] = field(default_factory=set)
-    undecided: tuple[Candidate, ...] = ()
-    parts: list[tuple[Candidate, tuple[str, ...]]] = field(default_factory=list)
 
 
 class Repair:
@@ -95,8 +51,9 @@ class Repair:
     def __init__(self, task: Task, parts: Parts, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.task, self.parts, self.clock = task, parts, clock
         self.start = clock()
-        self.state = _State()
+        self.state = State()
         self.frontier = Frontier()
+        self.order = Order(parts.weights)
         self.baseline: Baseline | None = None
         self.suspicions: tuple[Suspicion, ...] = ()
         self._tranche = 0
@@ -231,44 +188,15 @@ class Repair:
                 )
             )
             self.state.enumerated += len(found)
-            crash = self._crash_line(parent, path)
-            steps = [Step(parent=parent, edit=e, cost=self._cost(parent, e, scores, best, crash, None)) for e in found]
+            crash = crash_line(parent, path)
+            steps = [
+                Step(parent=parent, edit=e, cost=self.order.cost(parent, e, scores, best, crash, None)) for e in found
+            ]
             self.frontier.push(steps)
             scorer = self.parts.scorer
             if scorer is not None and not scorer.warning and score_model and steps:
                 job = self._model_pool.submit(self._score, parent, path, steps, dict(scores), best, crash)
                 self._scoring.append((job, steps))
-
-    def _cost(
-        self,
-        parent: Lineage,
-        edit: Edit,
-        scores: Mapping[int, float],
-        best: float,
-        crash: int | None,
-        model: float | None,
-    ) -> float:
-        w = self.parts.weights
-        here = max((scores.get(k, 0.0) for k in range(edit.line, edit.end_line + 1)), default=0.0)
-        cost = -edit.prior + w.localization * math.log(best / max(min(here, best), best / 50))
-        if model is not None:
-            cost -= w.model * model
-        if crash is not None and edit.prior <= 0 and not edit.line <= crash <= edit.end_line:
-            cost += w.elsewhere
-        return cost + (self._entry_cost(parent, was_syntax=False) if parent.round else 0.0)
-
-    def _crash_line(self, parent: Lineage, path: RepoPath) -> int | None:
-        """The one line where every failure crashes for want of a name, if there is one and it lies in `path`."""
-        places = set()
-        for f in parent.failures:
-            inner = next((x for x in reversed(f.frames) if x.path is not None), None)
-            if f.exception not in _DEFINITE or inner is None:
-                return None
-            places.add((inner.path, inner.line))
-        if len(places) != 1:
-            return None
-        where, line = places.pop()
-        return line if where == path else None
 
     def _score(
         self,
@@ -294,7 +222,7 @@ class Repair:
         for s in steps:
             value = model.get(id(s))
             used = self.parts.weights.unscored if value is None else value
-            cost = self._cost(parent, s.edit, scores, best, crash, used)
+            cost = self.order.cost(parent, s.edit, scores, best, crash, used)
             out.append(Step(parent=parent, edit=s.edit, cost=cost, model_score=value))
         return out
 
@@ -560,15 +488,7 @@ class Repair:
         )
         self._emit("kept", number=candidate.number, progress=round(progress, 2), round=candidate.round)
         syntax = any(stage_of(f) == 0 for f in step.parent.failures)
-        self.frontier.push_expansion(child, self._entry_cost(child, was_syntax=syntax))
-
-    def _entry_cost(self, child: Lineage, *, was_syntax: bool) -> float:
-        """When it is a kept candidate's turn to be built upon: before edits of the snapshot that cost more."""
-        w = self.parts.weights
-        inherited = w.parent * max(child.cost, 0.0)
-        if child.progress >= 1:
-            return inherited + w.round - w.turned * (child.progress - 1.0)
-        return inherited + (w.moved_from_syntax if was_syntax else w.moved)
+        self.frontier.push_expansion(child, self.order.entry_cost(child, was_syntax=syntax))
 
     def _root_lines(self) -> dict[RepoPath, dict[int, float]]:
         lines: dict[RepoPath, dict[int, float]] = {}
@@ -659,7 +579,7 @@ class Repair:
         lines = {t.id: t.lines for t in baseline.tests}
         for candidate, turned in self.state.parts[:PART_CHECKS]:
             rest = [i for i in baseline.failing if i not in turned]
-            if any(not lines.get(i) or _reaches(lines[i] or {}, candidate) for i in rest):
+            if any(not lines.get(i) or reaches(lines[i] or {}, candidate) for i in rest):
                 continue
             narrowed = replace(baseline, failing=turned)
             with _Timed(self, Stage.FULL):
@@ -746,27 +666,3 @@ class _Timed:
     def __exit__(self, *_: object) -> None:
         seconds = self.repair.state.seconds
         seconds[self.stage.value] = seconds.get(self.stage.value, 0.0) + self.repair.clock() - self.at
-
-
-def _reaches(covered: Mapping[RepoPath, frozenset[int]], candidate: Candidate) -> bool:
-    """Whether a test that covers these lines runs anything of the functions (or lines) the candidate changes."""
-    for edit in candidate.edits:
-        lines = covered.get(edit.path, frozenset())
-        first, last = (edit.scope.first_line + 1, edit.scope.last_line) if edit.scope else (edit.line, edit.end_line)
-        if edit.line == edit.end_line == first - 1 or any(first <= n <= last for n in lines):
-            return True
-    return False
-
-
-def combined(sinks: Iterable[Sink]) -> Sink:
-    """One sink that feeds several, in order."""
-    return _Combined(tuple(sinks))
-
-
-class _Combined:
-    def __init__(self, sinks: tuple[Sink, ...]) -> None:
-        self._sinks = sinks
-
-    def emit(self, event: Event) -> None:
-        for sink in self._sinks:
-            sink.emit(event)

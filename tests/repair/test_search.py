@@ -13,7 +13,8 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.task import Budget, Event, Task, TaskResult, Verdict
 from localagent.localize.fuse import SpectrumLocalizer
 from localagent.ports import QuickCheck, Sources
-from localagent.repair.search import Parts, Repair
+from localagent.repair.search import Repair
+from localagent.repair.state import Parts
 from localagent.repair.weights import Weights
 
 M, T = RepoPath("m.py"), RepoPath("test_m.py")

@@ -1,0 +1,55 @@
+"""What the loop is given and what it has seen."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from localagent.domain.edit import Candidate
+from localagent.domain.outcome import Baseline, FullResult
+from localagent.domain.paths import RepoPath
+from localagent.domain.task import NearMiss
+from localagent.ports import EditScorer, EditSpace, GateChain, Localizer, Sink, Sources, Verifier
+from localagent.repair.lineage import Step
+from localagent.repair.weights import Weights
+
+
+@dataclass(slots=True)
+class Parts:
+    """The rooms the loop is given."""
+
+    verifier: Verifier
+    localizer: Localizer
+    space: EditSpace
+    gates: GateChain
+    scorer: EditScorer | None
+    sink: Sink
+    sources: Sources
+    weights: Weights
+    context: Callable[[RepoPath, Baseline], str]
+
+
+@dataclass(slots=True)
+class State:
+    """What the search has seen; the report is made from it."""
+
+    enumerated: int = 0
+    verified: int = 0
+    rounds: int = 1
+    expansions: int = 0
+    numbers: int = 0
+    rank_of_first: int | None = None
+    denied: Counter[str] = field(default_factory=Counter)
+    limits: Counter[str] = field(default_factory=Counter)
+    seen: set[object] = field(default_factory=set)
+    plausible: list[Candidate] = field(default_factory=list)
+    rejected: dict[int, FullResult] = field(default_factory=dict)
+    beam: dict[int, list[tuple[float, float]]] = field(default_factory=dict)
+    misses: list[tuple[float, NearMiss]] = field(default_factory=list)
+    slow: list[tuple[Step, Candidate]] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    keys: dict[tuple[str, str], bytes | None] = field(default_factory=dict)
+    ranks: dict[int, int] = field(default_factory=dict)
+    patient: set[int] = field(default_factory=set)
+    undecided: tuple[Candidate, ...] = ()
+    parts: list[tuple[Candidate, tuple[str, ...]]] = field(default_factory=list)
