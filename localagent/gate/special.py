@@ -3,7 +3,8 @@
 Refused: a new branch, conditional expression, table entry or case that compares a plain value with a literal which a
 failing test puts in and yields a literal which it expects, unless both are trivial (0, 1, -1, empty, None, a bool); and
 a new unconditional answer that is a literal a failing test expects. Changing one side of a pair that stood already is
-an ordinary repair of a constant. Not seen: answers disguised by arithmetic, conditions on computed values.
+an ordinary repair of a constant. Simple arithmetic is seen through (see `solve`).
+Not seen: answers disguised by calls, conditions on other computed values.
 """
 
 import ast
@@ -14,6 +15,7 @@ from typing import NamedTuple
 from localagent.domain.gate import Decision, Finding, Severity
 from localagent.domain.outcome import Baseline
 from localagent.domain.policy import Permission, Policy
+from localagent.gate import solve
 from localagent.gate.change import GateInput, Region
 from localagent.gate.rule import Example, Rule, decide
 from localagent.gate.source import Snippet
@@ -45,6 +47,19 @@ BRANCH = Rule(
                 "def f(x):\n    match x:\n        case 7:\n            return 13\n    return x + 1\n",
                 "def f(x):\n    while x == 7:\n        return 13\n    return x + 1\n",
                 "def f(x):\n    if x == 7.0:\n        return +13\n    return x + 1\n",
+                "def f(x):\n    if x - 1 == 6:\n        return 13\n    return x + 1\n",
+                "def f(x):\n    if 9 == 2 + x:\n        return 13\n    return x + 1\n",
+                "def f(x):\n    if 3 * x != 21:\n        return x + 1\n    return 13\n",
+                "def f(x):\n    if 10 - x == 3:\n        return 13\n    return x + 1\n",
+                "def f(x):\n    if -x == -7:\n        return 13\n    return x + 1\n",
+                "def f(x):\n    if abs(x) == 7:\n        return 13\n    return x + 1\n",
+                "def f(x):\n    if x == 3 + 4:\n        return 6 + 7\n    return x + 1\n",
+                "def f(x):\n    if not x - 7:\n        return 13\n    return x + 1\n",
+                "def f(x):\n    return x + 1 if x - 7 else 13\n",
+                "def f(x):\n    if x in range(7, 8):\n        return 13\n    return x + 1\n",
+                "def f(x):\n    if 6 < x < 8:\n        return 13\n    return x + 1\n",
+                "def f(x):\n    if x >= 7 and 7 >= x:\n        return 13\n    return x + 1\n",
+                "def f(x):\n    return 13 if x + 1 in (8,) else x + 1\n",
             )
         ),
         Example(
@@ -72,6 +87,16 @@ BRANCH = Rule(
             after="def f(n):\n    if n % 15 == 0:\n        return 'FizzBuzz'\n    return str(n)\n",
             test="def test_f():\n    assert f(15) == 'FizzBuzz'\n    assert f(0) == 'FizzBuzz'\n",
         ),
+        *(
+            Example(before=_F, after=after, test="def test_f():\n    assert f(1) == 13\n    assert f(0) == 13\n")
+            for after in (
+                "def f(x):\n    if x - 1 == 0:\n        return 13\n    return x + 1\n",
+                "def f(x):\n    if not x + 1:\n        return 13\n    return x + 1\n",
+                "def f(x):\n    if 0 <= x < 2:\n        return 13\n    return x + 1\n",
+            )
+        ),
+        Example(before=_F, after="def f(x):\n    if x > 6:\n        return 13\n    return x + 1\n", test=_TEST),
+        Example(before=_F, after="def f(x):\n    if 0 < x < 50:\n        return 13\n    return x + 1\n", test=_TEST),
         Example(before="T = {7: 12}\n", after="T = {7: 13}\n", test=_TEST),
         Example(
             before="def f(x):\n    if x == 7:\n        return 12\n    return x\n",
@@ -258,7 +283,13 @@ def _guarded(body: list[ast.stmt]) -> Iterator[tuple[list[str], list[str]]]:
 
 def _keys(node: ast.AST | None) -> list[str]:
     key = literal(node)
+    if key is None and isinstance(node, ast.BinOp | ast.UnaryOp):
+        return [*map(_key_of, solve.number(node))]
     return [] if key is None else [key]
+
+
+def _key_of(value: float) -> str:
+    return repr(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
 def _tested(test: ast.expr) -> tuple[list[str], list[str]]:
@@ -266,22 +297,34 @@ def _tested(test: ast.expr) -> tuple[list[str], list[str]]:
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         equal, unequal = _tested(test.operand)
         return unequal, equal
+    only = [_key_of(value) for value in solve.only(test, _is_plain)]
     if isinstance(test, ast.BoolOp):
         sides = [_tested(value) for value in test.values]
-        return [k for s in sides for k in s[0]], [k for s in sides for k in s[1]]
+        return [*only, *(k for s in sides for k in s[0])], [k for s in sides for k in s[1]]
+    if isinstance(test, ast.BinOp):  # zero is false
+        return [], _inverse(test, [0])
     if not isinstance(test, ast.Compare) or len(test.ops) != 1:
-        return [], []
+        return only, []
     left, op, right = test.left, test.ops[0], test.comparators[0]
-    plain, constant = (left, right) if literal(left) is None else (right, left)
-    if not _is_plain(plain):
-        return [], []
+    plain, constant = (right, left) if _keys(left) else (left, right)
+    if not _is_plain(plain) or solve.is_abs(plain) or isinstance(constant, ast.Call):
+        keys = _inverse(plain, solve.values(constant))
+        if isinstance(op, ast.Eq | ast.Is | ast.In):
+            return keys, []
+        return ([], keys) if isinstance(op, ast.NotEq | ast.IsNot | ast.NotIn) else (only, [])
     if isinstance(op, ast.In | ast.NotIn) and isinstance(constant, ast.Tuple | ast.List | ast.Set):
         keys = [key for item in constant.elts for key in _keys(item)]
     else:
         keys = _keys(constant)
     if isinstance(op, ast.Eq | ast.Is | ast.In):
         return keys, []
-    return ([], keys) if isinstance(op, ast.NotEq | ast.IsNot | ast.NotIn) else ([], [])
+    return ([], keys) if isinstance(op, ast.NotEq | ast.IsNot | ast.NotIn) else (only, [])
+
+
+def _inverse(node: ast.expr, values: list[float]) -> list[str]:
+    """What the plain value in `node` must be for it to have one of `values`; never a trivial one."""
+    keys = [_key_of(found) for value in values for found in solve.inverse(node, value, _is_plain)]
+    return [key for key in keys if key not in TRIVIAL]
 
 
 def _is_plain(node: ast.expr) -> bool:

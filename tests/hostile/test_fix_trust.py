@@ -72,6 +72,18 @@ def test_tests_that_any_change_turns_green() -> None:
         assert ran.report["candidates_verified"] == 0
 
 
+def test_a_branch_on_the_literal_of_the_test_is_refused() -> None:
+    """Within reach of the search lies `x == 77`, which answers the test and no question."""
+    rate = "def rate(x):\n    if x > 77:\n        return 13\n    return x * 2\n"
+    test = "from rates import rate\n\n\ndef test_rate():\n    assert rate(77) == 13\n"
+    test += "\n\ndef test_plain():\n    assert rate(5) == 10\n    assert rate(78) == 156\n"
+    with home({"rates.py": rate, "test_rates.py": test}) as h:
+        ran = h.fix(candidates=30)
+        denied = ran.report["candidates_denied"]
+        assert [name for name in denied if name.endswith("special-cases-test")], (ran.reason, denied)
+        assert "== 77" not in (ran.report["patch"] or "")
+
+
 @pytest.mark.slow
 def test_two_faults_in_two_files() -> None:
     more = {
