@@ -24,6 +24,7 @@ from localagent.errors import AnswerIsNo, CannotEnforce, InternalFault, Interrup
 from localagent.gate.chain import open_gate_chain
 from localagent.jail.level import at_least
 from localagent.jail.open import open_jail, scratch_folder
+from localagent.jail.workspace import NoRoom
 from localagent.llm.prompt import build_context
 from localagent.llm.registry import ModelFile, Registry
 from localagent.llm.scorer import ModelScorer
@@ -151,7 +152,7 @@ def _answer(
         verdict = Verdict.CANNOT_ENFORCE
         return TaskResult(verdict=verdict, reason=str(fault), exit=fault.exit_code), fault.remedy
     except AnswerIsNo as no:
-        ours = isinstance(no, CannotRecord | CannotCopy | TreeTooLarge | TreeChanged)
+        ours = isinstance(no, CannotRecord | CannotCopy | NoRoom | TreeTooLarge | TreeChanged)
         verdict = Verdict.NEEDS_PERSON if ours else Verdict.NO_TESTS
         return TaskResult(verdict=verdict, reason=str(no), exit=no.exit_code), no.remedy
     if task.text and result.verdict is Verdict.NOTHING_TO_FIX:

@@ -14,13 +14,29 @@ from pathlib import Path
 from types import TracebackType
 
 from localagent.domain.paths import RepoPath
-from localagent.errors import CannotEnforce
+from localagent.errors import AnswerIsNo, CannotEnforce
 
 PREFIX = "localagent-ws-"
 _GONE = ".localagent-gone-"
 _NAME = re.compile(r"localagent-ws-(\d+)-(\d+)-[0-9a-f]{16}")
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _COPY_PIECE_BYTES = 1 << 20
+
+
+class NoRoom(AnswerIsNo):
+    """A workspace cannot be written: the disk is full, a quota or a limit on files is reached."""
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    """NoRoom for what the file system refuses."""
+    try:
+        yield
+    except OSError as fault:
+        raise NoRoom(
+            f"cannot write a workspace below {folder}: {fault.strerror or fault}",
+            remedy="make room there, or point TMPDIR to a writable folder with space",
+        ) from fault
 
 
 class Workspace:
@@ -45,7 +61,8 @@ class Workspace:
         """Copy `store` (hard-linked where `link` and the jail's uid can read it) and write `changes` over it."""
         workspace = cls(scratch, uid=uid)
         try:
-            workspace._copy(store, link=link)
+            with _writing(scratch):
+                workspace._copy(store, link=link)
             for path, content in changes.items():
                 workspace.write(path, content)
         except BaseException:
@@ -63,7 +80,7 @@ class Workspace:
 
     def write(self, path: RepoPath, content: bytes) -> None:
         """Replace or make one file atomically; keeps the exec bits of a regular file that was there."""
-        with self._parent(path, make=True) as (folder, name):
+        with _writing(self.folder.parent), self._parent(path, make=True) as (folder, name):
             mode = 0o644
             with suppress(FileNotFoundError):
                 old = os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -82,7 +99,7 @@ class Workspace:
 
     def make_folder(self, path: RepoPath) -> None:
         """Make a folder (a mount point for something the repository does not hold) unless it is there."""
-        with self._parent(path, make=True) as (folder, name):
+        with _writing(self.folder.parent), self._parent(path, make=True) as (folder, name):
             os.close(self._enter(folder, name, make=True))
 
     def delete(self, path: RepoPath) -> None:

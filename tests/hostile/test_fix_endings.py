@@ -3,6 +3,7 @@
 import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import time
@@ -124,6 +125,24 @@ def test_no_room_for_scratch() -> None:
         assert "cannot copy the tree to" in ran.reason
         assert "File too large" in ran.reason
         assert "TMPDIR" in ran.out
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("mount") is None, reason="needs a file system of its own")
+def test_a_scratch_file_system_that_holds_the_tree_but_no_workspace() -> None:
+    """The disk is full once the first workspace is made: an answer, not a bug of ours."""
+    with home({**ADDER, "data.txt": "x" * 300_000}) as h:
+        size = ["mount", "-t", "tmpfs", "-o", "size=800k,mode=1777", "none", str(h.scratch)]
+        if subprocess.run(size, capture_output=True, check=False).returncode:
+            pytest.skip("no file system can be mounted here")
+        try:
+            ran = h.fix()
+        finally:
+            subprocess.run(["umount", str(h.scratch)], check=True)
+        assert (ran.code, ran.report["outcome"]) == (1, "needs-person")
+        assert "cannot write a workspace below" in ran.reason
+        assert "No space left on device" in ran.reason
+        assert "TMPDIR" in ran.out
+        assert not (h.root / "state" / "localagent" / "faults").exists()
 
 
 def test_scratch_that_cannot_be_written() -> None:

@@ -1,6 +1,8 @@
 """Workspaces: copies, replacements, removal whatever is in them."""
 
 import os
+import resource
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,7 +13,7 @@ import pytest
 from localagent.domain.paths import RepoPath
 from localagent.errors import CannotEnforce
 from localagent.jail.open import Workspace, sweep
-from localagent.jail.workspace import remove_tree
+from localagent.jail.workspace import NoRoom, remove_tree
 
 
 @pytest.fixture
@@ -170,3 +172,23 @@ def test_sweep_removes_what_a_dead_process_left(store: Path, scratch: Path) -> N
         assert mine.tree.is_dir()
         (scratch / "localagent-ws-not-ours").rmdir()
     assert sweep(scratch / "missing") == ()
+
+
+def test_no_room_is_told_with_a_remedy_and_leaves_the_old_bytes(store: Path, scratch: Path) -> None:
+    """A limit on the size of files stands for a full disk; the signal that comes with it is ignored."""
+    kept = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    with Workspace.create(scratch, store, changes={}) as made:
+        try:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1000, kept[1]))
+            for write in (
+                lambda: made.write(RepoPath("pkg/a.py"), b"x" * 2000),
+                lambda: Workspace.create(scratch, store, changes={RepoPath("new.py"): b"x" * 2000}),
+            ):
+                with pytest.raises(NoRoom, match=f"cannot write a workspace below {scratch}: File too large") as told:
+                    write()
+                assert "TMPDIR" in told.value.remedy
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, kept)
+            signal.signal(signal.SIGXFSZ, handler)
+        assert (made.tree / "pkg/a.py").read_bytes() == b"x = 1\r\n"
