@@ -193,9 +193,10 @@ def test_a_patch_is_judged(
     expected: str,
     exact: bool,
 ) -> None:
-    agent = tmp_path / "agent"
-    agent.write_text(
-        f"#!{sys.executable}\nimport difflib, json, pathlib, sys\n"
+    agent, program = tmp_path / "agent", tmp_path / "agent.py"
+    agent.write_text(f"#!/bin/sh\nexec '{sys.executable}' '{program}' \"$@\"\n")
+    program.write_text(
+        "import difflib, json, pathlib, sys\n"
         "a = dict(zip(sys.argv[2::1], sys.argv[3::1]))\n"
         "f = 'src/pack/clamp.py'\n"
         "old = (pathlib.Path(a['--repo']) / f).read_text()\n"
