@@ -574,8 +574,11 @@ class Repair:
         """A candidate that turned every failing test that reaches what it changes, if there is one.
 
         Failing tests that never run the patched lines have nothing to do with it: they stay as they are. A test whose
-        lines are not known (it hung, or its file does not import) might reach them, so it must be turned.
+        lines are not known (it hung, or its file does not import) might reach them, so it must be turned. Tests and
+        checks that the user named are all wanted.
         """
+        if self.task.tests or self.task.checks:
+            return None
         lines = {t.id: t.lines for t in baseline.tests}
         for candidate, turned in self.state.parts[:PART_CHECKS]:
             rest = [i for i in baseline.failing if i not in turned]
