@@ -1,10 +1,11 @@
-"""The unpatched tree: outcomes (failing ones twice), frames, lines per test, ids that differ between two collections.
+"""The unpatched tree: outcomes (failing ones again), frames, lines per test, ids that differ between two collections.
 
 Two cold jails on two copies: the first runs everything as plain pytest would; the second collects traced, runs the
 failing tests again and then the passing ones while time is left. Not promised: lines for every passing test.
 """
 
 import concurrent.futures as cf
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -32,6 +33,11 @@ SLOW_SHARE = (
 )
 HUNG_TRACED_CPU_SECONDS = 0.3
 HUNG_TRACED_PER_FUNCTION = 2
+RUNS_OF_FAILING = 2  # further ones, of few and quick tests that failed twice
+RUNS_OF_CHANGING = 8  # where the two failures were different ones
+RUNS_OF_ODD = 4  # of tests that passed, then failed when traced: once for slow ones
+QUICK_TEST_SECONDS = 0.2
+MOST_DOUBTED = 20
 CHECK_SECONDS = 60.0
 MEMORY_BYTES = 1 << 30
 
@@ -341,17 +347,40 @@ class BaselineRunner:
                 budget_seconds=5.0,
             ),
         ).results
+        unsteady = self._unsteady(suite, plain, results, second)
         for result in bad:
             other = second.get(result.id)
             if other is None:
                 failing.append(result.id)
-            elif other.outcome.good:
+            elif other.outcome.good or result.id in unsteady:
                 flaky.append(result.id)
             else:
                 failing.append(result.id)
                 ended = result.failure is not None and result.failure.exception == "InterpreterExit"
                 better = other.failure if result.outcome is Outcome.TIMED_OUT or ended else result.failure
                 results[result.id] = replace(result, lines=other.lines, failure=better or other.failure)
+
+    @staticmethod
+    def _unsteady(
+        suite: Suite, plain: Sequence[Item], results: Mapping[str, TestResult], second: Mapping[str, TestResult]
+    ) -> set[str]:
+        """Tests that failed twice and pass at a further run; more runs for those whose failure was another one."""
+        doubted = [
+            item
+            for item in plain
+            if (known := second.get(item.id)) is not None
+            and not known.outcome.good
+            and results[item.id].seconds < QUICK_TEST_SECONDS
+        ]
+        other = {i.id for i in doubted if _said(results[i.id]) != _said(second[i.id])}
+        doubted = [i for i in doubted if i.id in other or len(doubted) <= MOST_DOUBTED][: 2 * MOST_DOUBTED]
+        found: set[str] = set()
+        for at in range(RUNS_OF_CHANGING):
+            again = [i for i in doubted if i.id not in found and (i.id in other or at < RUNS_OF_FAILING)]
+            if again:
+                ran = suite.run(again, RunRequest(items=(), cpu_seconds=5.0, budget_seconds=10.0)).results
+                found |= {name for name, result in ran.items() if result.outcome.good}
+        return found
 
     def _trace_passing(self, suite: Suite, again: Collection, results: dict[str, TestResult], flaky: list[str]) -> None:
         """Lines of passing tests, nearest to the failing ones first, while time is left."""
@@ -375,9 +404,10 @@ class BaselineRunner:
                 results[item.id] = replace(results[item.id], lines=other.lines)
             elif other.outcome is not Outcome.TIMED_OUT:
                 odd.append(item)
-        if odd:
-            third = suite.run(odd, RunRequest(items=(), cpu_seconds=20.0, budget_seconds=30.0)).results
+        for _ in range(RUNS_OF_ODD):
+            third = suite.run(odd, RunRequest(items=(), cpu_seconds=20.0, budget_seconds=30.0)).results if odd else {}
             flaky.extend(i for i, r in third.items() if not r.outcome.good)
+            odd = [i for i in odd if i.id not in flaky and results[i.id].seconds < QUICK_TEST_SECONDS]
 
     def _traced(self, room: Room, answer: CheckResult, flaky: list[str]) -> CheckResult:
         """A failing command once more, traced."""
@@ -387,6 +417,12 @@ class BaselineRunner:
         if other.outcome.good:
             flaky.append(f"check:{answer.command}")
         return replace(answer, lines=other.lines)
+
+
+def _said(result: TestResult) -> tuple[str, str]:
+    """What a failure says, without addresses."""
+    failure = result.failure
+    return ("", "") if failure is None else (failure.exception, re.sub(r"0x[0-9a-fA-F]+", "0x", failure.message))
 
 
 def _repo_path(text: str) -> RepoPath | None:
