@@ -116,7 +116,6 @@ def free_cores() -> int:
 def run_fix(request: FixRequest, settings: Settings, sink: Sink, stop: Stop | None = None) -> FixOutcome:
     """Runs the task. Raises UsageFault for a wrong policy or request; every other outcome is returned."""
     stop = stop or Stop()
-    policy = load_policy(request.policy or settings.policies_dir / "default.toml")
     task = Task(
         id="",
         repo=str(request.repo.resolve()),
@@ -127,6 +126,13 @@ def run_fix(request: FixRequest, settings: Settings, sink: Sink, stop: Stop | No
         seed=request.seed,
         budget=request.budget,
     )
+    try:
+        policy = load_policy(request.policy or settings.policies_dir / "default.toml")
+    except UsageFault as fault:
+        if request.report is not None:
+            refused = TaskResult(verdict=Verdict.FAULT, reason=str(fault), exit=fault.exit_code)
+            write_report(request.report, report_json(task, refused))
+        raise
     record = TaskStore(settings.state_dir).create(task)
     with Journal(record.journal_path) as journal:
         sinks = combined((journal, sink))

@@ -26,6 +26,7 @@ from localagent.verify.suite import Suite
 BUDGET_SECONDS = 280.0
 LEAST_CPU_SECONDS = 10.0
 NAMED = 5
+MORE_RUNS = 4  # a test that fails half the time is blamed on a patch once in sixteen
 
 
 @dataclass(kw_only=True, slots=True)
@@ -126,7 +127,7 @@ class FullChecker:
 
     @staticmethod
     def _once_more(suite: Suite, answer: Collected, baseline: Baseline, whole: _Whole, request: RunRequest) -> None:
-        """A test that passed before and is bad now gets one more run, by itself, before the patch is blamed."""
+        """A test that passed before and is bad now gets some more runs, by itself, before the patch is blamed."""
         wanted = {*baseline.passing, *baseline.failing}
         bad = [
             i for i in answer.items if i.id in wanted and i.id in whole.results and not whole.results[i.id].outcome.good
@@ -137,15 +138,14 @@ class FullChecker:
         for item in bad:
             if item.id in baseline.failing and whole.results[item.id].outcome is Outcome.TIMED_OUT:
                 continue
-            results.update(
-                {
-                    name: result
-                    for name, result in suite.run(
-                        [item], RunRequest(items=(), cpu_seconds=request.cpu_seconds, budget_seconds=60.0)
-                    ).results.items()
-                    if result.outcome.good and item.id in baseline.passing
-                }
-            )
+            if item.id not in baseline.passing:
+                continue
+            for _ in range(MORE_RUNS):
+                again = RunRequest(items=(), cpu_seconds=request.cpu_seconds, budget_seconds=60.0)
+                good = {k: r for k, r in suite.run([item], again).results.items() if r.outcome.good}
+                if good:
+                    results.update(good)
+                    break
         whole.results = results
 
     def _command(self, room: Room, command: str) -> Outcome:

@@ -245,3 +245,16 @@ def test_a_check_beside_pytest() -> None:
         ran = h.fix("--test", "test_adder.py", "--check", "python check.py", candidates=8)
         assert ran.code == 0, (ran.out, ran.err)
         assert set(ran.report["fail_to_pass"]) >= {"check:python check.py", "test_adder.py::test_add"}
+
+
+def test_a_wrong_policy_reaches_the_report(tmp_path: Path) -> None:
+    with home() as h:
+        policy, report = tmp_path / "policy.toml", tmp_path / "report.json"
+        policy.write_text("colour = 1\n")
+        repo = tmp_path / "repo"
+        repo.mkdir()
+        done = h.run("fix", "--repo", str(repo), "--policy", str(policy), "--report", str(report))
+        assert done.code == 2
+        found = json.loads(report.read_text())
+        assert (found["outcome"], found["exit"]) == ("fault", 2)
+        assert "colour: unknown key" in found["reason"]
