@@ -1,19 +1,37 @@
-"""What the search may do next, best first: steps, and kept candidates waiting to be built upon."""
+"""What the search may do next: steps, and kept candidates waiting to be built upon.
+
+Three orders share the turns, so that none can starve the others: by cost; by the cost before the model spoke (a
+portfolio: a step's turn comes at worst `len(_TURNS)` times later than without the model); and by cost among the
+snapshot's own edits (a kept candidate that was wrong does not eat the whole budget).
+"""
 
 import heapq
+from collections import deque
 from collections.abc import Iterable, Sequence
+from enum import Enum
 
 from localagent.domain.edit import Scope
 from localagent.domain.paths import RepoPath
 from localagent.repair.lineage import Lineage, Step
 
 
+class _Turn(Enum):
+    COST = "cost"
+    SNAPSHOT = "snapshot"
+    PRIOR = "prior"
+
+
+_TURNS = (_Turn.COST, _Turn.SNAPSHOT, _Turn.COST, _Turn.PRIOR)
+
+
 class Frontier:
-    """A priority queue by cost; ties in the order they were pushed, so a run is repeatable."""
+    """A priority queue in three orders; ties in the order they were pushed, so a run is repeatable."""
 
     def __init__(self) -> None:
-        self._heap: list[tuple[float, int, Step | Lineage]] = []
-        self._pushed = 0
+        self._items: dict[int, Step | Lineage] = {}
+        self._heaps: dict[_Turn, list[tuple[float, int]]] = {turn: [] for turn in _Turn}
+        self._urgent: deque[Step] = deque()
+        self._pushed = self._popped = 0
 
     def push(self, steps: Iterable[Step]) -> None:
         """Add steps."""
@@ -24,17 +42,39 @@ class Frontier:
         """Add a kept candidate whose own edits are enumerated when its turn comes."""
         self._add(cost, kept)
 
+    def push_urgent(self, steps: Iterable[Step]) -> None:
+        """Add steps that come before all others, first in, first out, whatever they cost."""
+        self._urgent.extend(steps)
+
     def _add(self, cost: float, item: Step | Lineage) -> None:
         self._pushed += 1
-        heapq.heappush(self._heap, (cost, self._pushed, item))
+        self._items[self._pushed] = item
+        for turn, heap in self._heaps.items():
+            if turn is not _Turn.SNAPSHOT or _of_snapshot(item):
+                heapq.heappush(heap, (cost, self._pushed))
 
     def pop(self) -> Step | Lineage | None:
-        """The cheapest, or None."""
-        return heapq.heappop(self._heap)[2] if self._heap else None
+        """The next one in the order whose turn it is, or None."""
+        if self._urgent:
+            return self._urgent.popleft()
+        if not self._items:
+            return None
+        turn = _TURNS[self._popped % len(_TURNS)]
+        self._popped += 1
+        found = self._take(turn)
+        return found if found is not None else self._take(_Turn.COST)
+
+    def _take(self, turn: _Turn) -> Step | Lineage | None:
+        heap = self._heaps[turn]
+        while heap:
+            item = self._items.pop(heapq.heappop(heap)[1], None)
+            if item is not None:
+                return item
+        return None
 
     def scope_at(self, path: RepoPath, line: int) -> Scope | None:
         """The function around a line, as the open edits know it."""
-        for _, _, item in self._heap:
+        for item in self._items.values():
             if isinstance(item, Step) and item.edit.path == path and item.edit.scope is not None:
                 scope = item.edit.scope
                 if scope.first_line <= line <= scope.last_line:
@@ -42,15 +82,25 @@ class Frontier:
         return None
 
     def reorder(self, steps: Sequence[Step]) -> None:
-        """Replace steps by newly costed ones (same parent and edit); steps already popped are not brought back."""
+        """Replace steps by newly costed ones (same parent and edit); steps already popped are not brought back.
+
+        The order by prior keeps the costs that the steps were pushed with.
+        """
         fresh = {(id(s.parent), id(s.edit)): s for s in steps}
-
-        def renewed(cost: float, number: int, item: Step | Lineage) -> tuple[float, int, Step | Lineage]:
+        costs: dict[int, float] = {}
+        for number, item in self._items.items():
             new = fresh.get((id(item.parent), id(item.edit))) if isinstance(item, Step) else None
-            return (cost, number, item) if new is None else (new.cost, number, new)
-
-        self._heap = [renewed(*entry) for entry in self._heap]
-        heapq.heapify(self._heap)
+            if new is not None:
+                self._items[number] = new
+                costs[number] = new.cost
+        for turn in (_Turn.COST, _Turn.SNAPSHOT):
+            heap = [(costs.get(n, cost), n) for cost, n in self._heaps[turn] if n in self._items]
+            heapq.heapify(heap)
+            self._heaps[turn] = heap
 
     def __len__(self) -> int:
-        return len(self._heap)
+        return len(self._items) + len(self._urgent)
+
+
+def _of_snapshot(item: Step | Lineage) -> bool:
+    return isinstance(item, Step) and not item.parent.edits

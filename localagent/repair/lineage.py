@@ -56,12 +56,16 @@ class Lineage:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Step:
-    """A lineage and one more edit: a candidate not yet built."""
+    """A lineage and one more edit: a candidate not yet built.
+
+    With `joins` it unites two candidates that turned different tests, whether the parent keeps its place or not.
+    """
 
     parent: Lineage
     edit: Edit
     cost: float
     model_score: float | None = field(default=None)
+    joins: bool = False
 
     def patch(self, base: Sources) -> Patch:
         """The whole change against the snapshot."""

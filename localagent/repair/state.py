@@ -35,7 +35,6 @@ class State:
     enumerated: int = 0
     verified: int = 0
     rounds: int = 1
-    expansions: int = 0
     numbers: int = 0
     rank_of_first: int | None = None
     denied: Counter[str] = field(default_factory=Counter)
@@ -43,7 +42,6 @@ class State:
     seen: set[object] = field(default_factory=set)
     plausible: list[Candidate] = field(default_factory=list)
     rejected: dict[int, FullResult] = field(default_factory=dict)
-    beam: dict[int, list[tuple[float, float]]] = field(default_factory=dict)
     misses: list[tuple[float, NearMiss]] = field(default_factory=list)
     slow: list[tuple[Step, Candidate]] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)

@@ -5,17 +5,14 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from localagent.domain.edit import Edit, Scope, Splice
 from localagent.domain.outcome import Baseline, Failure, Frame, Outcome, QuickResult, QuickRoute
 from localagent.domain.paths import RepoPath
 from localagent.errors import UsageFault
 from localagent.repair.control import breaking, no_op
-from localagent.repair.frontier import Frontier
 from localagent.repair.identity import behaviour_key
-from localagent.repair.lineage import Lineage, Step, shifted_lines
+from localagent.repair.lineage import Lineage, shifted_lines
 from localagent.repair.progress import progress_of as full_progress_of
 from localagent.repair.weights import Weights, load_weights
 
@@ -26,10 +23,6 @@ ROOT = Lineage(number=None, edits=(), changed={}, identity=frozenset(), cost=0.0
 def edit(start: int, end: int, text: bytes, *, line: int = 1, end_line: int = 1) -> Edit:
     splice = Splice(start=start, end=end, text=text)
     return Edit(path=M, splices=(splice,), operator="test", line=line, end_line=end_line, prior=0.0)
-
-
-def step(cost: float) -> Step:
-    return Step(parent=ROOT, edit=edit(0, 0, b"#"), cost=cost)
 
 
 def test_comments_and_blanks_do_not_change_the_behaviour_key() -> None:
@@ -64,26 +57,6 @@ def test_the_key_of_a_method_sees_only_that_method() -> None:
 def test_what_does_not_compile_has_no_key() -> None:
     assert behaviour_key(b"break\n", None, 0) is None
     assert behaviour_key(b"(" * 9000, None, 0) is None
-
-
-@given(st.lists(st.floats(-50, 50)))
-def test_the_frontier_pops_by_cost(costs: list[float]) -> None:
-    frontier = Frontier()
-    frontier.push(step(c) for c in costs)
-    popped = []
-    while (s := frontier.pop()) is not None:
-        popped.append(s.cost)
-    assert popped == sorted(costs)
-
-
-def test_reordering_touches_only_what_is_still_open() -> None:
-    frontier = Frontier()
-    a, b, c = step(1), step(2), step(3)
-    frontier.push([a, b, c])
-    assert frontier.pop() is a
-    fresh = [Step(parent=s.parent, edit=s.edit, cost=-s.cost) for s in (a, b, c)]
-    frontier.reorder(fresh)
-    assert [frontier.pop(), frontier.pop(), frontier.pop()] == [fresh[2], fresh[1], None]
 
 
 def test_lines_below_an_edit_move_with_it() -> None:

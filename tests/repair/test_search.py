@@ -229,6 +229,15 @@ def test_two_wrong_digits_are_found_through_the_beam() -> None:
     assert result.rounds == 2
 
 
+def test_candidates_that_turned_different_tests_are_joined_at_once() -> None:
+    lab = Laboratory(b"a = 1\nb = 2\nc = 3\n", {"a": number("a", 8), "b": number("b", 7), "c": number("c", 6)})
+    result, _ = repair(lab)
+    assert result.patch is not None
+    assert result.patch.after(M) == b"a = 8\nb = 7\nc = 6\n"
+    first_of_three = next(c for c in lab.quick_runs if len(c.edits) == 3)
+    assert first_of_three.patch == result.patch
+
+
 def test_nothing_to_fix_is_an_answer_of_its_own() -> None:
     result, _ = repair(Laboratory(b"a = 1\n", {"a": number("a", 1)}))
     assert (result.verdict, result.exit, result.patch) == (Verdict.NOTHING_TO_FIX, 0, None)

@@ -1,0 +1,182 @@
+"""What is kept of candidates that got further without being plausible, and how they are joined (tree-of-code).
+
+A candidate that turned failing tests, or whose failure moved on, has a place in the beam and its own edits enter the
+frontier. Two candidates that turned different tests are also joined at once: one's edit on top of the other's program,
+which finds faults at several places for the price of one run each.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from localagent.domain.edit import Candidate, Edit
+from localagent.domain.outcome import Failure, QuickResult
+from localagent.domain.paths import RepoPath
+from localagent.domain.task import NearMiss
+from localagent.repair.expansion import Expansion
+from localagent.repair.identity import behaviour_key, scope_of
+from localagent.repair.lineage import Lineage, Step, shifted_lines
+from localagent.repair.merge import rebased
+from localagent.repair.progress import progress_of, stage_of
+from localagent.repair.run import Run
+
+WIDTH = 3
+MAX_ROUNDS = 5
+MAX_EXPANSIONS = 12
+MAX_PARTS = 20
+JOINS_PER_PART = 6
+MAX_JOINS = 60
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Part:
+    """A candidate that turned some failing tests and broke none."""
+
+    child: Lineage
+    step: Step
+    turned: frozenset[str]
+
+
+class Beam:
+    """The beam of one task."""
+
+    def __init__(self, run: Run, expansion: Expansion) -> None:
+        self._run, self._expansion = run, expansion
+        self._ranks: dict[int, list[tuple[float, float]]] = {}
+        self._parts: list[_Part] = []
+        self._joined = self._expanded = 0
+
+    def holds(self, parent: Lineage) -> bool:
+        """Whether a kept candidate still has its place."""
+        return (-parent.progress, parent.cost) in self._ranks.get(parent.round, [])
+
+    def build_upon(self, kept: Lineage) -> None:
+        """Enumerate the edits on top of a kept candidate, if it still has its place."""
+        s = self._run.state
+        if self.holds(kept) and self._expanded < MAX_EXPANSIONS:
+            self._expanded += 1
+            s.rounds = max(s.rounds, kept.round + 1)
+            self._expansion.expand(kept, kept.lines, score_model=True)
+
+    def identity(self, step: Step) -> object | None:
+        """What the program after this step behaves like; None if it does not compile or equals the snapshot."""
+        edit, keys = step.edit, self._run.state.keys
+        before = step.parent.sources(self._run.parts.sources)[edit.path]
+        after = edit.apply(before)
+        key = behaviour_key(after, edit.scope, len(after) - len(before))
+        if key is None:
+            return None
+        where = scope_of(edit)
+        if not step.parent.edits and where not in keys:
+            keys[where] = behaviour_key(before, edit.scope, 0)
+        return step.identity(key, keys.get(where)) or None
+
+    def take(self, step: Step, candidate: Candidate, result: QuickResult) -> None:
+        """Book a candidate that is not plausible: keep it if it got further, join it with others that did."""
+        progress = progress_of(step.parent.failures, self._run.baseline, result, self._touched(step))
+        moved_again = 0 < progress < 1 and 0 < step.parent.progress < 1
+        if progress >= 1 and progress > step.parent.progress:
+            self._book(step, candidate, result, progress)
+        if progress > step.parent.progress or moved_again:
+            self._keep(step, candidate, result, progress)
+
+    def _book(self, step: Step, candidate: Candidate, result: QuickResult, progress: float) -> None:
+        """Remember what turned tests, for the report, for the choice of a part, and for joining."""
+        s = self._run.state
+        s.parts = sorted([*s.parts, (candidate, result.turned)], key=lambda x: (-len(x[1]), x[0].cost))[:MAX_PARTS]
+        notes = tuple(f"{e.path}:{e.line} {e.note or e.operator}" for e in candidate.edits)
+        miss = NearMiss(number=candidate.number, edits=notes, turned=result.turned, broken=result.broken)
+        s.misses = sorted([*s.misses, (progress, miss)], key=lambda m: -m[0])[:5]
+        new = _Part(child=self._child(step, candidate, result, progress), step=step, turned=frozenset(result.turned))
+        self._run.frontier.push_urgent(self._joins(new))
+        self._parts.append(new)
+
+    def _joins(self, new: _Part) -> list[Step]:
+        """Steps that unite a new part with earlier ones which turned other tests, most tests first."""
+        better = [p for p in self._parts if len(new.turned | p.turned) > max(len(new.turned), len(p.turned))]
+        better.sort(key=lambda p: (-len(new.turned | p.turned), p.child.cost))
+        steps: list[Step] = []
+        for other in better:
+            if len(steps) >= JOINS_PER_PART or self._joined >= MAX_JOINS:
+                break
+            joined = next(self._join(new, other), None)
+            if joined is not None:
+                self._joined += 1
+                steps.append(joined)
+        return steps
+
+    def _join(self, a: _Part, b: _Part) -> Iterator[Step]:
+        """The later part's edit on the earlier one's program, if either is a single edit of the snapshot."""
+        for base, other in ((b, a), (a, b)):
+            if other.step.parent.edits:
+                continue
+            edit = self._carried(other.step.edit, base.child.edits)
+            if edit is not None:
+                cost = self._run.order.entry_cost(base.child, was_syntax=False) + other.child.cost
+                yield Step(parent=base.child, edit=edit, cost=cost, model_score=other.step.model_score, joins=True)
+
+    def _carried(self, edit: Edit, over: Sequence[Edit]) -> Edit | None:
+        """A snapshot's edit, carried over the edits of a program; None where they touch."""
+        sources: dict[RepoPath, bytes] = {}
+        for done in over:
+            before = sources.get(done.path, self._run.parts.sources[done.path])
+            moved = rebased(edit, done, before)
+            if moved is None:
+                return None
+            edit = moved
+            sources[done.path] = done.apply(before)
+        return edit
+
+    def _touched(self, step: Step) -> tuple[RepoPath, int, int]:
+        """File and lines of the candidate that its last edit wrote."""
+        edit = step.edit
+        before = step.parent.sources(self._run.parts.sources)[edit.path]
+        grown = edit.apply(before).count(b"\n") - before.count(b"\n")
+        return edit.path, edit.line, max(edit.line, edit.end_line + grown)
+
+    def _keep(self, step: Step, candidate: Candidate, result: QuickResult, progress: float) -> None:
+        """A place in the beam for a candidate that got further, if there is one."""
+        ranks = self._ranks.setdefault(candidate.round, [])
+        rank = (-progress, candidate.cost)
+        if candidate.round >= MAX_ROUNDS or (len(ranks) >= WIDTH and rank >= max(ranks)):
+            return
+        self._ranks[candidate.round] = sorted([*ranks, rank])[:WIDTH]
+        child = self._child(step, candidate, result, progress)
+        self._run.emit("kept", number=candidate.number, progress=round(progress, 2), round=candidate.round)
+        syntax = any(stage_of(f) == 0 for f in step.parent.failures)
+        self._run.frontier.push_expansion(child, self._run.order.entry_cost(child, was_syntax=syntax))
+
+    def _child(self, step: Step, candidate: Candidate, result: QuickResult, progress: float) -> Lineage:
+        before = step.parent.sources(self._run.parts.sources)[step.edit.path]
+        failures = tuple(result.failures.values()) or step.parent.failures
+        lines = shifted_lines(step.parent.lines or self._expansion.root_lines(), step.edit, before)
+        changed = {c.path: c.after for c in candidate.patch.changes}
+        identity = self.identity(step)
+        return Lineage(
+            number=candidate.number,
+            edits=candidate.edits,
+            changed=changed,
+            identity=identity if isinstance(identity, frozenset) else frozenset(),
+            cost=candidate.cost,
+            round=candidate.round,
+            failures=failures,
+            lines=self._with_frames(lines, failures, changed),
+            progress=progress,
+        )
+
+    def _with_frames(
+        self, lines: dict[RepoPath, dict[int, float]], failures: Sequence[Failure], changed: Mapping[RepoPath, bytes]
+    ) -> dict[RepoPath, dict[int, float]]:
+        """Lines of the new failure's frames become as suspicious as the best; a file that did not parse opens whole."""
+        run = self._run
+        best = run.suspicions[0].score or 1.0
+        for path, source in changed.items():
+            if all(s.why == "does not parse" for s in run.suspicions if s.path == path):
+                scores = lines.setdefault(path, {})
+                for k in range(1, min(source.count(b"\n") + 2, 600)):
+                    scores.setdefault(k, 0.6 * best)
+        for failure in failures:
+            for frame in failure.frames:
+                place = frame.path
+                if place is not None and place in run.parts.sources and run.editable(place):
+                    lines.setdefault(place, {})[frame.line] = best
+        return lines

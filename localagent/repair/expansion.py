@@ -1,0 +1,136 @@
+"""Filling the frontier: the edits of suspicious lines, their costs, and the model reordering them beside the search."""
+
+import concurrent.futures as cf
+from collections.abc import Mapping
+from itertools import islice
+
+from localagent.domain.paths import RepoPath
+from localagent.repair.lineage import Lineage, Step
+from localagent.repair.order import crash_line
+from localagent.repair.run import Run
+
+TRANCHE_STATEMENTS = 80
+EDITS_PER_GROUP = 6_000
+EDITS_PER_CHILD = 2_500
+EDITS_PER_PATH = 300
+SCORED_PER_GROUP = 6_000
+HEAD_START = 25  # one in so many of the budget may run in the prior order before the model has spoken
+
+
+class Expansion:
+    """Enumerates for one task. The model works on a thread of its own; close it with `close`."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._tranche = 0
+        self._scoring: list[cf.Future[list[Step]]] = []
+        self._awaited: list[cf.Future[list[Step]]] = []
+        self._hold_until = 0.0
+        self._pool = cf.ThreadPoolExecutor(1, thread_name_prefix="order")
+
+    def close(self) -> None:
+        """Give up what the model has not begun."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def root_lines(self) -> dict[RepoPath, dict[int, float]]:
+        """Suspicion by line of the first tranche of statements."""
+        return self._lines(0, TRANCHE_STATEMENTS)
+
+    def _lines(self, first: int, last: int) -> dict[RepoPath, dict[int, float]]:
+        lines: dict[RepoPath, dict[int, float]] = {}
+        for s in self._run.suspicions[first:last]:
+            scores = lines.setdefault(s.path, {})
+            for k in range(s.line, s.end_line + 1):
+                scores[k] = max(scores.get(k, 0.0), s.score)
+        return lines
+
+    def next_tranche(self, root: Lineage) -> bool:
+        """Enumerate the edits of the next most suspicious statements; False when there are none left."""
+        first, self._tranche = self._tranche, self._tranche + TRANCHE_STATEMENTS
+        if first >= len(self._run.suspicions):
+            return False
+        self.expand(root, self._lines(first, self._tranche), score_model=first == 0 or self._run.left() > 10)
+        return True
+
+    def expand(self, parent: Lineage, lines: Mapping[RepoPath, Mapping[int, float]], *, score_model: bool) -> None:
+        """Push the edits of some lines of a program."""
+        run = self._run
+        sources = parent.sources(run.parts.sources)
+        best = run.suspicions[0].score or 1.0
+        share = max(EDITS_PER_PATH, (EDITS_PER_CHILD if parent.round else EDITS_PER_GROUP) // max(1, len(lines)))
+        for path, scores in lines.items():
+            found = list(
+                islice(
+                    run.parts.space.edits(path, sources, lines=frozenset(scores), failures=parent.failures),
+                    share,
+                )
+            )
+            run.state.enumerated += len(found)
+            crash = crash_line(parent, path)
+            steps = [
+                Step(parent=parent, edit=e, cost=run.order.cost(parent, e, scores, best, crash, None)) for e in found
+            ]
+            run.frontier.push(steps)
+            scorer = run.parts.scorer
+            if scorer is not None and not scorer.warning and score_model and steps:
+                self._scoring.append(self._pool.submit(self._score, parent, path, steps, dict(scores), best, crash))
+
+    def _score(
+        self,
+        parent: Lineage,
+        path: RepoPath,
+        steps: list[Step],
+        scores: Mapping[int, float],
+        best: float,
+        crash: int | None,
+    ) -> list[Step]:
+        """Runs on the model's thread: the same steps with the model's part in their cost."""
+        run = self._run
+        scorer = run.parts.scorer
+        assert scorer is not None
+        source = parent.sources(run.parts.sources)[path]
+        head = sorted(steps, key=lambda s: s.cost)[:SCORED_PER_GROUP]
+        timeout = max(2.0, min(30.0, 0.3 * run.task.budget.max_seconds))
+        context = run.parts.context(path, run.baseline)
+        got = scorer.score(source, context, [s.edit for s in head], timeout_seconds=timeout)
+        if all(v is None for v in got):
+            return []
+        model = {id(s): v for s, v in zip(head, got, strict=True)}
+        out = []
+        for s in steps:
+            value = model.get(id(s))
+            used = run.parts.weights.unscored if value is None else value
+            cost = run.order.cost(parent, s.edit, scores, best, crash, used)
+            out.append(Step(parent=parent, edit=s.edit, cost=cost, model_score=value))
+        return out
+
+    def hold(self) -> None:
+        """From now on, let only the likeliest candidates run until the model has ordered the open ones, or a while."""
+        self._awaited = list(self._scoring)
+        self._hold_until = self._run.clock() + min(15.0, 0.2 * self._run.task.budget.max_seconds)
+        self.wait()
+
+    def held(self) -> bool:
+        """True while waiting for the model is worth more than running the next candidate."""
+        run = self._run
+        if not self._awaited or run.state.verified < max(2, run.task.budget.max_candidates // HEAD_START):
+            return False
+        if run.clock() > self._hold_until or all(job.done() for job in self._awaited):
+            self._awaited = []
+        return bool(self._awaited)
+
+    def wait(self) -> None:
+        """Wait a moment for the model, then take what it has."""
+        cf.wait(self._awaited, timeout=0.05)
+        self.take_scores()
+
+    def take_scores(self) -> None:
+        """Reorder the frontier by what the model has finished."""
+        waiting = []
+        for job in self._scoring:
+            if not job.done():
+                waiting.append(job)
+            elif fresh := job.result():
+                self._run.frontier.reorder(fresh)
+                self._run.emit("ordered", edits=len(fresh))
+        self._scoring = waiting

@@ -1,0 +1,68 @@
+"""What the parts of the loop share during one task: the parts, the clock, the state, the frontier, the baseline."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from localagent.domain.edit import Candidate, FileChange, Patch
+from localagent.domain.gate import Allow
+from localagent.domain.outcome import Baseline
+from localagent.domain.paths import RepoPath
+from localagent.domain.task import Event, Stage, Suspicion, Task
+from localagent.repair.control import no_op
+from localagent.repair.frontier import Frontier
+from localagent.repair.order import Order
+from localagent.repair.state import Parts, State
+
+
+class Run:
+    """One task in progress. `baseline` and `suspicions` are empty until their stages are over."""
+
+    def __init__(self, task: Task, parts: Parts, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self.task, self.parts, self.clock = task, parts, clock
+        self.start = clock()
+        self.state = State()
+        self.frontier = Frontier()
+        self.order = Order(parts.weights)
+        self.baseline = Baseline(tests=(), failing=(), passing=())
+        self.suspicions: tuple[Suspicion, ...] = ()
+        self._open_paths: dict[RepoPath, bool] = {}
+
+    def left(self) -> float:
+        """Seconds of the budget that are left; negative when it is used up."""
+        return self.task.budget.max_seconds - (self.clock() - self.start)
+
+    def emit(self, kind: str, **data: object) -> None:
+        """Tell the sink."""
+        self.parts.sink.emit(Event(kind=kind, at_seconds=round(self.clock() - self.start, 4), data=data))
+
+    @contextmanager
+    def timed(self, stage: Stage) -> Iterator[None]:
+        """Announce a stage and add the time of the block to it."""
+        begin = self.clock()
+        self.emit("stage", stage=stage.value)
+        try:
+            yield
+        finally:
+            seconds = self.state.seconds
+            seconds[stage.value] = seconds.get(stage.value, 0.0) + self.clock() - begin
+
+    def editable(self, path: RepoPath) -> bool:
+        """Whether the policy lets anybody edit a file: asked once a file, with an edit that changes nothing."""
+        if path not in self._open_paths:
+            source = self.parts.sources[path]
+            edit = no_op(path, source)
+            change = FileChange(path=path, before=source, after=edit.apply(source))
+            probe = Candidate(number=0, patch=Patch(changes=(change,)), edits=(edit,), cost=0.0)
+            decisions = self.parts.gates.review(probe, self.baseline, self.parts.sources)
+            self._open_paths[path] = not any(f.rule.startswith("path-") for d in decisions for f in d.findings)
+        return self._open_paths[path]
+
+    def refused(self, candidate: Candidate) -> str:
+        """The rule of the first gate that does not allow a candidate, or ""."""
+        for decision in self.parts.gates.review(candidate, self.baseline, self.parts.sources):
+            if decision.answer is not Allow.ALLOW:
+                rule = decision.findings[0].rule if decision.findings else decision.gate
+                self.emit("denied", number=candidate.number, rule=rule, edit=candidate.edits[-1].note)
+                return rule
+        return ""

@@ -1,0 +1,98 @@
+"""Whose turn it is."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localagent.domain.edit import Edit, Splice
+from localagent.domain.paths import RepoPath
+from localagent.repair.frontier import Frontier
+from localagent.repair.lineage import Lineage, Step
+
+M = RepoPath("m.py")
+
+
+def edit(at: int = 0) -> Edit:
+    splice = Splice(start=at, end=at, text=b"")
+    return Edit(path=M, splices=(splice,), operator="o", line=1, end_line=1, prior=0)
+
+
+def lineage(*edits: Edit) -> Lineage:
+    return Lineage(
+        number=1 if edits else None,
+        edits=edits,
+        changed={},
+        identity=frozenset(),
+        cost=0,
+        round=len(edits),
+        failures=(),
+        lines={},
+    )
+
+
+ROOT, KEPT = lineage(), lineage(edit())
+
+
+def step(cost: float, parent: Lineage = ROOT) -> Step:
+    return Step(parent=parent, edit=edit(), cost=cost)
+
+
+def drained(frontier: Frontier) -> list[Step]:
+    out = []
+    while (s := frontier.pop()) is not None:
+        assert isinstance(s, Step)
+        out.append(s)
+    return out
+
+
+@given(st.lists(st.floats(-50, 50)))
+def test_one_programs_edits_pop_by_cost(costs: list[float]) -> None:
+    frontier = Frontier()
+    frontier.push(step(c) for c in costs)
+    assert [s.cost for s in drained(frontier)] == sorted(costs)
+
+
+def test_reordering_touches_only_what_is_still_open() -> None:
+    frontier = Frontier()
+    a, b, c = step(1), step(2), step(3)
+    frontier.push([a, b, c])
+    assert frontier.pop() is a
+    fresh = [Step(parent=s.parent, edit=s.edit, cost=-s.cost) for s in (a, b, c)]
+    frontier.reorder(fresh)
+    assert drained(frontier) == [fresh[2], fresh[1]]
+
+
+@given(st.lists(st.floats(-9, 0), min_size=1, max_size=60))
+def test_the_models_order_delays_a_step_at_most_fourfold(scores: list[float]) -> None:
+    frontier = Frontier()
+    steps = [step(float(k)) for k in range(len(scores))]
+    frontier.push(steps)
+    frontier.reorder([Step(parent=s.parent, edit=s.edit, cost=s.cost - v) for s, v in zip(steps, scores, strict=True)])
+    ranks = {id(s.edit): k for k, s in enumerate(drained(frontier), 1)}
+    assert all(ranks[id(s.edit)] <= 4 * k for k, s in enumerate(steps, 1))
+
+
+def test_a_kept_candidates_edits_do_not_starve_the_snapshots() -> None:
+    frontier = Frontier()
+    frontier.push(step(9.0) for _ in range(40))
+    frontier.push(step(0.0, KEPT) for _ in range(40))
+    first = drained(frontier)[:40]
+    assert sum(s.parent is ROOT for s in first) == 10
+
+
+def test_urgent_steps_come_first_and_once() -> None:
+    frontier = Frontier()
+    frontier.push([step(-5.0)])
+    urgent = [step(7.0), step(3.0)]
+    frontier.push_urgent(urgent)
+    assert len(frontier) == 3
+    assert [s.cost for s in drained(frontier)] == [7.0, 3.0, -5.0]
+    assert len(frontier) == 0
+
+
+def test_a_kept_candidate_waits_its_turn() -> None:
+    frontier = Frontier()
+    frontier.push([step(1.0), step(3.0)])
+    frontier.push_expansion(KEPT, 2.0)
+    assert frontier.pop() is not KEPT
+    frontier.pop()  # the snapshot's turn
+    assert frontier.pop() is KEPT
