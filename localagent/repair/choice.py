@@ -14,7 +14,18 @@ from dataclasses import dataclass
 from localagent.domain.edit import Candidate, Edit
 
 # In nats of cost, set by hand after reading a few overfitted patches of the development cases; not counted.
-_MALUS = {"delete": 1.5, "guard": 1.0, "condition": 0.7, "body": 1.0, "ingredient": 0.5, "wrap": 0.3}
+_MALUS = {
+    "delete": 1.5,
+    "guard": 1.0,
+    "condition": 0.7,
+    "body": 1.0,
+    "ingredient": 0.5,
+    "wrap": 0.3,
+    "reported-bounds": 0.7,
+    "parameter-rename": 0.7,
+    "undefined-drop": 1.5,
+}
+_CALL_LOST = 2.5  # a call of an unknown name replaced by its bare argument: whoever wrote it meant something by it
 _NEGATING = frozenset(
     {"== -> !=", "!= -> ==", "is -> is not", "is not -> is", "< -> >=", ">= -> <", "> -> <=", "<= -> >"}
 )
@@ -25,6 +36,8 @@ _FREE_TOKENS = 3
 _MORE_EDITS = 1.0
 _MARGIN_SINGLE = 0.25
 _MARGIN_PAIRS = 1.5
+_MANY_EDITS = 3
+_MANY_GUESSES = 2
 FEW_TESTS = 3
 _AGREEMENT = 4.0
 _FAULT = 2.0
@@ -40,6 +53,10 @@ def malus(edit: Edit, before: bytes | None = None) -> float:
     The strongest part of the operator's name counts; `before` is the text the edit replaces, when known.
     """
     cost = max((v for k, v in _MALUS.items() if k in edit.operator), default=0.0)
+    if edit.operator == "missing-method-body" and "(" not in edit.note.rpartition(" -> ")[2]:
+        cost += _CALL_LOST
+    if edit.operator == "undefined-name" and edit.note.endswith("dropped"):
+        cost += _MALUS["undefined-drop"]
     if edit.note in _NEGATING:
         cost += _NEGATION
     if before is not None:
@@ -115,6 +132,30 @@ def ranked(candidates: Sequence[Candidate], rows: Rows) -> list[Standing]:
     return sorted(standings, key=lambda s: (s.cost, s.candidate.number))
 
 
+def guesses(candidate: Candidate) -> int:
+    """How many of its edits nothing but the tests speaks for: no parser error, no name that the error message gives."""
+    return sum(not _explained(e) for e in candidate.edits)
+
+
+def _explained(edit: Edit) -> bool:
+    """Whether what was wrong there is known apart from the tests, and the edit takes nothing away."""
+    if edit.operator.startswith("tokens."):
+        return True
+    return edit.operator in ("undefined-name", "undefined-everywhere", "missing-attribute", "missing-import") and (
+        not edit.note.endswith("dropped")
+    )
+
+
+def unproven(candidate: Candidate, tests: int, failing: int) -> bool:
+    """Whether the tests are too few to believe a candidate even without a rival.
+
+    So it is with many edits of which more were guessed than there are failing tests to vouch for them.
+    """
+    guessed = guesses(candidate)
+    many = len(candidate.edits) >= _MANY_EDITS and guessed >= _MANY_GUESSES
+    return tests <= FEW_TESTS and many and guessed > failing
+
+
 def undecided(order: Sequence[Standing], tests: int) -> list[Standing]:
     """The rivals of the first that nothing tells apart from it, when the tests are too few to believe the first alone.
 
@@ -124,7 +165,9 @@ def undecided(order: Sequence[Standing], tests: int) -> list[Standing]:
     if not order or tests > FEW_TESTS:
         return []
     first = order[0]
-    if len(first.candidate.edits) == 1 and first.candidate.edits[0].operator.startswith("tokens."):
+    single = len(first.candidate.edits) == 1
+    operator = first.candidate.edits[0].operator
+    if single and operator.startswith("tokens.") and "replace-token" not in operator:
         return []  # where the parser failed, the smallest repair is right far more often than not
-    margin = _MARGIN_PAIRS if len(first.candidate.edits) > 1 else _MARGIN_SINGLE
+    margin = _MARGIN_SINGLE if single else _MARGIN_PAIRS
     return [s for s in order[1:] if s.cost - first.cost < margin and (not s.row or not first.row or s.row != first.row)]

@@ -6,7 +6,7 @@ from dataclasses import replace
 from localagent.domain.edit import Candidate
 from localagent.domain.outcome import Baseline, FullResult
 from localagent.domain.task import Stage, Verdict
-from localagent.repair.choice import ranked, undecided
+from localagent.repair.choice import ranked, undecided, unproven
 from localagent.repair.order import reaches
 from localagent.repair.run import Run
 
@@ -36,8 +36,9 @@ def choose(run: Run) -> Accepted | None:
         order=[[x.candidate.number, round(x.cost, 2)] for x in order],
         behaviours={str(k): list(v) for k, v in rows.items()},
     )
-    rivals = undecided(order, len(run.baseline.tests) + len(run.baseline.checks))
-    if rivals:
+    tests = len(run.baseline.tests) + len(run.baseline.checks)
+    rivals = undecided(order, tests)
+    if rivals or (order and unproven(order[0].candidate, tests, len(run.baseline.failing))):
         run.emit("undecided", numbers=[order[0].candidate.number, *(r.candidate.number for r in rivals)])
         s.undecided = tuple(x.candidate for x in (order[0], *rivals))
         return None
@@ -84,6 +85,12 @@ def why_not(run: Run) -> tuple[Verdict, str]:
     s = run.state
     if s.undecided:
         shown = " | ".join("; ".join(f"{e.path}:{e.line} {e.note}" for e in c.edits) for c in s.undecided[:4])
+        if len(s.undecided) == 1:
+            return (
+                Verdict.NEEDS_PERSON,
+                f"a patch passes the few tests, but makes {len(s.undecided[0].edits)} changes, which they cannot prove: "
+                f"{shown}; add tests, or judge it yourself",
+            )
         return (
             Verdict.NEEDS_PERSON,
             f"{len(s.undecided)} patches pass the few tests, behave differently, and nothing tells which is right: "

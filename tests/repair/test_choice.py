@@ -1,6 +1,10 @@
-"""Evidence of the choice: agreement counts voices, faults count against the majority."""
+"""The choice: agreement counts voices, faults count against the majority, too little proof is said."""
 
-from localagent.repair.choice import agreement, faults
+from localagent.domain.edit import Candidate, Edit, FileChange, Patch, Splice
+from localagent.domain.paths import RepoPath
+from localagent.repair.choice import agreement, faults, guesses, malus, ranked, undecided, unproven
+
+M = RepoPath("m.py")
 
 
 def test_equal_programs_are_one_voice_and_the_unpatched_one_has_none() -> None:
@@ -16,3 +20,47 @@ def test_an_outlier_agrees_least() -> None:
 def test_only_faults_where_most_answer_count() -> None:
     rows = {1: ("ok:a", "raised:r"), 2: ("ok:b", "raised:s"), 3: ("raised:q", "raised:r")}
     assert faults(rows) == {1: 0.0, 2: 0.0, 3: 0.5}
+
+
+def edit(operator: str, note: str = "") -> Edit:
+    splice = Splice(start=0, end=1, text=b"b")
+    return Edit(path=M, splices=(splice,), operator=operator, line=1, end_line=1, prior=0, note=note)
+
+
+def candidate(number: int, cost: float, *edits: Edit) -> Candidate:
+    change = FileChange(path=M, before=b"a\n", after=b"b\n")
+    return Candidate(number=number, patch=Patch(changes=(change,)), edits=edits, cost=cost)
+
+
+SWAP, COLON = edit("compare-swap", "< -> <="), edit("tokens.insert-colon")
+
+
+def test_many_guesses_under_few_tests_are_not_believed() -> None:
+    guessed = candidate(1, 0.0, COLON, SWAP, SWAP)
+    assert guesses(guessed) == 2
+    assert unproven(guessed, 3, 1)
+    assert not unproven(guessed, 4, 1)
+    assert not unproven(guessed, 3, 2)
+    assert not unproven(candidate(1, 0.0, SWAP, SWAP), 1, 1)
+    assert not unproven(candidate(1, 0.0, COLON, COLON, edit("undefined-name", "a -> b"), SWAP), 1, 1)
+    assert guesses(candidate(1, 0.0, edit("undefined-name", "a dropped"))) == 1
+
+
+def test_losing_a_call_costs_more_than_correcting_its_name() -> None:
+    assert malus(edit("missing-method-body", "sort(a) -> a")) > malus(edit("missing-method-body", "f(a, b) -> (a % b)"))
+    assert malus(edit("undefined-name", "sort dropped")) > malus(edit("undefined-name", "sort -> sorted"))
+
+
+def test_near_rivals_that_do_something_else_leave_it_undecided() -> None:
+    near = ranked([candidate(1, 0.0, SWAP), candidate(2, 0.1, SWAP)], {1: ("ok:a",), 2: ("ok:b",)})
+    assert [s.candidate.number for s in undecided(near, 1)] == [2]
+    assert undecided(near, 4) == []
+    alike = ranked([candidate(1, 0.0, SWAP), candidate(2, 0.1, SWAP)], {1: ("ok:a",), 2: ("ok:a",)})
+    assert undecided(alike, 1) == []
+
+
+def test_where_the_parser_failed_the_smallest_repair_is_believed_unless_any_token_would_do() -> None:
+    colon = [candidate(1, 0.0, COLON), candidate(2, 0.1, SWAP)]
+    assert undecided(ranked(colon, {}), 1) == []
+    token = [candidate(k, 0.1 * k, edit("tokens.replace-token", note)) for k, note in ((1, "= -> -"), (2, "= -> %"))]
+    assert [s.candidate.number for s in undecided(ranked(token, {}), 1)] == [2]
