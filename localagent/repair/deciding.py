@@ -88,7 +88,7 @@ def why_not(run: Run) -> tuple[Verdict, str]:
         if len(s.undecided) == 1:
             return (
                 Verdict.NEEDS_PERSON,
-                f"a patch passes the few tests, but makes {len(s.undecided[0].edits)} changes, which they cannot prove: "
+                f"a patch passes the few tests but makes {len(s.undecided[0].edits)} changes they cannot prove: "
                 f"{shown}; add tests, or judge it yourself",
             )
         return (
