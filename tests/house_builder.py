@@ -46,21 +46,36 @@ class House:
         )
 
     def candidate(self, name: str, old: str, new: str, *, scoped: bool = True) -> Candidate:
-        before = self.files[name]
+        """One edit of the snapshot."""
+        edit = self._edit(name, self.files[name], old, new, scoped=scoped)
+        return self._built(1, None, (edit,))
+
+    def upon(self, parent: Candidate, number: int, name: str, old: str, new: str) -> Candidate:
+        """One more edit on a candidate."""
+        before = parent.patch.after(RepoPath(name)) or self.files[name]
+        return self._built(number, parent.number, (*parent.edits, self._edit(name, before, old, new)))
+
+    def _edit(self, name: str, before: bytes, old: str, new: str, *, scoped: bool = True) -> Edit:
         at = before.index(old.encode())
-        splice = Splice(start=at, end=at + len(old.encode()), text=new.encode())
         line = before.count(b"\n", 0, at) + 1
-        edit = Edit(
+        return Edit(
             path=RepoPath(name),
-            splices=(splice,),
+            splices=(Splice(start=at, end=at + len(old.encode()), text=new.encode()),),
             operator="test",
             line=line,
             end_line=line + old.count("\n"),
             prior=0.0,
             scope=scope_at(before, line) if scoped else None,
         )
-        change = FileChange(path=RepoPath(name), before=before, after=edit.apply(before))
-        return Candidate(number=1, patch=Patch(changes=(change,)), edits=(edit,), cost=0.0)
+
+    def _built(self, number: int, parent: int | None, edits: tuple[Edit, ...]) -> Candidate:
+        files: dict[RepoPath, bytes] = {}
+        for edit in edits:
+            files[edit.path] = edit.apply(files.get(edit.path, self.files[edit.path]))
+        changes = tuple(FileChange(path=p, before=self.files[p], after=text) for p, text in sorted(files.items()))
+        return Candidate(
+            number=number, patch=Patch(changes=changes), edits=edits, cost=0.0, round=len(edits), parent=parent
+        )
 
 
 def scope_at(source: bytes, line: int) -> Scope | None:

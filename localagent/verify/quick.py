@@ -11,12 +11,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from localagent.domain.edit import Candidate
+from localagent.domain.edit import Candidate, FileChange
 from localagent.domain.outcome import Baseline, CheckResult, Ending, Outcome, QuickResult, QuickRoute, TestResult
 from localagent.domain.paths import RepoPath
 from localagent.verify import checks, swapping
 from localagent.verify.answers import Collected, Item, Refused, RunEnd
 from localagent.verify.client import OpenRequest, RunRequest, WorkerLost
+from localagent.verify.ground import Ground, Grounds
 from localagent.verify.judging import Seen, file_outcomes, lost_result, quick_result
 from localagent.verify.place import Use
 from localagent.verify.rooms import Room, Rooms
@@ -97,6 +98,7 @@ class WarmSlot:
         self._collect_cpu_seconds = MOST_COLLECT_CPU_SECONDS
         self._dirty: dict[RepoPath, bytes] = {}
         self._left = 0
+        self._grounds: Grounds | None = None
 
     def ready(self) -> None:
         """Start and check the worker unless it is there; may turn the plan cold."""
@@ -106,6 +108,7 @@ class WarmSlot:
         self._room = self._plan.rooms.start({}, Use.QUICK)
         self._left = RECYCLE_AFTER
         self._dirty = {}
+        self._grounds = self._new_grounds(self._room)
         try:
             self._self_check(self._room)
         except WorkerLost as lost:
@@ -130,8 +133,11 @@ class WarmSlot:
         orders = None if self._plan.targets.files else swapping.plan(ask.candidate, self._plan.baseline.import_lines)
         route = QuickRoute.FRESH if orders is None else QuickRoute.SWAP
         try:
-            self._write(self._room, ask.candidate)
-            if orders is None or not self._swapped(self._room, ask, orders, seen):
+            below = self._grounds.below(ask.candidate) if orders is None and self._grounds is not None else None
+            self._write(self._room, ask.candidate.patch.changes)
+            if below is not None and self._on_ground(self._room, ask, *below, seen):
+                route = QuickRoute.SWAP
+            elif orders is None or not self._swapped(self._room, ask, orders, seen):
                 route, seen = QuickRoute.FRESH, Seen()
                 self._fresh(self._room, ask, seen)
             self._run_checks(self._room, ask, seen)
@@ -220,12 +226,12 @@ class WarmSlot:
 
     # -- one candidate
 
-    def _write(self, room: Room, candidate: Candidate) -> None:
-        """Bring the workspace to the candidate's bytes; files of the one before are put back."""
-        changed = {c.path for c in candidate.patch.changes}
+    def _write(self, room: Room, changes: Sequence[FileChange]) -> None:
+        """Bring the workspace to a program's bytes; files of the one before are put back."""
+        changed = {c.path for c in changes}
         for path in [p for p in self._dirty if p not in changed]:
             room.workspace.write(path, self._dirty.pop(path))
-        for change in candidate.patch.changes:
+        for change in changes:
             self._dirty.setdefault(change.path, change.before)
             room.workspace.write(change.path, change.after)
 
@@ -251,6 +257,28 @@ class WarmSlot:
                 return True
         return True
 
+    def _new_grounds(self, room: Room) -> Grounds:
+        def opener(session: str, files: Sequence[FileChange]) -> Collected | Refused:
+            self._write(room, files)
+            request = self._plan.narrowed((), self._rootdir)
+            cpu = 3 * self._collect_cpu_seconds  # it is traced
+            request = replace(
+                request, session=session, swap=True, trace=True, cpu_seconds=cpu, wall_seconds=5 + 3 * cpu
+            )
+            return self._open(room, request)
+
+        return Grounds(opener, room.client.close_session)
+
+    def _on_ground(self, room: Room, ask: Ask, ground: Ground, orders: list[dict[str, object]], seen: Seen) -> bool:
+        """Run by swapping into the parent's session; False when that cannot tell, and nothing was seen."""
+        offered = {item.id for item in ground.answer.items}
+        if any(i not in offered for i in (*self._plan.targets.tests, *ask.passing)):
+            return False
+        end = self._judge(room, ask, ground.answer, seen, session=ground.session, orders=orders)
+        if end is RunEnd.SESSION_ENDED and self._grounds is not None:
+            self._grounds.drop(ground)
+        return end is not RunEnd.CANNOT_SWAP
+
     def _go_on(self, seen: Seen, names: Sequence[str]) -> bool:
         """Passing tests tell something once a failing one has turned."""
         return not names or seen.any_good(names)
@@ -263,18 +291,28 @@ class WarmSlot:
         cpu = self._collect_cpu_seconds
         answer = self._open(room, replace(request, session="fresh", cpu_seconds=cpu, wall_seconds=5 + 3 * cpu))
         try:
-            self._judge_fresh(room, ask, answer, seen)
+            self._judge(room, ask, answer, seen)
         finally:
             if isinstance(answer, Collected) and room.client.usable:
                 room.client.close_session("fresh")
 
-    def _judge_fresh(self, room: Room, ask: Ask, answer: Collected | Refused, seen: Seen) -> None:
+    def _judge(
+        self,
+        room: Room,
+        ask: Ask,
+        answer: Collected | Refused,
+        seen: Seen,
+        *,
+        session: str = "fresh",
+        orders: Sequence[dict[str, object]] = (),
+    ) -> RunEnd:
+        """Run what a session offers that is not the snapshot's own; how its last run ended."""
         targets = self._plan.targets
         if isinstance(answer, Refused):
             for test in targets.tests[:1]:
                 seen.put(test, Outcome.ERROR, next(iter(answer.errors.values()), answer.failure))
             file_outcomes(targets.files, answer, seen)
-            return
+            return RunEnd.DONE
         by_id = {item.id: item for item in answer.items}
         files = {name[len(COLLECT_PREFIX) :] for name in targets.files}
         whole = any(path not in {str(i.path) for i in answer.items} for path in files if path not in answer.errors)
@@ -292,14 +330,17 @@ class WarmSlot:
         for items, is_failing in ((failing, True), (passing, False)):
             if not items or (ask.stop_early and seen.failures):
                 continue
-            request = self._request(
-                ask, items, "fresh", stop=ask.stop_early and not new if is_failing else True, failing=is_failing
-            )
-            for result in room.client.run(request).results.values():
+            stop = ask.stop_early and not new if is_failing else True
+            request = self._request(ask, items, session, stop=stop, failing=is_failing)
+            ran = room.client.run(replace(request, swap=orders))
+            for result in ran.results.values():
                 seen.add(result)
+            if ran.end in (RunEnd.CANNOT_SWAP, RunEnd.SESSION_ENDED):
+                return ran.end
             if is_failing and not seen.any_good([i.id for i in items]):
                 break
         file_outcomes(targets.files, answer, seen)
+        return RunEnd.DONE
 
     def _request(self, ask: Ask, items: list[Item], session: str, *, stop: bool, failing: bool) -> RunRequest:
         cpu = ask.cpu_seconds
