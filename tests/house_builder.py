@@ -50,6 +50,10 @@ class House:
         edit = self._edit(name, self.files[name], old, new, scoped=scoped)
         return self._built(1, None, (edit,))
 
+    def variant(self, number: int, name: str, old: str, new: str) -> Candidate:
+        """One unscoped edit of the snapshot, under a number of its own."""
+        return self._built(number, None, (self._edit(name, self.files[name], old, new, scoped=False),))
+
     def upon(self, parent: Candidate, number: int, name: str, old: str, new: str) -> Candidate:
         """One more edit on a candidate."""
         before = parent.patch.after(RepoPath(name)) or self.files[name]

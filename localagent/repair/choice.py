@@ -10,6 +10,7 @@ not choose (`docs/architecture.md`).
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 
 from localagent.domain.edit import Candidate, Edit
 
@@ -34,6 +35,8 @@ _TOKEN_TAKEN = 0.25  # for each token beyond _FREE_TOKENS by which the program b
 _TAKEN_LIMIT = 2.0
 _FREE_TOKENS = 3
 _MORE_EDITS = 1.0
+_RESEMBLANCE = 0.7  # taken off for a missing name that becomes one like it
+_ALIKE = 0.75
 _MARGIN_SINGLE = 0.25
 _MARGIN_PAIRS = 1.5
 _MANY_EDITS = 3
@@ -42,6 +45,8 @@ FEW_TESTS = 3
 _AGREEMENT = 4.0
 _FAULT = 2.0
 
+_NAMES = re.compile(r"[A-Za-z_]\w*")
+_HUMPS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _WORDS = re.compile(rb"\w+|[^\w\s]")
 
 Rows = Mapping[int, tuple[str, ...]]
@@ -57,12 +62,28 @@ def malus(edit: Edit, before: bytes | None = None) -> float:
         cost += _CALL_LOST
     if edit.operator == "undefined-name" and edit.note.endswith("dropped"):
         cost += _MALUS["undefined-drop"]
+    if edit.operator.startswith(("undefined-", "missing-")) and _alike(*edit.note.rpartition(" -> ")[::2]):
+        cost -= _RESEMBLANCE
     if edit.note in _NEGATING:
         cost += _NEGATION
     if before is not None:
         taken = len(_WORDS.findall(before)) - len(_WORDS.findall(b" ".join(s.text for s in edit.splices)))
         cost += min(_TAKEN_LIMIT, _TOKEN_TAKEN * max(0, taken - _FREE_TOKENS))
     return cost
+
+
+def _alike(old: str, new: str) -> bool:
+    """Whether an identifier of the new text is like one of the old: a word of it, or nearly the same letters."""
+    before, after = _NAMES.findall(old), _NAMES.findall(new)
+    for name in set(after) - set(before):
+        words = {w.lower() for w in _HUMPS.findall(name) if len(w) > 2}
+        for gone in set(before) - set(after):
+            lost = {w.lower() for w in _HUMPS.findall(gone) if len(w) > 2}
+            if name.lower() in lost or gone.lower() in words:
+                return True
+            if min(len(name), len(gone)) > 2 and SequenceMatcher(None, name.lower(), gone.lower()).ratio() >= _ALIKE:
+                return True
+    return False
 
 
 def _replaced(candidate: Candidate) -> float:

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from localagent.domain.edit import Candidate, Edit, FileChange, Patch
+from localagent.domain.edit import Candidate
 from localagent.domain.outcome import Baseline, Outcome
 from localagent.domain.paths import RepoPath
-from localagent.verify import swapping
+from localagent.verify import regions, swapping
 from localagent.verify.answers import Malformed, Refused, clean, sequence
 from localagent.verify.client import OpenRequest, WorkerLost
 from localagent.verify.place import Use
@@ -19,25 +19,25 @@ from localagent.verify.rooms import Rooms
 
 TESTS_LIMIT = 20
 PROGRAMS_LIMIT = 24
+BASES_LIMIT = 4
 PROGRAM_CPU_SECONDS = 2.0
+
+
+Orders = list[dict[str, Any]]
 
 
 def behaviours(
     rooms: Rooms, baseline: Baseline, request: OpenRequest, candidates: Sequence[Candidate], *, seed: int
 ) -> dict[int, tuple[str, ...]]:
-    """One row of short digests per candidate number, and row 0 for the unpatched program; equal length, or empty."""
-    base: dict[RepoPath, bytes] = {}
-    group = list(candidates[:PROGRAMS_LIMIT])
-    if baseline.collect_failures:  # the unpatched program has no functions to swap
-        base, group = _common_base(group)
-    programs: dict[int, list[dict[str, Any]]] = {0: []}
-    for candidate in group:
-        orders = swapping.plan(candidate, {} if base else baseline.import_lines)
-        if orders is not None:
-            programs[candidate.number] = orders
-    functions = {(o["path"], o["old_line"], o["name"]) for orders in programs.values() for o in orders}
-    if len(programs) < 3:
+    """One row of short digests per candidate number, and row 0 for the unpatched program; equal length, or empty.
+
+    Where the unpatched program cannot take the candidates' functions (it does not import, or they change more than
+    functions), one of the candidates is the base of the others, and there is no row 0.
+    """
+    base, programs = _base(candidates[:PROGRAMS_LIMIT], baseline)
+    if len(set(programs) - {0}) < 2:
         return {}
+    functions = {(o["path"], o["old_line"], o["name"]) for orders in programs.values() for o in orders}
     try:
         with rooms.start(base, Use.QUICK) as room:
             opened = room.client.open(replace(request, session="hot", swap=True))
@@ -59,25 +59,42 @@ def behaviours(
     return _parsed(answer, list(programs))
 
 
-def _common_base(candidates: Sequence[Candidate]) -> tuple[dict[RepoPath, bytes], list[Candidate]]:
-    """The program that most candidates add one edit to, as changed files, and those candidates relative to it."""
-    groups: dict[tuple[Edit, ...], list[Candidate]] = {}
-    for candidate in candidates:
-        groups.setdefault(candidate.edits[:-1], []).append(candidate)
-    shared, group = max(groups.items(), key=lambda item: len(item[1]), default=((), []))
-    if not shared:
-        return {}, group
-    originals = {c.path: c.before for candidate in group for c in candidate.patch.changes}
-    base: dict[RepoPath, bytes] = {}
-    for edit in shared:
-        base[edit.path] = edit.apply(base.get(edit.path, originals[edit.path]))
-    relative = []
-    for candidate in group:
-        last = candidate.edits[-1]
-        before = base.get(last.path, originals[last.path])
-        change = FileChange(path=last.path, before=before, after=last.apply(before))
-        relative.append(replace(candidate, edits=(last,), patch=Patch(changes=(change,))))
-    return base, relative
+def _base(candidates: Sequence[Candidate], baseline: Baseline) -> tuple[dict[RepoPath, bytes], dict[int, Orders]]:
+    """The program that takes most candidates as swaps, as changed files, and the swaps by candidate number."""
+    best: tuple[dict[RepoPath, bytes], dict[int, Orders]] = ({}, {})
+    if not baseline.collect_failures:
+        best = ({}, {0: []})
+        for candidate in candidates:
+            orders = swapping.plan(candidate, baseline.import_lines)
+            if orders is None:
+                before = {c.path: c.before for c in candidate.patch.changes}
+                after = {c.path: c.after for c in candidate.patch.changes}
+                orders = regions.changed(before, after, baseline.import_lines)
+            if orders is not None:
+                best[1][candidate.number] = orders
+    for chosen in candidates[:BASES_LIMIT]:
+        if len(set(best[1]) - {0}) == len(candidates):
+            break
+        files = {c.path: c.after for c in chosen.patch.changes}
+        programs = {}
+        for candidate in candidates:
+            orders = _between(files, chosen, candidate)
+            if orders is not None:
+                programs[candidate.number] = orders
+        if len(programs) > len(set(best[1]) - {0}):
+            best = (files, programs)
+    return best
+
+
+def _between(files: Mapping[RepoPath, bytes], chosen: Candidate, candidate: Candidate) -> Orders | None:
+    """Swaps that lead from one candidate's files to another's."""
+    originals = {c.path: c.before for c in (*chosen.patch.changes, *candidate.patch.changes)}
+    after = {c.path: c.after for c in candidate.patch.changes}
+    return regions.changed(
+        {path: files.get(path, text) for path, text in originals.items()},
+        {path: after.get(path, text) for path, text in originals.items()},
+        {},
+    )
 
 
 def _parsed(answer: Mapping[str, Any], numbers: Sequence[int]) -> dict[int, tuple[str, ...]]:

@@ -1,5 +1,7 @@
 """The choice: agreement counts voices, faults count against the majority, too little proof is said."""
 
+import pytest
+
 from localagent.domain.edit import Candidate, Edit, FileChange, Patch, Splice
 from localagent.domain.paths import RepoPath
 from localagent.repair.choice import agreement, faults, guesses, malus, ranked, undecided, unproven
@@ -49,6 +51,22 @@ def test_many_guesses_under_few_tests_are_not_believed() -> None:
 def test_losing_a_call_costs_more_than_correcting_its_name() -> None:
     assert malus(edit("missing-method-body", "sort(a) -> a")) > malus(edit("missing-method-body", "f(a, b) -> (a % b)"))
     assert malus(edit("undefined-name", "sort dropped")) > malus(edit("undefined-name", "sort -> sorted"))
+
+
+@pytest.mark.parametrize(
+    ("note", "alike"),
+    [
+        ("UndefinedList -> List", True),
+        ("self.get_values(d) -> d.values()", True),
+        ("self.get_values(d) -> list(d.values())", True),
+        ("self.get_values(d) -> d.items()", False),
+        ("sort -> sorted", True),
+        ("value -> count", False),
+        ("value = 0", False),
+    ],
+)
+def test_a_missing_name_that_becomes_one_like_it_is_believed_more(note: str, alike: bool) -> None:
+    assert (malus(edit("undefined-name", note)) < malus(edit("undefined-name", "a -> b"))) is alike
 
 
 def test_near_rivals_that_do_something_else_leave_it_undecided() -> None:

@@ -45,6 +45,7 @@ def undefined_name(ctx: Context) -> Iterator[Change]:
             bonus = _placed(ctx, failure, expr.line, expr.end_line)
             offers = dict(names_for(ctx, expr.statement))
             offers.update({b: -1.2 for b in BUILTINS if b not in offers and likeness(name, b) > 0.5})
+            offers.update({s: -0.4 for s in _from_star_imports(ctx, name) if s not in offers})
             for other, near in offers.items():
                 if other != name:
                     yield ctx.put(expr, other, ATOM, bonus + near * 0.5 + 1.2 * likeness(name, other) - 0.6)
@@ -63,6 +64,21 @@ def undefined_name(ctx: Context) -> Iterator[Change]:
                 )
 
 
+def _from_star_imports(ctx: Context, name: str) -> list[str]:
+    """Names like `name` that the library's modules of the file's `from x import *` bring."""
+    from localagent.index.builtin_types import IMPORTS  # noqa: PLC0415 - a large table, needed for these failures alone
+
+    modules = set(ctx.facts.star_imports)
+    if not modules:
+        return []
+    return [
+        known
+        for known, origins in IMPORTS.items()
+        if likeness(name, known) > 0.5
+        and any(o.partition(":")[0] in modules and o.endswith(f":{known}") for o in origins)
+    ]
+
+
 @operator("undefined-everywhere", prior=1.6)
 def undefined_everywhere(ctx: Context) -> Iterator[Change]:
     """All uses of an undefined name in the function become one other name."""
@@ -72,7 +88,12 @@ def undefined_everywhere(ctx: Context) -> Iterator[Change]:
         if len(uses) < 2:
             continue
         offers = dict(names_for(ctx, uses[0].statement))
-        targets = [*offers, *FOREIGN_NAMES.get(name, ()), *([f"self.{name}"] if ctx.span.class_path else [])]
+        targets = [
+            *offers,
+            *_from_star_imports(ctx, name),
+            *FOREIGN_NAMES.get(name, ()),
+            *([f"self.{name}"] if ctx.span.class_path else []),
+        ]
         for other in dict.fromkeys(targets):
             if other != name:
                 splices = tuple((e.start, e.end, other) for e in uses)

@@ -1,6 +1,7 @@
 """Names: another name that is bound here."""
 
 import builtins
+import re
 from collections.abc import Iterator
 from difflib import SequenceMatcher
 from functools import lru_cache
@@ -40,14 +41,25 @@ _PAIRS = frozenset(
 )
 
 
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+
+
 @lru_cache(maxsize=65536)
 def likeness(a: str, b: str) -> float:
-    """How alike two names are, from 0 to 1; usual pairs count as alike."""
+    """How alike two names are, from 0 to 1; usual pairs count as alike, so does a name that is a word of the other."""
     if frozenset((a, b)) in _PAIRS:
         return 0.9
     if a.lower().strip("_") == b.lower().strip("_"):
         return 0.95
-    return SequenceMatcher(None, a, b).ratio()
+    ratio = SequenceMatcher(None, a, b).ratio()
+    if min(len(a), len(b)) >= 3 and (a.lower() in _words(b) or b.lower() in _words(a)):
+        return max(ratio, 0.8)
+    return ratio
+
+
+def _words(name: str) -> set[str]:
+    """The words of a snake_case or CamelCase name, in lower case."""
+    return {w.lower() for w in _WORD.findall(name)}
 
 
 def names_for(ctx: Context, statement: Stmt) -> dict[str, float]:

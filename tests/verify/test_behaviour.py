@@ -1,0 +1,49 @@
+"""What plausible candidates do near the tests' inputs, asked in real jails."""
+
+from house_builder import house
+
+TEST = "import m\ndef test_f():\n    assert m.f(3, 4) == 7\n"
+
+
+def test_candidates_are_told_apart_by_what_they_do() -> None:
+    files = {"m.py": "def f(a, b):\n    return a - b\n", "test_m.py": TEST}
+    with house(files) as h:
+        baseline = h.verifier.baseline()
+        first = h.candidate("m.py", "a - b", "a + b")
+        texts = {2: "b + a", 3: "7", 4: "a - -b"}
+        others = [h.variant(n, "m.py", "a - b", text) for n, text in texts.items()]
+        rows = h.verifier.behaviours([first, *others], baseline, seed=0)
+    assert set(rows) == {0, 1, 2, 3, 4}
+    assert rows[1] == rows[2] == rows[4]
+    assert len({rows[0], rows[1], rows[3]}) == 3
+    assert len({len(row) for row in rows.values()}) == 1
+
+
+def test_so_are_candidates_of_a_program_that_does_not_parse() -> None:
+    files = {"m.py": "def f(a, b):\n    return a = b\n", "test_m.py": TEST}
+    with house(files) as h:
+        baseline = h.verifier.baseline()
+        tokens = {1: "a + b", 2: "a - -b", 3: "a | b"}
+        rows = h.verifier.behaviours(
+            [h.variant(n, "m.py", "a = b", text) for n, text in tokens.items()], baseline, seed=0
+        )
+    assert set(rows) == {1, 2, 3}
+    assert rows[1] == rows[2] != rows[3]
+
+
+def test_nothing_is_said_of_programs_that_differ_in_more_than_functions() -> None:
+    files = {"m.py": "K = 1\n\n\ndef f(a, b):\n    return a + b + K\n", "test_m.py": TEST}
+    with house(files) as h:
+        baseline = h.verifier.baseline()
+        candidates = [h.variant(n, "m.py", "K = 1", f"K = {n - n}{' ' * n}#") for n in (1, 2)]
+        assert h.verifier.behaviours(candidates, baseline, seed=0) == {}
+
+
+def test_a_seed_gives_the_same_rows_again() -> None:
+    files = {"m.py": "def f(a, b):\n    return a - b\n", "test_m.py": TEST}
+    with house(files) as h:
+        baseline = h.verifier.baseline()
+        candidates = [h.variant(n, "m.py", "a - b", text) for n, text in ((1, "a + b"), (2, "7"))]
+        assert h.verifier.behaviours(candidates, baseline, seed=3) == h.verifier.behaviours(
+            candidates, baseline, seed=3
+        )
