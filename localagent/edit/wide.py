@@ -14,6 +14,7 @@ from localagent.index.facts import FileFacts
 _NO_IMPORT = re.compile(r"cannot import name '(\w+)' from (?:partially initialized module )?'([\w.]+)'")
 _NO_MEMBER = re.compile(r"module '([\w.]+)' has no attribute '(\w+)'")
 _NO_NAME = re.compile(r"name '(\w+)' is not defined")
+_STRAY = re.compile(r"'(?:return|yield(?: from)?|await)' outside function|'break' outside loop|'continue' not properly")
 _UNRETURNED = frozenset({"AssertionError", "TypeError", "AttributeError"})
 
 
@@ -43,7 +44,7 @@ def _unused_function(facts: FileFacts) -> bool:
 
 def looks_wide(path: RepoPath, facts: FileFacts, failures: Sequence[Failure]) -> bool:
     """Whether the failures are of a kind that operators of this family answer."""
-    if wanted_names(path, failures) or any(undefined_at_import(path, f) for f in failures):
+    if wanted_names(path, failures) or any(undefined_at_import(path, f) or stray_line(path, f) for f in failures):
         return True
     return any(f.exception in _UNRETURNED for f in failures) and _unused_function(facts)
 
@@ -54,3 +55,11 @@ def undefined_at_import(path: RepoPath, failure: Failure) -> str:
     inner = failure.frames[-1] if failure.frames else None
     at_import = inner is not None and inner.path == path and inner.function in ("<module>", "")
     return found.group(1) if found and at_import else ""
+
+
+def stray_line(path: RepoPath, failure: Failure) -> int:
+    """The line of a `return` or `yield` outside functions, or a `break` or `continue` outside loops; 0 if none."""
+    inner = failure.frames[-1] if failure.frames else None
+    if failure.exception != "SyntaxError" or inner is None or inner.path != path:
+        return 0
+    return inner.line if _STRAY.search(failure.message) else 0

@@ -147,6 +147,18 @@ WHOLE = [
         "'''Text.'''\n\n\nfrom typing import List\ndef f(a: List[int]):\n    return a\n",
     ),
     (
+        "stray-block",
+        Failure(
+            exception="SyntaxError",
+            message="'return' outside function (mod.py, line 10)",
+            frames=(Frame(path=PATH, line=10, function=""),),
+        ),
+        "class A:\n    def f(self, a):\n        b = a\n\n    def g():\n        return b\n    for c in a:\n        g()\n"
+        "\n    return b\n",
+        "class A:\n    def f(self, a):\n        b = a\n\n        def g():\n            return b\n        for c in a:\n"
+        "            g()\n\n        return b\n",
+    ),
+    (
         "header-drop",
         Failure(exception="AssertionError", message="assert None == 3"),
         "class A:\n    def f(self, a):\n        b = a\n\n    def run(self):\n        return b\n",

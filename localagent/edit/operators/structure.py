@@ -3,7 +3,8 @@
 These operators see the whole file as one unit. Not promised: that methods put into a class find each other.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import libcst as cst
 
@@ -12,7 +13,7 @@ from localagent.edit.layout import movable, step
 from localagent.edit.operators.variables import likeness
 from localagent.edit.registry import operator
 from localagent.edit.unit import Stmt
-from localagent.edit.wide import undefined_at_import, wanted_names
+from localagent.edit.wide import stray_line, undefined_at_import, wanted_names
 
 
 def _indented(ctx: Context, first: int, end: int, by: str) -> list[Splice3]:
@@ -136,3 +137,36 @@ def header_drop(ctx: Context) -> Iterator[Change]:
         ends = isinstance(theirs.statements[-1].node, cst.SimpleStatementLine)
         cut = (above.line_end, mine.statements[0].line_start, "")
         yield Change((cut,), -0.2 if ends else 0.0, above.line, s.end_line, f"def {name} dropped, its body kept")
+
+
+@operator("stray-block", prior=2.0, wide=True)
+def stray_block(ctx: Context) -> Iterator[Change]:
+    """Statements up to a `return` outside functions (`break` outside loops) go back into what stands above them."""
+    inner = step(ctx)
+    for failure in ctx.failures:
+        line = stray_line(ctx.path, failure)
+        at = next((s for s in reversed(ctx.unit.statements) if s.line <= line <= s.end_line), None)
+        if not line or at is None:
+            continue
+        loops = "loop" in failure.message
+        hosts = (cst.For, cst.While) if loops else (cst.FunctionDef,)
+        while True:
+            rows = at.suite.statements
+            starts = [k for k in range(at.index, 0, -1) if isinstance(rows[k - 1].node, hosts)]
+            for place, first in enumerate(starts[:6]):
+                yield from _moved_in(ctx, rows[first : at.index + 1], inner, -0.15 * place)
+                tail = rows[first:]
+                if len(tail) > at.index + 1 - first:
+                    yield from _moved_in(ctx, tail, inner, -0.1 - 0.15 * place)
+            owner = at.suite.owner
+            if owner is None:
+                break
+            at = owner
+
+
+def _moved_in(ctx: Context, rows: Sequence[Stmt], by: str, delta: float) -> Iterator[Change]:
+    if all(movable(s) for s in rows):
+        first, end = rows[0].line_start, rows[-1].line_end
+        ends = [*(at for at, _, _ in _indented(ctx, first, end, by)), end]
+        text = ctx.unit.slice(first, ends[0]) + "".join(by + ctx.unit.slice(a, b) for a, b in pairwise(ends))
+        yield Change(((first, end, text),), delta, rows[0].line, rows[-1].end_line, f"{len(rows)} statements indented")
