@@ -1,0 +1,62 @@
+"""`fix` with a model file that is not what it should be: the default one costs a warning, a named one is refused."""
+
+import os
+from pathlib import Path
+
+import pytest
+from fix_builder import ADDED, Home, home
+
+from localagent.app.settings import Settings
+from localagent.errors import LocalagentError
+from localagent.llm.registry import Registry
+
+pytestmark = pytest.mark.model
+SHIPPED = Path(__file__).resolve().parents[2] / "models"
+
+
+@pytest.fixture(scope="module")
+def weights() -> Path:
+    try:
+        path = Registry(SHIPPED, Settings.from_environ().data_dir).verify("").path
+    except LocalagentError as no:
+        pytest.fail(f"this test needs the bundled model: {no}; {no.remedy}")
+    assert path is not None
+    return path
+
+
+def altered(h: Home, weights: Path) -> str:
+    """A copy with its last byte flipped where the user's models are looked for first."""
+    place = h.root / "data" / "localagent" / "models" / weights.name
+    place.parent.mkdir(parents=True)
+    place.write_bytes(weights.read_bytes())
+    with place.open("r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        last = file.read(1)
+        file.seek(-1, os.SEEK_END)
+        file.write(bytes([last[0] ^ 1]))
+    return place.name
+
+
+def test_an_altered_default_model_changes_nothing_but_the_warning(weights: Path) -> None:
+    with home() as h:
+        altered(h, weights)
+        with_it, without = h.fix(model=()), h.fix()
+        assert (with_it.code, without.code) == (0, 0)
+        assert with_it.report["patch"] == without.report["patch"]
+        assert f"+{ADDED.decode()}" in with_it.report["patch"]
+        assert with_it.report["model"] is None
+        assert any("SHA-256" in w for w in with_it.report["warnings"]), with_it.report["warnings"]
+        assert not any("SHA-256" in w for w in without.report["warnings"])
+        assert with_it.report["rank_of_first_plausible"] == without.report["rank_of_first_plausible"]
+
+
+def test_an_altered_model_that_was_named_is_refused_before_anything_runs(weights: Path) -> None:
+    with home() as h:
+        name = altered(h, weights)
+        file = h.root / "data" / "localagent" / "models" / name
+        registered = Registry(SHIPPED, h.root / "data" / "localagent").default().name
+        for named, said in ((str(file), "SHA-256"), (registered, "is not the file that was registered")):
+            ran = h.fix(model=("--model", named))
+            assert (ran.code, ran.report["outcome"]) == (4, "cannot-enforce"), ran
+            assert said in ran.reason
+            assert "running the tests" not in ran.err
