@@ -4,7 +4,7 @@ import pytest
 
 from localagent.domain.edit import Candidate, Edit, FileChange, Patch, Splice
 from localagent.domain.paths import RepoPath
-from localagent.repair.choice import agreement, faults, guesses, malus, ranked, undecided, unproven
+from localagent.repair.choice import Standing, agreement, faults, guesses, malus, ranked, undecided, unproven
 
 M = RepoPath("m.py")
 
@@ -82,3 +82,13 @@ def test_where_the_parser_failed_the_smallest_repair_is_believed_unless_any_toke
     assert undecided(ranked(colon, {}), 1) == []
     token = [candidate(k, 0.1 * k, edit("tokens.replace-token", note)) for k, note in ((1, "= -> -"), (2, "= -> %"))]
     assert [s.candidate.number for s in undecided(ranked(token, {}), 1)] == [2]
+
+
+def test_programs_of_many_kinds_that_pass_mean_tests_that_tell_little() -> None:
+    def order(kinds: int) -> list[Standing]:
+        candidates = [candidate(k, 2.0 * k, SWAP) for k in range(kinds + 2)]
+        return ranked(candidates, {k: (f"ok:{k % kinds}",) for k in range(kinds + 2)})
+
+    assert undecided(order(4), 1) == []
+    assert {s.row for s in undecided(order(5), 1)} == {("ok:1",), ("ok:2",), ("ok:3",), ("ok:4",)}
+    assert undecided(order(5), 4) == []
