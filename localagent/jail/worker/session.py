@@ -206,8 +206,8 @@ class Session:
         self._kept_files = confine.scratch_entries()
         if self._request["swap"]:
             self._index = SwapIndex(self._root)
-        gc.collect()
-        gc.freeze()
+            gc.collect()
+            gc.freeze()  # many children will be forked from here
         self._send(
             {
                 "k": "collected",

@@ -6,6 +6,7 @@ process with the channel.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import socket
@@ -46,6 +47,8 @@ def preload(root: str) -> Optional[str]:
         from . import session  # noqa: F401  (imported before any fork)
     except ImportError:
         return None
+    gc.collect()
+    gc.freeze()  # sessions need not look through what was here before them
     return str(pytest.__version__)
 
 
