@@ -143,6 +143,8 @@ class _Ranking:
 
     def _value(self, path: RepoPath, s: Statement) -> float:
         lines = self.spectrum.get(path, {})
+        if s.silent and s.body is Body.FUNCTION:
+            return lines.get(s.function_line, 0.0)
         return max((lines.get(k, 0.0) for k in range(s.line, s.end_line + 1)), default=0.0)
 
     def _frame(self, path: RepoPath, s: Statement) -> float:

@@ -9,7 +9,7 @@ import ast
 import re
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 _WORD = re.compile(r"[^\W\d]\w{2,}")
@@ -39,7 +39,8 @@ class Statement:
 
     For headers and decorators `function` is the definition itself, and `body` what the definition has. `names` are
     read, called or given as keywords there, `words` stand in its texts, `binds` are the plain names an assignment
-    makes, `stores` the attributes it sets.
+    makes, `stores` the attributes it sets. A `silent` one is a bare text: it leaves no trace where it stands, and a
+    function that holds nothing else leaves that of its header.
     """
 
     line: int
@@ -52,6 +53,7 @@ class Statement:
     stores: frozenset[str] = frozenset()
     place: Place = Place.STATEMENT
     body: Body = Body.FUNCTION
+    silent: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -119,7 +121,9 @@ def _place(node: _Node, children: list[_Node], around: _Around) -> Statement:
     if children:
         inside = ast.stmt | ast.ExceptHandler | ast.match_case
         roots = [c for c in ast.iter_child_nodes(node) if not isinstance(c, inside)]
-    return _statement(roots, line, end, around, place, _binds(node))
+    found = _statement(roots, line, end, around, place, _binds(node))
+    silent = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    return replace(found, silent=silent)
 
 
 def _decorators(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, around: _Around) -> Iterable[Statement]:

@@ -41,6 +41,7 @@ _MARGIN_SINGLE = 0.25
 _MARGIN_PAIRS = 1.5
 _MANY_EDITS = 3
 _WEAK_TESTS = 5  # so many different behaviours among the plausible: the tests tell little
+_WEAK_SHARE = 0.25
 _MANY_GUESSES = 2
 FEW_TESTS = 3
 _AGREEMENT = 4.0
@@ -178,11 +179,12 @@ def unproven(candidate: Candidate, tests: int, failing: int) -> bool:
     return tests <= FEW_TESTS and many and guessed > failing
 
 
-def undecided(order: Sequence[Standing], tests: int) -> list[Standing]:
+def undecided(order: Sequence[Standing], tests: int, verified: int) -> list[Standing]:
     """The rivals of the first that nothing tells apart from it, when the tests are too few to believe the first alone.
 
     A rival costs nearly as much and does something else (or nobody knows what). Where programs of many kinds pass, the
-    tests say little, and every one of them is a rival. Several edits under a few tests are
+    tests say little, and every one of them is a rival; so it is where a quarter of all programs that ran (`verified`)
+    pass. Several edits under a few tests are
     believed least: many pairs of edits satisfy one example.
     """
     if not order or tests > FEW_TESTS:
@@ -192,7 +194,7 @@ def undecided(order: Sequence[Standing], tests: int) -> list[Standing]:
     operator = first.candidate.edits[0].operator
     if single and operator.startswith("tokens.") and "replace-token" not in operator:
         return []  # where the parser failed, the smallest repair is right far more often than not
-    if len({s.row for s in order if s.row}) >= _WEAK_TESTS:
-        return [s for s in order[1:] if s.row and s.row != first.row]
+    if len({s.row for s in order if s.row}) >= _WEAK_TESTS or len(order) > max(1.0, _WEAK_SHARE * verified):
+        return [s for s in order[1:] if not s.row or not first.row or s.row != first.row]
     margin = _MARGIN_SINGLE if single else _MARGIN_PAIRS
     return [s for s in order[1:] if s.cost - first.cost < margin and (not s.row or not first.row or s.row != first.row)]

@@ -37,7 +37,7 @@ def choose(run: Run) -> Accepted | None:
         behaviours={str(k): list(v) for k, v in rows.items()},
     )
     tests = len(run.baseline.tests) + len(run.baseline.checks)
-    rivals = undecided(order, tests)
+    rivals = undecided(order, tests, run.state.verified)
     if rivals or (order and unproven(order[0].candidate, tests, len(run.baseline.failing))):
         run.emit("undecided", numbers=[order[0].candidate.number, *(r.candidate.number for r in rivals)])
         s.undecided = tuple(x.candidate for x in (order[0], *rivals))

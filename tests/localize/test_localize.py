@@ -256,3 +256,10 @@ def test_a_statement_is_listed_once() -> None:
     spans = [(s.line, s.end_line) for s in ranked]
     assert len(spans) == len(set(spans))
     assert all(0 < s.score <= 1 for s in ranked)
+
+
+def test_a_body_that_became_a_text_is_suspected_where_its_function_ran() -> None:
+    source = b"LIMIT = 3\n\n\ndef f(x):\n    '''y = x\n    return y'''\n\n\ndef g(x):\n    '''Prose.'''\n    return x\n"
+    ranked = place(failing(4, 11), source=source, test=b"f(1)\n", imported=(1, 4, 9))
+    assert ranked[:2] == [5, 11] or ranked[:2] == [11, 5]
+    assert 10 not in ranked

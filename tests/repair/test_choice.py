@@ -71,17 +71,17 @@ def test_a_missing_name_that_becomes_one_like_it_is_believed_more(note: str, ali
 
 def test_near_rivals_that_do_something_else_leave_it_undecided() -> None:
     near = ranked([candidate(1, 0.0, SWAP), candidate(2, 0.1, SWAP)], {1: ("ok:a",), 2: ("ok:b",)})
-    assert [s.candidate.number for s in undecided(near, 1)] == [2]
-    assert undecided(near, 4) == []
+    assert [s.candidate.number for s in undecided(near, 1, 60)] == [2]
+    assert undecided(near, 4, 60) == []
     alike = ranked([candidate(1, 0.0, SWAP), candidate(2, 0.1, SWAP)], {1: ("ok:a",), 2: ("ok:a",)})
-    assert undecided(alike, 1) == []
+    assert undecided(alike, 1, 60) == []
 
 
 def test_where_the_parser_failed_the_smallest_repair_is_believed_unless_any_token_would_do() -> None:
     colon = [candidate(1, 0.0, COLON), candidate(2, 0.1, SWAP)]
-    assert undecided(ranked(colon, {}), 1) == []
+    assert undecided(ranked(colon, {}), 1, 60) == []
     token = [candidate(k, 0.1 * k, edit("tokens.replace-token", note)) for k, note in ((1, "= -> -"), (2, "= -> %"))]
-    assert [s.candidate.number for s in undecided(ranked(token, {}), 1)] == [2]
+    assert [s.candidate.number for s in undecided(ranked(token, {}), 1, 60)] == [2]
 
 
 def test_programs_of_many_kinds_that_pass_mean_tests_that_tell_little() -> None:
@@ -89,6 +89,14 @@ def test_programs_of_many_kinds_that_pass_mean_tests_that_tell_little() -> None:
         candidates = [candidate(k, 2.0 * k, SWAP) for k in range(kinds + 2)]
         return ranked(candidates, {k: (f"ok:{k % kinds}",) for k in range(kinds + 2)})
 
-    assert undecided(order(4), 1) == []
-    assert {s.row for s in undecided(order(5), 1)} == {("ok:1",), ("ok:2",), ("ok:3",), ("ok:4",)}
-    assert undecided(order(5), 4) == []
+    assert undecided(order(4), 1, 60) == []
+    assert {s.row for s in undecided(order(5), 1, 60)} == {("ok:1",), ("ok:2",), ("ok:3",), ("ok:4",)}
+    assert undecided(order(5), 4, 60) == []
+
+
+def test_a_quarter_of_all_programs_passing_means_the_same() -> None:
+    order = ranked(
+        [candidate(k, 2.0 * k, SWAP) for k in range(10)], {k: ("ok:a" if k < 9 else "ok:b",) for k in range(10)}
+    )
+    assert undecided(order, 1, 60) == []
+    assert [s.candidate.number for s in undecided(order, 1, 39)] == [9]
