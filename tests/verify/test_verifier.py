@@ -338,3 +338,22 @@ def test_mypy_delta_refuses_new_findings_only_when_asked() -> None:
 def test_this_interpreter_is_the_one_that_is_meant() -> None:
     with house({"test_m.py": f"import sys\ndef test(): assert sys.prefix == {sys.prefix!r}\n"}) as h:
         assert h.verifier.baseline().failing == ()
+
+
+def test_lines_of_tests_that_depend_on_the_ones_before_them() -> None:
+    files = {
+        "m.py": "def f(n):\n    if n > 3:\n        return n\n    return 0\n",
+        "test_m.py": (
+            "from m import f\nSEEN = []\n"
+            "def test_first():\n    import time\n    time.sleep(0.05)\n    assert f(1) == 0 and not SEEN\n"
+            "def test_then():\n    SEEN.append(1)\n    assert f(5) == 5\n"
+            "def test_wrong():\n    assert f(4) == 5\n"
+        ),
+    }
+    with house(files) as h:
+        baseline = h.verifier.baseline()
+    assert baseline.failing == ("test_m.py::test_wrong",)
+    assert baseline.flaky == ()
+    lines = {t.id: t.lines for t in baseline.tests}
+    assert lines["test_m.py::test_first"] is not None
+    assert lines["test_m.py::test_first"]["m.py"] == {2, 4}
