@@ -87,22 +87,18 @@ class Beam:
         miss = NearMiss(number=candidate.number, edits=notes, turned=result.turned, broken=result.broken)
         s.misses = sorted([*s.misses, (progress, miss)], key=lambda m: -m[0])[:5]
         new = _Part(child=self._child(step, candidate, result, progress), step=step, turned=frozenset(result.turned))
-        self._run.frontier.push_urgent(self._joins(new))
+        self._join_all(new)
         self._parts.append(new)
 
-    def _joins(self, new: _Part) -> list[Step]:
-        """Steps that unite a new part with earlier ones which turned other tests, most tests first."""
+    def _join_all(self, new: _Part) -> None:
+        """Push steps that unite a new part with earlier ones which turned other tests, most tests first."""
         better = [p for p in self._parts if len(new.turned | p.turned) > max(len(new.turned), len(p.turned))]
         better.sort(key=lambda p: (-len(new.turned | p.turned), p.child.cost))
-        steps: list[Step] = []
-        for other in better:
-            if len(steps) >= JOINS_PER_PART or self._joined >= MAX_JOINS:
-                break
+        for other in better[:JOINS_PER_PART]:
             joined = next(self._join(new, other), None)
-            if joined is not None:
+            if joined is not None and self._joined < MAX_JOINS:
                 self._joined += 1
-                steps.append(joined)
-        return steps
+                self._run.frontier.push_urgent(joined, joined.cost - len(new.turned | other.turned))
 
     def _join(self, a: _Part, b: _Part) -> Iterator[Step]:
         """The later part's edit on the earlier one's program, if either is a single edit of the snapshot."""
@@ -111,8 +107,13 @@ class Beam:
                 continue
             edit = self._carried(other.step.edit, base.child.edits)
             if edit is not None:
-                cost = self._run.order.entry_cost(base.child, was_syntax=False) + other.child.cost
+                cost = self._cost_upon(base, other)
+                if not base.step.parent.edits:
+                    cost = min(cost, self._cost_upon(other, base))  # which of them came first means nothing
                 yield Step(parent=base.child, edit=edit, cost=cost, model_score=other.step.model_score, joins=True)
+
+    def _cost_upon(self, base: _Part, other: _Part) -> float:
+        return self._run.order.entry_cost(base.child, was_syntax=False) + other.child.cost
 
     def _carried(self, edit: Edit, over: Sequence[Edit]) -> Edit | None:
         """A snapshot's edit, carried over the edits of a program; None where they touch."""

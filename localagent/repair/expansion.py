@@ -1,9 +1,11 @@
 """Filling the frontier: the edits of suspicious lines, their costs, and the model reordering them beside the search."""
 
 import concurrent.futures as cf
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from itertools import islice
 
+from localagent.domain.edit import Edit
 from localagent.domain.paths import RepoPath
 from localagent.repair.lineage import Lineage, Step
 from localagent.repair.order import crash_line
@@ -67,19 +69,23 @@ class Expansion:
             )
             run.state.enumerated += len(found)
             crash = crash_line(parent, path)
+            crowds = _crowds(found)
             steps = [
-                Step(parent=parent, edit=e, cost=run.order.cost(parent, e, scores, best, crash, None)) for e in found
+                Step(parent=parent, edit=e, cost=run.order.cost(parent, e, scores, best, crash, None, n))
+                for e, n in zip(found, crowds, strict=True)
             ]
             run.frontier.push(steps)
             scorer = run.parts.scorer
             if scorer is not None and not scorer.warning and score_model and steps:
-                self._scoring.append(self._pool.submit(self._score, parent, path, steps, dict(scores), best, crash))
+                job = self._pool.submit(self._score, parent, path, steps, crowds, dict(scores), best, crash)
+                self._scoring.append(job)
 
     def _score(
         self,
         parent: Lineage,
         path: RepoPath,
         steps: list[Step],
+        crowds: list[int],
         scores: Mapping[int, float],
         best: float,
         crash: int | None,
@@ -97,10 +103,10 @@ class Expansion:
             return []
         model = {id(s): v for s, v in zip(head, got, strict=True)}
         out = []
-        for s in steps:
+        for s, crowd in zip(steps, crowds, strict=True):
             value = model.get(id(s))
             used = run.parts.weights.unscored if value is None else value
-            cost = run.order.cost(parent, s.edit, scores, best, crash, used)
+            cost = run.order.cost(parent, s.edit, scores, best, crash, used, crowd)
             out.append(Step(parent=parent, edit=s.edit, cost=cost, model_score=value))
         return out
 
@@ -134,3 +140,14 @@ class Expansion:
                 self._run.frontier.reorder(fresh)
                 self._run.emit("ordered", edits=len(fresh))
         self._scoring = waiting
+
+
+def _crowds(edits: Sequence[Edit]) -> list[int]:
+    """For each edit, how many likelier ones the same operator makes at the same line."""
+    seen: Counter[tuple[str, int]] = Counter()
+    out = [0] * len(edits)
+    for at in sorted(range(len(edits)), key=lambda k: -edits[k].prior):
+        where = (edits[at].operator, edits[at].line)
+        out[at] = seen[where]
+        seen[where] += 1
+    return out

@@ -6,7 +6,6 @@ snapshot's own edits (a kept candidate that was wrong does not eat the whole bud
 """
 
 import heapq
-from collections import deque
 from collections.abc import Iterable, Sequence
 from enum import Enum
 
@@ -21,6 +20,7 @@ class _Turn(Enum):
     PRIOR = "prior"
 
 
+_URGENT_SHARE = 8
 _TURNS = (_Turn.COST, _Turn.SNAPSHOT, _Turn.COST, _Turn.PRIOR)
 
 
@@ -30,8 +30,8 @@ class Frontier:
     def __init__(self) -> None:
         self._items: dict[int, Step | Lineage] = {}
         self._heaps: dict[_Turn, list[tuple[float, int]]] = {turn: [] for turn in _Turn}
-        self._urgent: deque[Step] = deque()
-        self._pushed = self._popped = 0
+        self._urgent: list[tuple[float, int, Step]] = []
+        self._pushed = self._popped = self._hurried = 0
 
     def push(self, steps: Iterable[Step]) -> None:
         """Add steps."""
@@ -42,9 +42,10 @@ class Frontier:
         """Add a kept candidate whose own edits are enumerated when its turn comes."""
         self._add(cost, kept)
 
-    def push_urgent(self, steps: Iterable[Step]) -> None:
-        """Add steps that come before all others, first in, first out, whatever they cost."""
-        self._urgent.extend(steps)
+    def push_urgent(self, step: Step, cost: float) -> None:
+        """Add a step that comes before all others, the lowest `cost` first; they get one turn in eight."""
+        self._pushed += 1
+        heapq.heappush(self._urgent, (cost, self._pushed, step))
 
     def _add(self, cost: float, item: Step | Lineage) -> None:
         self._pushed += 1
@@ -55,8 +56,9 @@ class Frontier:
 
     def pop(self) -> Step | Lineage | None:
         """The next one in the order whose turn it is, or None."""
-        if self._urgent:
-            return self._urgent.popleft()
+        if self._urgent and (not self._items or self._hurried < 2 + self._popped // _URGENT_SHARE):
+            self._hurried += 1
+            return heapq.heappop(self._urgent)[2]
         if not self._items:
             return None
         turn = _TURNS[self._popped % len(_TURNS)]

@@ -25,11 +25,19 @@ class Order:
         best: float,
         crash: int | None,
         model: float | None,
+        crowd: int = 0,
     ) -> float:
-        """What a step costs: `scores` are suspicions by line, `best` the highest, `crash` where all fail."""
+        """What a step costs: `scores` are suspicions by line, `best` the highest, `crash` where all fail.
+
+        `crowd` is how many likelier edits the same operator makes at the same line: they share what it is worth there.
+        """
         w = self._weights
         here = max((scores.get(k, 0.0) for k in range(edit.line, edit.end_line + 1)), default=0.0)
-        cost = -edit.prior + w.localization * math.log(best / max(min(here, best), best / 50))
+        cost = (
+            -edit.prior
+            + w.crowd * math.log1p(crowd)
+            + w.localization * math.log(best / max(min(here, best), best / 50))
+        )
         if model is not None:
             cost -= w.model * model
         if crash is not None and edit.prior <= 0 and not edit.line <= crash <= edit.end_line:

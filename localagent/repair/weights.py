@@ -12,10 +12,11 @@ class Weights:
     """Log-scale weights of what a candidate's cost is made of; see `docs/architecture.md`, "The order".
 
     `localization` multiplies log(best suspicion / suspicion); `model` multiplies the model's score (nats, <= 0);
-    `unscored` stands for a score the model did not give; `round` is added per beam round; `parent` is the share of the
-    parent's cost a child inherits; `turned` is taken off for the share of failing tests the parent turned;
-    `moved` (`moved_from_syntax`) is added to edits on top of a candidate that turned no test but whose failure moved on
-    (whose file now parses); `elsewhere` is added to edits that do not touch the line where every failing test crashes.
+    `unscored` stands for a score the model did not give; `round` is added per beam round; `parent` is the share of
+    the parent's cost a child inherits; `turned` is taken off for the share of failing tests the parent turned;
+    `moved` (`moved_from_syntax`) is added to edits on top of a candidate that turned no test but whose failure
+    moved on (whose file now parses); `crowd` multiplies log(1 + likelier edits of the same operator on the same
+    line); `elsewhere` is added to edits that do not touch the line where every failing test crashes.
     """
 
     localization: float = 2.0
@@ -25,6 +26,7 @@ class Weights:
     parent: float = 0.5
     turned: float = 3.0
     elsewhere: float = 3.0
+    crowd: float = 0.25
     moved: float = 1.3
     moved_from_syntax: float = 0.3
 

@@ -79,14 +79,23 @@ def test_a_kept_candidates_edits_do_not_starve_the_snapshots() -> None:
     assert sum(s.parent is ROOT for s in first) == 10
 
 
-def test_urgent_steps_come_first_and_once() -> None:
+def test_urgent_steps_come_first_by_their_own_cost_and_once() -> None:
     frontier = Frontier()
     frontier.push([step(-5.0)])
-    urgent = [step(7.0), step(3.0)]
-    frontier.push_urgent(urgent)
+    frontier.push_urgent(step(7.0), 2.0)
+    frontier.push_urgent(step(3.0), 1.0)
     assert len(frontier) == 3
-    assert [s.cost for s in drained(frontier)] == [7.0, 3.0, -5.0]
+    assert [s.cost for s in drained(frontier)] == [3.0, 7.0, -5.0]
     assert len(frontier) == 0
+
+
+def test_many_urgent_steps_do_not_starve_the_others() -> None:
+    frontier = Frontier()
+    frontier.push(step(0.0) for _ in range(40))
+    for _ in range(40):
+        frontier.push_urgent(step(9.0), 0.0)
+    first = drained(frontier)[:40]
+    assert 4 <= sum(s.cost == 9.0 for s in first) <= 8
 
 
 def test_a_kept_candidate_waits_its_turn() -> None:
