@@ -93,8 +93,8 @@ def why_not(run: Run) -> tuple[Verdict, str]:
             )
         return (
             Verdict.NEEDS_PERSON,
-            f"{len(s.undecided)} patches pass the few tests, behave differently, and nothing tells which is right: "
-            f"{shown}; add a test that tells them apart, or choose",
+            f"{len(s.undecided)} patches pass the few tests, are not known to behave alike, and nothing tells which is "
+            f"right: {shown}; add a test that tells them apart, or choose",
         )
     if not s.verified and s.denied:
         return Verdict.ALL_DENIED, "every candidate was refused by a gate"
