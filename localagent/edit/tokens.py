@@ -208,6 +208,8 @@ def _penalty(parent: _Node, fix: Fix, now: Fault, length: int) -> float | None:
     was_lexical, is_lexical = (any(w in f.message for w in lexical) for f in (was, now))
     if was_lexical and not is_lexical and now.line != was.line:
         return 0.1
+    if "unterminated" in was.message and "unterminated" not in now.message:
+        return 0.1  # the reader stopped at that text: what stands above it is told only now
     if now.line > was.line and now.offset > end + max(grown, 0):
         return 0.0
     if left_now < left_before:

@@ -12,6 +12,7 @@ from localagent.domain.edit import Candidate, Edit
 from localagent.domain.outcome import Failure, QuickResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import NearMiss
+from localagent.repair.choice import malus
 from localagent.repair.expansion import Expansion
 from localagent.repair.identity import behaviour_key, scope_of
 from localagent.repair.lineage import Lineage, Step, shifted_lines
@@ -47,7 +48,14 @@ class Beam:
 
     def holds(self, parent: Lineage) -> bool:
         """Whether a kept candidate still has its place."""
-        return (-parent.progress, parent.cost) in self._ranks.get(parent.round, [])
+        return self._rank(parent.edits, parent.cost, parent.progress) in self._ranks.get(parent.round, [])
+
+    @staticmethod
+    def _rank(edits: Sequence[Edit], cost: float, progress: float) -> tuple[float, float]:
+        """Best first. How far a failure moved does not count: deleting moves it furthest."""
+        if progress >= 1:
+            return (-progress, cost)
+        return (-0.5, cost + sum(malus(e) for e in edits))
 
     def build_upon(self, kept: Lineage) -> None:
         """Enumerate the edits on top of a kept candidate, if it still has its place."""
@@ -72,7 +80,7 @@ class Beam:
 
     def take(self, step: Step, candidate: Candidate, result: QuickResult) -> None:
         """Book a candidate that is not plausible: keep it if it got further, join it with others that did."""
-        progress = progress_of(step.parent.failures, self._run.baseline, result, self._touched(step))
+        progress = progress_of(step.parent.failures, self._run.baseline, result, *self._touched(step))
         moved_again = 0 < progress < 1 and 0 < step.parent.progress < 1
         if progress >= 1 and progress > step.parent.progress:
             self._book(step, candidate, result, progress)
@@ -127,17 +135,19 @@ class Beam:
             sources[done.path] = done.apply(before)
         return edit
 
-    def _touched(self, step: Step) -> tuple[RepoPath, int, int]:
-        """File and lines of the candidate that its last edit wrote."""
+    def _touched(self, step: Step) -> tuple[tuple[RepoPath, int, int], str]:
+        """File and lines of the candidate that its last edit wrote, and what stood on them before."""
         edit = step.edit
         before = step.parent.sources(self._run.parts.sources)[edit.path]
         grown = edit.apply(before).count(b"\n") - before.count(b"\n")
-        return edit.path, edit.line, max(edit.line, edit.end_line + grown)
+        lines = before.split(b"\n")[edit.line - 1 : edit.end_line]
+        where = (edit.path, edit.line, max(edit.line, edit.end_line + grown))
+        return where, b"\n".join(lines).decode("utf-8", "replace")
 
     def _keep(self, step: Step, candidate: Candidate, result: QuickResult, progress: float) -> None:
         """A place in the beam for a candidate that got further, if there is one."""
         ranks = self._ranks.setdefault(candidate.round, [])
-        rank = (-progress, candidate.cost)
+        rank = self._rank(candidate.edits, candidate.cost, progress)
         if candidate.round >= MAX_ROUNDS or (len(ranks) >= WIDTH and rank >= max(ranks)):
             return
         self._ranks[candidate.round] = sorted([*ranks, rank])[:WIDTH]

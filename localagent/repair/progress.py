@@ -4,6 +4,7 @@ Two kinds of progress: failing tests turned without breaking others; or, for pro
 that moved on (a file that now parses, a crash replaced by a later crash or by a plain assertion).
 """
 
+import re
 from collections.abc import Mapping, Sequence
 
 from localagent.domain.outcome import Baseline, Failure, Frame, QuickResult
@@ -12,6 +13,7 @@ from localagent.domain.paths import RepoPath
 _STAGE = {"SyntaxError": 0, "IndentationError": 0, "TabError": 0, "ImportError": 1, "ModuleNotFoundError": 1}
 _CRASH = 2
 _LATE = 3
+_MISSING = re.compile(r"name '(\w+)'|local variable '(\w+)'|has no attribute '(\w+)'")
 _NAMES = frozenset({"NameError", "UnboundLocalError", "AttributeError", "TypeError"})
 
 
@@ -23,18 +25,23 @@ def stage_of(failure: Failure) -> int:
 
 
 def progress_of(
-    before: Sequence[Failure], baseline: Baseline, result: QuickResult, touched: tuple[RepoPath, int, int]
+    before: Sequence[Failure],
+    baseline: Baseline,
+    result: QuickResult,
+    touched: tuple[RepoPath, int, int],
+    replaced: str = "",
 ) -> float:
     """0 none, (0, 1) the failure moved on, >= 1 the share of failing tests turned plus 1.
 
-    `touched` is the file and the lines the last edit wrote: a crash there is the edit's own and no progress.
+    `touched` is the file and the lines the last edit wrote: a crash there is the edit's own and no progress, unless it
+    names something that stood there before (`replaced`, the lines' earlier text): two faults may share a line.
     """
     if result.broken:
         return 0.0
     if result.turned:
         return 1.0 + len(result.turned) / max(1, len(baseline.failing))
     new = list(result.failures.values())
-    if not new or not before or any(_crashes_in(f, touched) for f in new):
+    if not new or not before or any(_crashes_in(f, touched) and not _stood_there(f, replaced) for f in new):
         return 0.0
     old_stage = min(stage_of(f) for f in before)
     new_stage = min(stage_of(f) for f in new)
@@ -54,6 +61,17 @@ def _crashes_in(failure: Failure, touched: tuple[RepoPath, int, int]) -> bool:
     return stage_of(failure) < _LATE and frame is not None and frame.path == path and first <= frame.line <= last
 
 
+def _named(failure: Failure) -> str:
+    """The name a failure misses, or ""."""
+    found = _MISSING.search(failure.message) if failure.exception in _NAMES else None
+    return next((g for g in found.groups() if g), "") if found else ""
+
+
+def _stood_there(failure: Failure, replaced: str) -> bool:
+    name = _named(failure)
+    return bool(name) and re.search(rf"\b{re.escape(name)}\b", replaced) is not None
+
+
 def _moved_on(old: Failure, new: Failure) -> bool:
     """The first crash is gone and another one came, further down the same function or in another function."""
     if (old.exception, old.message) == (new.exception, new.message):
@@ -61,7 +79,12 @@ def _moved_on(old: Failure, new: Failure) -> bool:
     a, b = _inner(old), _inner(new)
     if a is None or b is None:
         return False
-    return b.function != a.function or b.path != a.path or b.line > a.line
+    return (
+        b.function != a.function
+        or b.path != a.path
+        or b.line > a.line
+        or (b.line == a.line and _named(old) != _named(new))
+    )
 
 
 def baseline_failures(baseline: Baseline) -> tuple[Failure, ...]:

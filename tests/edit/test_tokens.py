@@ -252,3 +252,9 @@ def test_law_every_answer_parses_and_keeps_all_bytes_outside_its_splices(data: s
             last = s.end
         assert 1 <= edit.line <= edit.end_line
         assert edit.operator.startswith("tokens.")
+
+
+def test_a_stray_quote_hides_a_bracket_above_it() -> None:
+    broken = "class A:\n    def f(self, a:\n        b = a + 1\n        c = 'min(a, b)\n        return c\n"
+    good = "class A:\n    def f(self, a):\n        b = a + 1\n        c = min(a, b)\n        return c\n"
+    assert offered(broken, good, limit=5)

@@ -98,6 +98,9 @@ def test_progress_is_turned_tests_or_a_failure_that_moved_on() -> None:
     assert progress_of(old, base, quick(failure=old[0])) == 0
     assert progress_of(old, base, quick(failure=crash("NameError", "name 'y' is not defined", 2))) == 0
     assert progress_of(old, base, quick(failure=crash("NameError", "name 'y' is not defined", 4))) == 0
+    second = quick(failure=crash("NameError", "name 'y' is not defined", 4))
+    assert full_progress_of(old, base, second, (M, 4, 4), "    return x(y)") == 0.5  # two faults on one line
+    assert full_progress_of(old, base, second, (M, 4, 4), "    return x(yy)") == 0
     wrong = [crash("AssertionError", "1 == 2", 9)]
     assert progress_of(wrong, base, quick(failure=crash("TypeError", "no", 4))) == 0
 

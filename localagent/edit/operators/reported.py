@@ -44,8 +44,8 @@ def undefined_name(ctx: Context) -> Iterator[Change]:
                 continue
             bonus = _placed(ctx, failure, expr.line, expr.end_line)
             offers = dict(names_for(ctx, expr.statement))
-            offers.update({b: -1.2 for b in BUILTINS if b not in offers and likeness(name, b) > 0.5})
-            offers.update({s: -0.4 for s in _from_star_imports(ctx, name) if s not in offers})
+            offers.update({b: -0.8 for b in BUILTINS if b not in offers and likeness(name, b) > 0.5})
+            offers.update({s: -0.8 for s in _from_star_imports(ctx, name) if s not in offers})
             for other, near in offers.items():
                 if other != name:
                     yield ctx.put(expr, other, ATOM, bonus + near * 0.5 + 1.2 * likeness(name, other) - 0.6)
