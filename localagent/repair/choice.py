@@ -192,9 +192,10 @@ def undecided(order: Sequence[Standing], tests: int, verified: int) -> list[Stan
     first = order[0]
     single = len(first.candidate.edits) == 1
     operator = first.candidate.edits[0].operator
-    if single and operator.startswith("tokens.") and "replace-token" not in operator:
+    weak = len({s.row for s in order if s.row}) >= _WEAK_TESTS or len(order) > max(1.0, _WEAK_SHARE * verified)
+    if single and operator.startswith("tokens.") and "replace-token" not in operator and not (weak and "+" in operator):
         return []  # where the parser failed, the smallest repair is right far more often than not
-    if len({s.row for s in order if s.row}) >= _WEAK_TESTS or len(order) > max(1.0, _WEAK_SHARE * verified):
+    if weak:
         return [s for s in order[1:] if not s.row or not first.row or s.row != first.row]
     margin = _MARGIN_SINGLE if single else _MARGIN_PAIRS
     return [s for s in order[1:] if s.cost - first.cost < margin and (not s.row or not first.row or s.row != first.row)]

@@ -100,3 +100,11 @@ def test_a_quarter_of_all_programs_passing_means_the_same() -> None:
     )
     assert undecided(order, 1, 60) == []
     assert [s.candidate.number for s in undecided(order, 1, 39)] == [9]
+
+
+def test_several_slips_of_the_parser_under_weak_tests_need_a_person() -> None:
+    both = edit("tokens.foreign-sign+assign-compare", "drop ;; = -> ==")
+    order = ranked([candidate(1, 0.0, both), *(candidate(k, 1.0 * k, SWAP) for k in range(2, 9))], {})
+    assert undecided(order, 1, 60) == []
+    assert len(undecided(order, 1, 20)) == 7
+    assert undecided(ranked([candidate(1, 0.0, COLON), candidate(2, 1.0, SWAP)], {}), 1, 4) == []
