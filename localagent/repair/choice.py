@@ -144,12 +144,13 @@ class Standing:
 def ranked(candidates: Sequence[Candidate], rows: Rows) -> list[Standing]:
     """Best first. What an error message suggested runs early but is no righter for it.
 
-    `rows` are behaviours by candidate number; it may be empty or lack some.
+    `rows` are behaviours by candidate number; it may be empty or lack some, which then count as average.
     """
     agree, wrong = agreement(rows), faults(rows)
+    unknown = sum(agree.values()) / len(agree) if agree else 0.5
     standings = []
     for c in candidates:
-        evidence = _AGREEMENT * (1 - agree.get(c.number, 0.5)) + _FAULT * wrong.get(c.number, 0.0)
+        evidence = _AGREEMENT * (1 - agree.get(c.number, unknown)) + _FAULT * wrong.get(c.number, 0.0)
         cost = max(c.cost, 0.0) + _replaced(c) + evidence + _MORE_EDITS * (len(c.edits) - 1)
         standings.append(Standing(candidate=c, cost=cost, row=rows.get(c.number, ())))
     return sorted(standings, key=lambda s: (s.cost, s.candidate.number))

@@ -108,3 +108,9 @@ def test_several_slips_of_the_parser_under_weak_tests_need_a_person() -> None:
     assert undecided(order, 1, 60) == []
     assert len(undecided(order, 1, 20)) == 7
     assert undecided(ranked([candidate(1, 0.0, COLON), candidate(2, 1.0, SWAP)], {}), 1, 4) == []
+
+
+def test_a_candidate_nobody_could_compare_is_neither_better_nor_worse_for_it() -> None:
+    alike = {2: ("ok:a",), 3: ("ok:a",)}
+    order = ranked([candidate(1, 0.5, SWAP), candidate(2, 1.0, SWAP), candidate(3, 2.0, SWAP)], alike)
+    assert [s.candidate.number for s in order] == [1, 2, 3]
