@@ -156,13 +156,8 @@ def ranked(candidates: Sequence[Candidate], rows: Rows) -> list[Standing]:
     return sorted(standings, key=lambda s: (s.cost, s.candidate.number))
 
 
-def guesses(candidate: Candidate) -> int:
-    """How many of its edits nothing but the tests speaks for: no parser error, no name that the error message gives."""
-    return sum(not _explained(e) for e in candidate.edits)
-
-
 def _explained(edit: Edit) -> bool:
-    """Whether what was wrong there is known apart from the tests, and the edit takes nothing away."""
+    """Whether the parser or a name in the error message tells what was wrong, and the edit takes nothing away."""
     if edit.operator.startswith("tokens."):
         return True
     return edit.operator in ("undefined-name", "undefined-everywhere", "missing-attribute", "missing-import") and (
@@ -173,11 +168,12 @@ def _explained(edit: Edit) -> bool:
 def unproven(candidate: Candidate, tests: int, failing: int) -> bool:
     """Whether the tests are too few to believe a candidate even without a rival.
 
-    So it is with many edits of which more were guessed than there are failing tests to vouch for them.
+    So it is with many edits of which more were guessed than there are failing tests to vouch for them, and with a guess
+    that was made on top of another one at the same line.
     """
-    guessed = guesses(candidate)
-    many = len(candidate.edits) >= _MANY_EDITS and guessed >= _MANY_GUESSES
-    return tests <= FEW_TESTS and many and guessed > failing
+    guessed = [(e.path, e.line) for e in candidate.edits if not _explained(e)]
+    many = len(candidate.edits) >= _MANY_EDITS and len(guessed) >= _MANY_GUESSES
+    return tests <= FEW_TESTS and len(guessed) > failing and (many or len(set(guessed)) < len(guessed))
 
 
 def undecided(order: Sequence[Standing], tests: int, verified: int) -> list[Standing]:

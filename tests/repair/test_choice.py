@@ -1,10 +1,12 @@
 """The choice: agreement counts voices, faults count against the majority, too little proof is said."""
 
+from dataclasses import replace
+
 import pytest
 
 from localagent.domain.edit import Candidate, Edit, FileChange, Patch, Splice
 from localagent.domain.paths import RepoPath
-from localagent.repair.choice import Standing, agreement, faults, guesses, malus, ranked, undecided, unproven
+from localagent.repair.choice import Standing, agreement, faults, malus, ranked, undecided, unproven
 
 M = RepoPath("m.py")
 
@@ -39,13 +41,15 @@ SWAP, COLON = edit("compare-swap", "< -> <="), edit("tokens.insert-colon")
 
 def test_many_guesses_under_few_tests_are_not_believed() -> None:
     guessed = candidate(1, 0.0, COLON, SWAP, SWAP)
-    assert guesses(guessed) == 2
     assert unproven(guessed, 3, 1)
     assert not unproven(guessed, 4, 1)
     assert not unproven(guessed, 3, 2)
-    assert not unproven(candidate(1, 0.0, SWAP, SWAP), 1, 1)
+    elsewhere = replace(SWAP, line=2)
+    assert not unproven(candidate(1, 0.0, SWAP, elsewhere), 1, 1)
+    assert unproven(candidate(1, 0.0, SWAP, SWAP), 1, 1)
     assert not unproven(candidate(1, 0.0, COLON, COLON, edit("undefined-name", "a -> b"), SWAP), 1, 1)
-    assert guesses(candidate(1, 0.0, edit("undefined-name", "a dropped"))) == 1
+    dropped = edit("undefined-name", "a dropped")
+    assert unproven(candidate(1, 0.0, COLON, COLON, dropped, SWAP), 1, 1)
 
 
 def test_losing_a_call_costs_more_than_correcting_its_name() -> None:
