@@ -5,7 +5,7 @@ frontier. Two candidates that turned different tests are also joined at once: on
 which finds faults at several places for the price of one run each.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from localagent.domain.edit import Candidate, Edit
@@ -82,19 +82,21 @@ class Beam:
         """Book a candidate that is not plausible: keep it if it got further, join it with others that did."""
         progress = progress_of(step.parent.failures, self._run.baseline, result, *self._touched(step))
         moved_again = 0 < progress < 1 and 0 < step.parent.progress < 1
-        if progress >= 1 and progress > step.parent.progress:
-            self._book(step, candidate, result, progress)
-        if progress > step.parent.progress or moved_again:
-            self._keep(step, candidate, result, progress)
+        if progress <= step.parent.progress and not moved_again:
+            return
+        child = self._child(step, candidate, result, progress)
+        if progress >= 1:
+            self._book(step, candidate, result, child)
+        self._keep(step, child)
 
-    def _book(self, step: Step, candidate: Candidate, result: QuickResult, progress: float) -> None:
+    def _book(self, step: Step, candidate: Candidate, result: QuickResult, child: Lineage) -> None:
         """Remember what turned tests, for the report, for the choice of a part, and for joining."""
         s = self._run.state
         s.parts = sorted([*s.parts, (candidate, result.turned)], key=lambda x: (-len(x[1]), x[0].cost))[:MAX_PARTS]
         notes = tuple(f"{e.path}:{e.line} {e.note or e.operator}" for e in candidate.edits)
         miss = NearMiss(number=candidate.number, edits=notes, turned=result.turned, broken=result.broken)
-        s.misses = sorted([*s.misses, (progress, miss)], key=lambda m: -m[0])[:5]
-        new = _Part(child=self._child(step, candidate, result, progress), step=step, turned=frozenset(result.turned))
+        s.misses = sorted([*s.misses, (child.progress, miss)], key=lambda m: -m[0])[:5]
+        new = _Part(child=child, step=step, turned=frozenset(result.turned))
         self._join_all(new)
         self._parts.append(new)
 
@@ -103,12 +105,12 @@ class Beam:
         better = [p for p in self._parts if len(new.turned | p.turned) > max(len(new.turned), len(p.turned))]
         better.sort(key=lambda p: (-len(new.turned | p.turned), p.child.cost))
         for other in better[:JOINS_PER_PART]:
-            joined = next(self._join(new, other), None)
+            joined = self._join(new, other)
             if joined is not None and self._joined < MAX_JOINS:
                 self._joined += 1
                 self._run.frontier.push_urgent(joined, joined.cost - len(new.turned | other.turned))
 
-    def _join(self, a: _Part, b: _Part) -> Iterator[Step]:
+    def _join(self, a: _Part, b: _Part) -> Step | None:
         """The later part's edit on the earlier one's program, if either is a single edit of the snapshot."""
         for base, other in ((b, a), (a, b)):
             if other.step.parent.edits:
@@ -118,7 +120,8 @@ class Beam:
                 cost = self._cost_upon(base, other)
                 if not base.step.parent.edits:
                     cost = min(cost, self._cost_upon(other, base))  # which of them came first means nothing
-                yield Step(parent=base.child, edit=edit, cost=cost, model_score=other.step.model_score, joins=True)
+                return Step(parent=base.child, edit=edit, cost=cost, model_score=other.step.model_score, joins=True)
+        return None
 
     def _cost_upon(self, base: _Part, other: _Part) -> float:
         return self._run.order.entry_cost(base.child, was_syntax=False) + other.child.cost
@@ -144,15 +147,14 @@ class Beam:
         where = (edit.path, edit.line, max(edit.line, edit.end_line + grown))
         return where, b"\n".join(lines).decode("utf-8", "replace")
 
-    def _keep(self, step: Step, candidate: Candidate, result: QuickResult, progress: float) -> None:
+    def _keep(self, step: Step, child: Lineage) -> None:
         """A place in the beam for a candidate that got further, if there is one."""
-        ranks = self._ranks.setdefault(candidate.round, [])
-        rank = self._rank(candidate.edits, candidate.cost, progress)
-        if candidate.round >= MAX_ROUNDS or (len(ranks) >= WIDTH and rank >= max(ranks)):
+        ranks = self._ranks.setdefault(child.round, [])
+        rank = self._rank(child.edits, child.cost, child.progress)
+        if child.round >= MAX_ROUNDS or (len(ranks) >= WIDTH and rank >= max(ranks)):
             return
-        self._ranks[candidate.round] = sorted([*ranks, rank])[:WIDTH]
-        child = self._child(step, candidate, result, progress)
-        self._run.emit("kept", number=candidate.number, progress=round(progress, 2), round=candidate.round)
+        self._ranks[child.round] = sorted([*ranks, rank])[:WIDTH]
+        self._run.emit("kept", number=child.number, progress=round(child.progress, 2), round=child.round)
         syntax = any(stage_of(f) == 0 for f in step.parent.failures)
         self._run.frontier.push_expansion(child, self._run.order.entry_cost(child, was_syntax=syntax))
 

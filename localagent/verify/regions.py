@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from localagent.domain.paths import RepoPath
+from localagent.edit import normal
 
 _LIMIT_BYTES = 300_000
 _BOM = b"\xef\xbb\xbf"
@@ -73,8 +74,10 @@ def regions(source: bytes) -> Regions | None:
         return None
     try:
         source.decode()
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except UnicodeDecodeError:
+        return None
+    tree = normal.parse(source)
+    if tree is None:
         return None
     starts = [0]
     for line in source.split(b"\n"):
