@@ -4,6 +4,7 @@ import socket
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
+from localagent.domain.behaviour import Behaviours
 from localagent.domain.edit import Candidate, Edit
 from localagent.domain.gate import Decision
 from localagent.domain.jailspec import JailResult, JailSpec
@@ -125,10 +126,8 @@ class Verifier(Protocol):
 
     def full(self, candidate: Candidate, baseline: Baseline, *, seed: int) -> FullResult: ...
 
-    def behaviours(
-        self, candidates: Sequence[Candidate], baseline: Baseline, *, seed: int
-    ) -> Mapping[int, tuple[str, ...]]:
-        """A row of digests per candidate number (0: the unpatched program) on inputs near the tests'; may be empty."""
+    def behaviours(self, candidates: Sequence[Candidate], baseline: Baseline, *, seed: int) -> Behaviours:
+        """What candidates (and, as number 0, the unpatched program) do on inputs near the tests'; may be empty."""
         ...
 
     def cancel(self) -> None: ...

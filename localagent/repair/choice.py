@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
+from localagent.domain.behaviour import Behaviours, Row
 from localagent.domain.edit import Candidate, Edit
 
 # In nats of cost, set by hand after reading a few overfitted patches of the development cases; not counted.
@@ -46,12 +47,14 @@ _MANY_GUESSES = 2
 FEW_TESTS = 3
 _AGREEMENT = 4.0
 _FAULT = 2.0
+_CRASHES = 2
+_CRASH_SHARE = 0.05
 
 _NAMES = re.compile(r"[A-Za-z_]\w*")
 _HUMPS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _WORDS = re.compile(rb"\w+|[^\w\s]")
 
-Rows = Mapping[int, tuple[str, ...]]
+Rows = Mapping[int, Row]
 
 
 def malus(edit: Edit, before: bytes | None = None) -> float:
@@ -132,31 +135,38 @@ def faults(rows: Rows) -> dict[int, float]:
     return out
 
 
+def crashes(near: Behaviours, number: int) -> bool:
+    """Whether a program crashes on more than a stray one of the inputs that keep the relations of the tests'."""
+    return len(near.crashed(number)) >= max(_CRASHES, _CRASH_SHARE * sum(near.kept))
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Standing:
     """A plausible candidate with its cost in the choice; lower is better. `row` is what it does, () when not known."""
 
     candidate: Candidate
     cost: float
-    row: tuple[str, ...]
+    row: Row
 
 
-def ranked(candidates: Sequence[Candidate], rows: Rows) -> list[Standing]:
+def ranked(candidates: Sequence[Candidate], near: Behaviours, *, shaky: float = 0.0) -> list[Standing]:
     """Best first. What an error message suggested runs early but is no righter for it.
 
-    `rows` are behaviours by candidate number; it may be empty or lack some, which then count as average.
+    `near` may be empty or lack some candidates, which then count as average. `shaky` is what crashing costs.
     """
+    rows = near.telling()
     agree, wrong = agreement(rows), faults(rows)
     unknown = sum(agree.values()) / len(agree) if agree else 0.5
     standings = []
     for c in candidates:
         evidence = _AGREEMENT * (1 - agree.get(c.number, unknown)) + _FAULT * wrong.get(c.number, 0.0)
         cost = max(c.cost, 0.0) + _replaced(c) + evidence + _MORE_EDITS * (len(c.edits) - 1)
+        cost += shaky if crashes(near, c.number) else 0.0
         standings.append(Standing(candidate=c, cost=cost, row=rows.get(c.number, ())))
     return sorted(standings, key=lambda s: (s.cost, s.candidate.number))
 
 
-def _explained(edit: Edit) -> bool:
+def explained(edit: Edit) -> bool:
     """Whether the parser or a name in the error message tells what was wrong, and the edit takes nothing away."""
     if edit.operator.startswith("tokens."):
         return True
@@ -171,7 +181,7 @@ def unproven(candidate: Candidate, tests: int, failing: int) -> bool:
     So it is with many edits of which more were guessed than there are failing tests to vouch for them, and with a guess
     that was made on top of another one at the same line.
     """
-    guessed = [(e.path, e.line) for e in candidate.edits if not _explained(e)]
+    guessed = [(e.path, e.line) for e in candidate.edits if not explained(e)]
     many = len(candidate.edits) >= _MANY_EDITS and len(guessed) >= _MANY_GUESSES
     return tests <= FEW_TESTS and len(guessed) > failing and (many or len(set(guessed)) < len(guessed))
 

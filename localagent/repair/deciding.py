@@ -1,18 +1,20 @@
 """The end of a search: which plausible candidate is believed, what part of the tests may be enough, why not."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 
+from localagent.domain.behaviour import Crash
 from localagent.domain.edit import Candidate
 from localagent.domain.outcome import Baseline, FullResult
 from localagent.domain.task import Stage, Verdict
-from localagent.repair.choice import ranked, undecided, unproven
+from localagent.repair.choice import FEW_TESTS, crashes, explained, ranked, undecided, unproven
+from localagent.repair.hardening import Hardening
 from localagent.repair.order import reaches
 from localagent.repair.run import Run
 
 FULL_CHECKS = 8
 MORE_AFTER_FIRST = 60
 PART_CHECKS = 5
+SHAKY = 2.0  # nats of cost in the choice, set by hand
 
 Accepted = tuple[Candidate, FullResult]
 
@@ -22,32 +24,57 @@ def more_after_first(run: Run) -> int:
     return max(MORE_AFTER_FIRST, min(2 * MORE_AFTER_FIRST, run.state.verified // 2))
 
 
-def choose(run: Run) -> Accepted | None:
-    """The best plausible candidate that passes the full check; None if none does or nothing tells the best apart."""
+def choose(run: Run, hardening: Hardening) -> Accepted | None:
+    """The best plausible candidate that passes the full check; None if none does or nothing tells the best apart.
+
+    Where the tests are few, one that crashes on inputs near theirs is not believed: one more edit may end the crashes,
+    or another candidate does not crash, or a person has to look (but where only the parser's complaints were mended).
+    """
     s = run.state
     open_ones = [c for c in s.plausible if c.number not in s.rejected]
-    rows: Mapping[int, tuple[str, ...]] = {}
-    if len(open_ones) > 1:
-        with run.timed(Stage.CHOOSE):
-            rows = run.parts.verifier.behaviours(open_ones, run.baseline, seed=run.task.seed)
-    order = ranked(open_ones, rows)
+    if not open_ones:
+        return None
+    tests = len(run.baseline.tests) + len(run.baseline.checks)
+    with run.timed(Stage.CHOOSE):
+        near = run.parts.verifier.behaviours(open_ones, run.baseline, seed=run.task.seed)
+        few = tests <= FEW_TESTS
+        order = ranked(open_ones, near, shaky=SHAKY if few else 0.0)
+        first = order[0].candidate
+        sturdier, shaky = None, few and crashes(near, first.number)
+        slips = all(e.operator.startswith("tokens.") for e in first.edits)  # nothing was guessed
+        if shaky and first.number not in s.hardened and all(explained(e) for e in first.edits):
+            s.hardened.add(first.number)
+            sturdier = hardening.sturdier(first, near.crashes.get(first.number, ()))
     run.emit(
         "ranked",
         order=[[x.candidate.number, round(x.cost, 2)] for x in order],
-        behaviours={str(k): list(v) for k, v in rows.items()},
+        behaviours={str(k): list(v) for k, v in near.telling().items()},
+        crashes={str(c.number): len(near.crashed(c.number)) for c in open_ones},
+        sturdier=None if sturdier is None else sturdier.number,
     )
-    tests = len(run.baseline.tests) + len(run.baseline.checks)
     rivals = undecided(order, tests, run.state.verified)
-    if rivals or (order and unproven(order[0].candidate, tests, len(run.baseline.failing))):
-        run.emit("undecided", numbers=[order[0].candidate.number, *(r.candidate.number for r in rivals)])
-        s.undecided = tuple(x.candidate for x in (order[0], *rivals))
+    doubtful = shaky and sturdier is None and not slips
+    if rivals or doubtful or unproven(first, tests, len(run.baseline.failing)):
+        run.emit("undecided", numbers=[first.number, *(r.candidate.number for r in rivals)])
+        s.undecided = (first, *(r.candidate for r in rivals))
+        s.crash = next(iter(near.crashes.get(first.number, ())), None) if doubtful else None
         return None
-    for standing in order[:FULL_CHECKS]:
-        full = _full(run, standing.candidate, run.baseline)
+    if sturdier is not None:
+        crash = near.crashes[first.number][0]
+        s.warnings.append(
+            f"a patch that passed the tests crashed on inputs near theirs ({_told(crash)}); "
+            f"one more edit ends that and changes no other answer: {sturdier.edits[-1].note}"
+        )
+    for candidate in [sturdier] if sturdier is not None else [x.candidate for x in order[:FULL_CHECKS]]:
+        full = _full(run, candidate, run.baseline)
         if full.accepted:
-            return standing.candidate, full
-        s.rejected[standing.candidate.number] = full
+            return candidate, full
+        s.rejected[candidate.number] = full
     return None
+
+
+def _told(crash: Crash) -> str:
+    return f"{crash.failure.exception} in {crash.call}"
 
 
 def part(run: Run) -> Accepted | None:
@@ -85,6 +112,12 @@ def why_not(run: Run) -> tuple[Verdict, str]:
     s = run.state
     if s.undecided:
         shown = " | ".join("; ".join(f"{e.path}:{e.line} {e.note}" for e in c.edits) for c in s.undecided[:4])
+        if s.crash is not None:
+            return (
+                Verdict.NEEDS_PERSON,
+                f"a patch passes the few tests but crashes on inputs near theirs ({_told(s.crash)}): {shown}; "
+                "add a test for such inputs, or judge it yourself",
+            )
         if len(s.undecided) == 1:
             return (
                 Verdict.NEEDS_PERSON,

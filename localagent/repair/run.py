@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from localagent.domain.edit import Candidate, FileChange, Patch
 from localagent.domain.gate import Allow
-from localagent.domain.outcome import Baseline
+from localagent.domain.outcome import Baseline, QuickResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Event, Stage, Suspicion, Task
 from localagent.repair.control import no_op
@@ -35,6 +35,19 @@ class Run:
     def emit(self, kind: str, **data: object) -> None:
         """Tell the sink."""
         self.parts.sink.emit(Event(kind=kind, at_seconds=round(self.clock() - self.start, 4), data=data))
+
+    def emit_checked(self, candidate: Candidate, result: QuickResult) -> None:
+        """Tell the sink what the quick check of a candidate said."""
+        self.emit(
+            "checked",
+            number=candidate.number,
+            edit=[f"{e.path}:{e.line} {e.operator} {e.note}" for e in candidate.edits],
+            cost=round(candidate.cost, 3),
+            route=result.route.value,
+            plausible=result.plausible,
+            turned=len(result.turned),
+            broken=len(result.broken),
+        )
 
     @contextmanager
     def timed(self, stage: Stage) -> Iterator[None]:

@@ -22,6 +22,7 @@ from localagent.repair.control import breaking, no_op
 from localagent.repair.deciding import Accepted, choose, more_after_first, part, why_not
 from localagent.repair.diagnosis import diagnose
 from localagent.repair.expansion import Expansion
+from localagent.repair.hardening import Hardening
 from localagent.repair.lineage import Lineage, Step
 from localagent.repair.progress import baseline_failures
 from localagent.repair.run import Run
@@ -157,7 +158,7 @@ class Repair:
                     continue
                 if not flying:
                     if s.plausible:
-                        accepted = choose(run)
+                        accepted = choose(run, Hardening(run, quick, pool, cpu_seconds=cpu))
                         if accepted is not None or s.undecided:
                             return accepted
                         stop_at = None
@@ -232,16 +233,7 @@ class Repair:
             s.limits[result.ending.value] += 1
             if result.ending in (Ending.CPU, Ending.WALL) and candidate.number not in s.patient:
                 s.slow.append((step, candidate))
-        self._run.emit(
-            "checked",
-            number=candidate.number,
-            edit=[f"{e.path}:{e.line} {e.operator} {e.note}" for e in candidate.edits],
-            cost=round(candidate.cost, 3),
-            route=result.route.value,
-            plausible=result.plausible,
-            turned=len(result.turned),
-            broken=len(result.broken),
-        )
+        self._run.emit_checked(candidate, result)
         if result.plausible:
             s.plausible.append(candidate)
             if s.rank_of_first is None:

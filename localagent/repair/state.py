@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from localagent.domain.behaviour import Crash
 from localagent.domain.edit import Candidate
 from localagent.domain.outcome import Baseline, FullResult
 from localagent.domain.paths import RepoPath
@@ -50,4 +51,6 @@ class State:
     ranks: dict[int, int] = field(default_factory=dict)
     patient: set[int] = field(default_factory=set)
     undecided: tuple[Candidate, ...] = ()
+    crash: Crash | None = None
+    hardened: set[int] = field(default_factory=set)
     parts: list[tuple[Candidate, tuple[str, ...]]] = field(default_factory=list)

@@ -6,13 +6,15 @@ answer is empty and says nothing against any candidate.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from difflib import SequenceMatcher
 from typing import Any
 
+from localagent.domain.behaviour import Behaviours, Crash
 from localagent.domain.edit import Candidate
 from localagent.domain.outcome import Baseline, Outcome
 from localagent.domain.paths import RepoPath
 from localagent.verify import regions, swapping
-from localagent.verify.answers import Malformed, Refused, clean, sequence
+from localagent.verify.answers import Malformed, Refused, clean, failure_of, mapping, sequence
 from localagent.verify.client import OpenRequest, WorkerLost
 from localagent.verify.place import Use
 from localagent.verify.rooms import Rooms
@@ -21,6 +23,9 @@ TESTS_LIMIT = 20
 PROGRAMS_LIMIT = 24
 BASES_LIMIT = 4
 PROGRAM_CPU_SECONDS = 2.0
+CRASHES_LIMIT = 3
+CALL_LIMIT = 400
+FUNCTIONS_LIMIT = 50
 
 
 Orders = list[dict[str, Any]]
@@ -28,22 +33,24 @@ Orders = list[dict[str, Any]]
 
 def behaviours(
     rooms: Rooms, baseline: Baseline, request: OpenRequest, candidates: Sequence[Candidate], *, seed: int
-) -> dict[int, tuple[str, ...]]:
-    """One row of short digests per candidate number, and row 0 for the unpatched program; equal length, or empty.
+) -> Behaviours:
+    """One row of short digests per candidate number, and row 0 for the unpatched program; no rows when nobody knows.
 
     Where the unpatched program cannot take the candidates' functions (it does not import, or they change more than
     functions), one of the candidates is the base of the others, and there is no row 0.
     """
-    base, programs = _base(candidates[:PROGRAMS_LIMIT], baseline)
-    if len(set(programs) - {0}) < 2:
-        return {}
-    functions = {(o["path"], o["old_line"], o["name"]) for orders in programs.values() for o in orders}
+    chosen, programs = _base(candidates[:PROGRAMS_LIMIT], baseline)
+    if not set(programs) - {0}:
+        return Behaviours()
+    base = {} if chosen is None else {c.path: c.after for c in chosen.patch.changes}
+    functions = {(str(o["path"]), int(o["old_line"]), str(o["name"])) for orders in programs.values() for o in orders}
+    functions |= set() if chosen is None else _written(chosen)
     try:
         with rooms.start(base, Use.QUICK) as room:
             opened = room.client.open(replace(request, session="hot", swap=True))
             if isinstance(opened, Refused):
-                return {}
-            hung = {t.id for t in baseline.tests if t.outcome is Outcome.TIMED_OUT}
+                return Behaviours()
+            hung = {t.id for t in baseline.tests if t.outcome is Outcome.TIMED_OUT} if chosen is None else set()
             order = {name: n for n, name in enumerate((*baseline.failing, *baseline.passing))}
             items = sorted((i for i in opened.items if i.id not in hung), key=lambda i: order.get(i.id, len(order)))
             answer = room.client.behave(
@@ -55,15 +62,17 @@ def behaviours(
             )
     except WorkerLost:
         rooms.check()
-        return {}
+        return Behaviours()
     return _parsed(answer, list(programs))
 
 
-def _base(candidates: Sequence[Candidate], baseline: Baseline) -> tuple[dict[RepoPath, bytes], dict[int, Orders]]:
-    """The program that takes most candidates as swaps, as changed files, and the swaps by candidate number."""
-    best: tuple[dict[RepoPath, bytes], dict[int, Orders]] = ({}, {})
-    if not baseline.collect_failures:
-        best = ({}, {0: []})
+def _base(candidates: Sequence[Candidate], baseline: Baseline) -> tuple[Candidate | None, dict[int, Orders]]:
+    """The program that takes most candidates as swaps (None: the unpatched one), and the swaps by candidate number."""
+    best: tuple[Candidate | None, dict[int, Orders]] = (None, {})
+    outcomes = {t.id: t.outcome for t in baseline.tests}
+    asleep = all(outcomes.get(i) is Outcome.TIMED_OUT for i in baseline.failing)
+    if not baseline.collect_failures and not asleep:
+        best = (None, {0: []})
         for candidate in candidates:
             orders = swapping.plan(candidate, baseline.import_lines)
             if orders is None:
@@ -82,8 +91,24 @@ def _base(candidates: Sequence[Candidate], baseline: Baseline) -> tuple[dict[Rep
             if orders is not None:
                 programs[candidate.number] = orders
         if len(programs) > len(set(best[1]) - {0}):
-            best = (files, programs)
+            best = (chosen, programs)
     return best
+
+
+def _written(candidate: Candidate) -> set[tuple[str, int, str]]:
+    """The functions a candidate wrote in, as path, first line and name; all of a file's when it wrote around them."""
+    found: set[tuple[str, int, str]] = set()
+    for change in candidate.patch.changes:
+        known = regions.regions(change.after)
+        if known is None:
+            continue
+        matcher = SequenceMatcher(None, change.before.split(b"\n"), change.after.split(b"\n"), autojunk=False)
+        spans = [(first, last) for tag, _, _, first, last in matcher.get_opcodes() if tag != "equal"]
+        lines = {n + 1 for first, last in spans for n in range(first, last)}
+        inside = [f for f in known.functions if any(f.line <= n <= f.last_line for n in lines)]
+        for function in inside or known.functions[:FUNCTIONS_LIMIT]:
+            found.add((str(change.path), function.line, function.name))
+    return found
 
 
 def _between(files: Mapping[RepoPath, bytes], chosen: Candidate, candidate: Candidate) -> Orders | None:
@@ -97,12 +122,25 @@ def _between(files: Mapping[RepoPath, bytes], chosen: Candidate, candidate: Cand
     )
 
 
-def _parsed(answer: Mapping[str, Any], numbers: Sequence[int]) -> dict[int, tuple[str, ...]]:
+def _parsed(answer: Mapping[str, Any], numbers: Sequence[int]) -> Behaviours:
     try:
         rows = [tuple(clean(x, 40) for x in sequence(row)) for row in sequence(answer.get("rows"))]
+        kept = tuple(x is True for x in sequence(answer.get("kept")))
+        seen = tuple(x is True for x in sequence(answer.get("seen")))
+        crashes = [
+            tuple(_crash(c) for c in sequence(found)[:CRASHES_LIMIT]) for found in sequence(answer.get("crashes"))
+        ]
     except Malformed:
-        return {}
-    if len(rows) != len(numbers):
-        return {}
-    width = max((len(r) for r in rows), default=0)
-    return {n: row for n, row in zip(numbers, rows, strict=True) if row and len(row) == width}
+        return Behaviours()
+    width = len(kept)
+    if len(rows) != len(numbers) or len(crashes) != len(numbers) or len(seen) != width:
+        return Behaviours()
+    known = [(n, row, found) for n, row, found in zip(numbers, rows, crashes, strict=True) if len(row) == width > 0]
+    return Behaviours(
+        rows={n: row for n, row, _ in known}, kept=kept, seen=seen, crashes={n: found for n, _, found in known if found}
+    )
+
+
+def _crash(record: object) -> Crash:
+    told = mapping(record)
+    return Crash(call=clean(told.get("call"), CALL_LIMIT), failure=failure_of(told.get("failure")))

@@ -1,8 +1,9 @@
 """ports.Verifier on jails: keeps what the baseline learned for the quick and the full check."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
+from localagent.domain.behaviour import Behaviours
 from localagent.domain.edit import Candidate
 from localagent.domain.outcome import Baseline, FullResult
 from localagent.domain.policy import Policy
@@ -69,9 +70,7 @@ class JailVerifier:
             self._full = FullChecker(self._rooms, self._runner.request, Delta(self._rooms, self._policy))
         return self._full.check(candidate, baseline, seed=seed)
 
-    def behaviours(
-        self, candidates: Sequence[Candidate], baseline: Baseline, *, seed: int
-    ) -> Mapping[int, tuple[str, ...]]:
+    def behaviours(self, candidates: Sequence[Candidate], baseline: Baseline, *, seed: int) -> Behaviours:
         """What candidates do on inputs near the tests'; empty when that cannot be told."""
         return behaviours(self._rooms, baseline, self._runner.request, candidates, seed=seed)
 

@@ -1,9 +1,11 @@
 """The choice: agreement counts voices, faults count against the majority, too little proof is said."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
+from localagent.domain.behaviour import Behaviours
 from localagent.domain.edit import Candidate, Edit, FileChange, Patch, Splice
 from localagent.domain.paths import RepoPath
 from localagent.repair.choice import Standing, agreement, faults, malus, ranked, undecided, unproven
@@ -34,6 +36,11 @@ def edit(operator: str, note: str = "") -> Edit:
 def candidate(number: int, cost: float, *edits: Edit) -> Candidate:
     change = FileChange(path=M, before=b"a\n", after=b"b\n")
     return Candidate(number=number, patch=Patch(changes=(change,)), edits=edits, cost=cost)
+
+
+def near(rows: Mapping[int, tuple[str, ...]]) -> Behaviours:
+    width = max((len(r) for r in rows.values()), default=0)
+    return Behaviours(rows=rows, kept=(True,) * width, seen=(False,) * width)
 
 
 SWAP, COLON = edit("compare-swap", "< -> <="), edit("tokens.insert-colon")
@@ -74,24 +81,24 @@ def test_a_missing_name_that_becomes_one_like_it_is_believed_more(note: str, ali
 
 
 def test_near_rivals_that_do_something_else_leave_it_undecided() -> None:
-    near = ranked([candidate(1, 0.0, SWAP), candidate(2, 0.1, SWAP)], {1: ("ok:a",), 2: ("ok:b",)})
-    assert [s.candidate.number for s in undecided(near, 1, 60)] == [2]
-    assert undecided(near, 4, 60) == []
-    alike = ranked([candidate(1, 0.0, SWAP), candidate(2, 0.1, SWAP)], {1: ("ok:a",), 2: ("ok:a",)})
+    close = ranked([candidate(1, 0.0, SWAP), candidate(2, 0.1, SWAP)], near({1: ("ok:a",), 2: ("ok:b",)}))
+    assert [s.candidate.number for s in undecided(close, 1, 60)] == [2]
+    assert undecided(close, 4, 60) == []
+    alike = ranked([candidate(1, 0.0, SWAP), candidate(2, 0.1, SWAP)], near({1: ("ok:a",), 2: ("ok:a",)}))
     assert undecided(alike, 1, 60) == []
 
 
 def test_where_the_parser_failed_the_smallest_repair_is_believed_unless_any_token_would_do() -> None:
     colon = [candidate(1, 0.0, COLON), candidate(2, 0.1, SWAP)]
-    assert undecided(ranked(colon, {}), 1, 60) == []
+    assert undecided(ranked(colon, Behaviours()), 1, 60) == []
     token = [candidate(k, 0.1 * k, edit("tokens.replace-token", note)) for k, note in ((1, "= -> -"), (2, "= -> %"))]
-    assert [s.candidate.number for s in undecided(ranked(token, {}), 1, 60)] == [2]
+    assert [s.candidate.number for s in undecided(ranked(token, Behaviours()), 1, 60)] == [2]
 
 
 def test_programs_of_many_kinds_that_pass_mean_tests_that_tell_little() -> None:
     def order(kinds: int) -> list[Standing]:
         candidates = [candidate(k, 2.0 * k, SWAP) for k in range(kinds + 2)]
-        return ranked(candidates, {k: (f"ok:{k % kinds}",) for k in range(kinds + 2)})
+        return ranked(candidates, near({k: (f"ok:{k % kinds}",) for k in range(kinds + 2)}))
 
     assert undecided(order(4), 1, 60) == []
     assert {s.row for s in undecided(order(5), 1, 60)} == {("ok:1",), ("ok:2",), ("ok:3",), ("ok:4",)}
@@ -100,7 +107,7 @@ def test_programs_of_many_kinds_that_pass_mean_tests_that_tell_little() -> None:
 
 def test_a_quarter_of_all_programs_passing_means_the_same() -> None:
     order = ranked(
-        [candidate(k, 2.0 * k, SWAP) for k in range(10)], {k: ("ok:a" if k < 9 else "ok:b",) for k in range(10)}
+        [candidate(k, 2.0 * k, SWAP) for k in range(10)], near({k: ("ok:a" if k < 9 else "ok:b",) for k in range(10)})
     )
     assert undecided(order, 1, 60) == []
     assert [s.candidate.number for s in undecided(order, 1, 39)] == [9]
@@ -108,13 +115,21 @@ def test_a_quarter_of_all_programs_passing_means_the_same() -> None:
 
 def test_several_slips_of_the_parser_under_weak_tests_need_a_person() -> None:
     both = edit("tokens.foreign-sign+assign-compare", "drop ;; = -> ==")
-    order = ranked([candidate(1, 0.0, both), *(candidate(k, 1.0 * k, SWAP) for k in range(2, 9))], {})
+    order = ranked([candidate(1, 0.0, both), *(candidate(k, 1.0 * k, SWAP) for k in range(2, 9))], Behaviours())
     assert undecided(order, 1, 60) == []
     assert len(undecided(order, 1, 20)) == 7
-    assert undecided(ranked([candidate(1, 0.0, COLON), candidate(2, 1.0, SWAP)], {}), 1, 4) == []
+    assert undecided(ranked([candidate(1, 0.0, COLON), candidate(2, 1.0, SWAP)], Behaviours()), 1, 4) == []
 
 
 def test_a_candidate_nobody_could_compare_is_neither_better_nor_worse_for_it() -> None:
     alike = {2: ("ok:a",), 3: ("ok:a",)}
-    order = ranked([candidate(1, 0.5, SWAP), candidate(2, 1.0, SWAP), candidate(3, 2.0, SWAP)], alike)
+    order = ranked([candidate(1, 0.5, SWAP), candidate(2, 1.0, SWAP), candidate(3, 2.0, SWAP)], near(alike))
     assert [s.candidate.number for s in order] == [1, 2, 3]
+
+
+def test_a_program_that_crashes_near_the_tests_costs_more_where_that_is_asked() -> None:
+    rows = {1: ("ok:a", *("raised:x",) * 4), 2: ("ok:a", *("ok:b",) * 4)}
+    told = Behaviours(rows=rows, kept=(False, *(True,) * 4), seen=(True, *(False,) * 4))
+    both = [candidate(1, 0.0, SWAP), candidate(2, 1.0, SWAP)]
+    assert [s.candidate.number for s in ranked(both, told)] == [1, 2]
+    assert [s.candidate.number for s in ranked(both, told, shaky=2.0)] == [2, 1]

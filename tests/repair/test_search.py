@@ -6,6 +6,7 @@ The programs are ours and harmless; all that decides (order, budget, gates, cont
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from localagent.domain.behaviour import Behaviours, Crash
 from localagent.domain.edit import Candidate, Edit, Splice
 from localagent.domain.gate import Allow, Decision, Finding, Severity
 from localagent.domain.outcome import Baseline, Failure, Frame, FullResult, Outcome, QuickResult, QuickRoute, TestResult
@@ -32,6 +33,7 @@ class Laboratory:
     cancelled: bool = False
     interrupt_after: int = 10**9
     covers: dict[str, Mapping[RepoPath, frozenset[int]]] = field(default_factory=dict)
+    crashing: bool = False
 
     def outcomes(self, source: bytes) -> dict[str, tuple[Outcome, Failure | None]]:
         out: dict[str, tuple[Outcome, Failure | None]] = {}
@@ -106,10 +108,14 @@ class Laboratory:
             still_failing=(),
         )
 
-    def behaviours(
-        self, candidates: Sequence[Candidate], baseline: Baseline, *, seed: int
-    ) -> Mapping[int, tuple[str, ...]]:
-        return {}
+    def behaviours(self, candidates: Sequence[Candidate], baseline: Baseline, *, seed: int) -> Behaviours:
+        if not self.crashing:
+            return Behaviours()
+        rows = {c.number: ("ok:a", *("raised:x",) * 5) for c in candidates}
+        crash = Crash(call="f(0)", failure=Failure(exception="IndexError", message="out of range"))
+        return Behaviours(
+            rows=rows, kept=(False, *(True,) * 5), seen=(True, *(False,) * 5), crashes=dict.fromkeys(rows, (crash,))
+        )
 
     def cancel(self) -> None:
         self.cancelled = True
@@ -287,6 +293,20 @@ def test_rivals_that_one_test_does_not_tell_apart_need_a_person() -> None:
     assert (result.verdict, result.exit, result.patch) == (Verdict.NEEDS_PERSON, 1, None)
     assert "1 -> 5" in result.reason
     assert "1 -> 6" in result.reason
+
+
+def test_a_program_that_crashes_near_the_few_tests_needs_a_person() -> None:
+    lab = Laboratory(b"a = 1\n", {"a": number("a", 8)}, crashing=True)
+    result, events = repair(lab)
+    assert (result.verdict, result.exit) == (Verdict.NEEDS_PERSON, 1)
+    assert "crashes on inputs near theirs (IndexError in f(0))" in result.reason
+    assert not any(e.kind == "hardening" for e in events.seen)  # a guess is not built upon
+
+
+def test_with_tests_enough_a_crash_near_them_is_only_an_odd_input() -> None:
+    lab = Laboratory(b"a = 1\nb = 2\n", {"a": number("a", 8), **{f"b{n}": number("b", 2) for n in range(3)}})
+    lab.crashing = True
+    assert repair(lab)[0].verdict is Verdict.ACCEPTED
 
 
 def test_failing_tests_that_never_reach_the_patch_are_left_alone() -> None:

@@ -12,7 +12,7 @@ def test_candidates_are_told_apart_by_what_they_do() -> None:
         first = h.candidate("m.py", "a - b", "a + b")
         texts = {2: "b + a", 3: "7", 4: "a - -b"}
         others = [h.variant(n, "m.py", "a - b", text) for n, text in texts.items()]
-        rows = h.verifier.behaviours([first, *others], baseline, seed=0)
+        rows = h.verifier.behaviours([first, *others], baseline, seed=0).rows
     assert set(rows) == {0, 1, 2, 3, 4}
     assert rows[1] == rows[2] == rows[4]
     assert len({rows[0], rows[1], rows[3]}) == 3
@@ -26,7 +26,7 @@ def test_so_are_candidates_of_a_program_that_does_not_parse() -> None:
         tokens = {1: "a + b", 2: "a - -b", 3: "a | b"}
         rows = h.verifier.behaviours(
             [h.variant(n, "m.py", "a = b", text) for n, text in tokens.items()], baseline, seed=0
-        )
+        ).rows
     assert set(rows) == {1, 2, 3}
     assert rows[1] == rows[2] != rows[3]
 
@@ -36,7 +36,7 @@ def test_nothing_is_said_of_programs_that_differ_in_more_than_functions() -> Non
     with house(files) as h:
         baseline = h.verifier.baseline()
         candidates = [h.variant(n, "m.py", "K = 1", f"K = {n - n}{' ' * n}#") for n in (1, 2)]
-        assert h.verifier.behaviours(candidates, baseline, seed=0) == {}
+        assert set(h.verifier.behaviours(candidates, baseline, seed=0).rows) == {1}  # nobody to compare it with
 
 
 def test_a_seed_gives_the_same_rows_again() -> None:
@@ -47,3 +47,34 @@ def test_a_seed_gives_the_same_rows_again() -> None:
         assert h.verifier.behaviours(candidates, baseline, seed=3) == h.verifier.behaviours(
             candidates, baseline, seed=3
         )
+
+
+FIRST = "def first(items):\n    i = 0\n    while items[i] < {}:\n        i += 1\n    return items[i]\n"
+
+
+def test_a_program_that_crashes_near_the_tests_is_told_with_the_call_and_the_place() -> None:
+    files = {"m.py": FIRST.format(5), "test_m.py": "import m\ndef test_f():\n    assert m.first([1, 7, 9, 4]) == 9\n"}
+    with house(files) as h:
+        baseline = h.verifier.baseline()
+        candidate = h.candidate("m.py", "< 5", "< 8")
+        near = h.verifier.behaviours([candidate], baseline, seed=0)
+        assert len(near.crashed(candidate.number)) > 2
+        crash = near.crashes[candidate.number][0]
+        assert crash.failure.exception == "IndexError"
+        assert crash.call.startswith("first([")
+        assert [(f.path, f.line) for f in crash.failure.frames] == [("m.py", 3)]
+
+
+def test_a_test_that_hung_is_asked_of_a_candidate_that_does_not() -> None:
+    files = {
+        "m.py": "def f(n):\n    while n > 0:\n        n += 1\n    return n\n",
+        "test_m.py": "import m\ndef test_f():\n    assert m.f(3) == 0\n",
+    }
+    with house(files) as h:
+        baseline = h.verifier.baseline()
+        texts = {1: "n -= 1", 2: "n = 0"}
+        near = h.verifier.behaviours(
+            [h.variant(k, "m.py", "n += 1", text) for k, text in texts.items()], baseline, seed=0
+        )
+    assert set(near.rows) == {1, 2}
+    assert near.rows[1] == near.rows[2]

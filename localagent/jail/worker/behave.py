@@ -1,46 +1,85 @@
 """What do programs do on inputs near those the tests use? The evidence for choosing among plausible candidates.
 
 In a forked child of a collected session: run the given tests once with a profile hook that copies the arguments of the
-watched functions, vary the copies (seeded), then call the watched functions of each program, every program in a child
-of its own, and answer one short digest per call. Nothing is asserted: programs that agree everywhere may all be wrong.
+calls that lead to the watched functions, vary the copies (seeded), then make those calls in each program, every program
+in a child of its own, and answer one short digest per call. Nothing is asserted: programs that agree everywhere may all
+be wrong. A crash on an input that keeps the relations of a test's is told with its traceback (the implicit oracle:
+Barr et al., "The Oracle Problem in Software Testing", 2015).
 """
 
 from __future__ import annotations
 
 import copy
+import dis
 import hashlib
 import os
-import random
 import signal
 import sys
+import time
 import types
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 from . import confine
+from .failures import bounded, describe, side
+from .neighbours import Chance, neighbours
 from .wire import Reader, WireClosed, WireFault, WireTimeout, send
 
 CALLS_LIMIT = 12
-VARIANTS_LIMIT = 8
-_SIZE_LIMIT = 400
+INPUTS_LIMIT = 96
+VARIANTS_LEAST = 8
+CRASHES_LIMIT = 3
+_ENOUGH = 12
+_COPIES_LIMIT = 400
 _SHAPE_LIMIT = 4000
 _ITEMS_LIMIT = 300
 _CALL_SECONDS = 0.05
+_LATE_LIMIT = 10
 _PLAIN = (int, float, str, bool, type(None), bytes, complex)
+_GENERATOR, _ASYNC = 0x20, 0x80 | 0x200  # inspect.CO_GENERATOR; CO_COROUTINE, CO_ASYNC_GENERATOR
+_RAISE = dis.opmap["RAISE_VARARGS"]
 _exit = os._exit
+
+Input = Tuple[types.FunctionType, Tuple[Any, ...], Dict[str, Any], bool]  # the last: relations kept
 
 
 class _TooLong(BaseException):
     pass
 
 
-class Capture:
-    """Copies the arguments of calls of the watched code objects."""
+class Call:
+    """A call seen in a test: which function, with what, and whether it led to a watched function."""
 
-    def __init__(self, functions: List[types.FunctionType]) -> None:
-        self._by_code = {f.__code__: n for n, f in enumerate(functions)}
-        self.calls: List[Tuple[int, Tuple[Any, ...], Dict[str, Any]]] = []
-        self._seen: set = set()  # type: ignore[type-arg]
+    def __init__(self, function: types.FunctionType, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> None:
+        self.function, self.args, self.kwargs = function, args, kwargs
+        self.reaches = False
+
+
+class Capture:
+    """Copies the arguments of calls that enter the files of the watched functions, and of the watched calls themselves.
+
+    An entry is a call into one of `files` from a file that is none of them: what the tests themselves ask of the code.
+    `find` tells the function of a code object, None where that is not clear.
+    """
+
+    def __init__(
+        self,
+        functions: List[types.FunctionType],
+        files: Set[str],
+        find: Callable[[types.CodeType], Optional[types.FunctionType]],
+    ) -> None:
+        self._watched = {f.__code__: f for f in functions}
+        self._files, self._find = files, find
+        self.entries: List[Call] = []
+        self.inner: List[Call] = []
+        self._seen: Set[str] = set()
+        self._copied = 0
+        self._open: Optional[Call] = None
         self._busy = False
+        self._generators: List[Any] = []
+
+    def codes(self) -> List[types.CodeType]:
+        """The watched functions' code."""
+        return list(self._watched)
 
     def start(self) -> None:
         sys.setprofile(self._event)
@@ -49,21 +88,41 @@ class Capture:
         sys.setprofile(None)
 
     def _event(self, frame: Any, event: str, _arg: Any) -> None:
-        if event != "call" or self._busy or len(self.calls) >= CALLS_LIMIT:
+        if event != "call" or self._busy:
             return
-        number = self._by_code.get(frame.f_code)
-        if number is None:
+        code = frame.f_code
+        watched = self._watched.get(code)
+        if code.co_filename not in self._files:
             return
+        caller = frame.f_back
+        entry = caller is None or caller.f_code.co_filename not in self._files
+        if not entry and watched is None:
+            return
+        if code.co_flags & _GENERATOR:  # a generator's frame is entered again for each value
+            if any(frame is f for f in self._generators) or len(self._generators) >= _COPIES_LIMIT:
+                return
+            self._generators.append(frame)
         self._busy = True
         try:
-            self._take(number, frame)
+            if entry:
+                self._open = self._take(code, self._find(code), frame)
+            if watched is not None:
+                if self._open is not None and not self._open.reaches and len(self.entries) < CALLS_LIMIT:
+                    self._open.reaches = True
+                    self.entries.append(self._open)
+                if not entry and len(self.inner) < CALLS_LIMIT:
+                    made = self._take(code, watched, frame)
+                    if made is not None:
+                        self.inner.append(made)
         except Exception:
             return
         finally:
             self._busy = False
 
-    def _take(self, number: int, frame: Any) -> None:
-        code = frame.f_code
+    def _take(self, code: types.CodeType, function: Optional[types.FunctionType], frame: Any) -> Optional[Call]:
+        if function is None or self._copied >= _COPIES_LIMIT or code.co_flags & _ASYNC:
+            return None
+        self._copied += 1
         n = code.co_argcount
         names = code.co_varnames
         values = frame.f_locals
@@ -75,10 +134,11 @@ class Capture:
             at += 1
         if code.co_flags & 0x08:
             kwargs.update(copy.deepcopy(values[names[at]]))
-        key = (number, shape((args, kwargs)))
-        if key not in self._seen:
-            self._seen.add(key)
-            self.calls.append((number, args, kwargs))
+        key = "%s:%d %s" % (code.co_filename, code.co_firstlineno, shape((args, kwargs)))
+        if key in self._seen:
+            return None
+        self._seen.add(key)
+        return Call(function, args, kwargs)
 
 
 def shape(value: Any, depth: int = 0) -> str:
@@ -108,143 +168,116 @@ def shape(value: Any, depth: int = 0) -> str:
     return name
 
 
-def vary(value: Any, rng: random.Random) -> Any:
-    """A near neighbour of a plain value; anything else as it is."""
-    if isinstance(value, bool):
-        return not value
-    if isinstance(value, int):
-        return rng.choice([value + 1, value - 1 if value > 0 else value + 2, value * 2, 1, 2, max(0, value // 2)])
-    if isinstance(value, float):
-        return rng.choice([value + 1.0, value / 2, value * 2])
-    if isinstance(value, str):
-        return "".join(_vary_items(list(value), rng))
-    if isinstance(value, (list, tuple)):
-        items = _vary_items(list(value), rng)
-        return items if isinstance(value, list) else tuple(items)
-    if isinstance(value, dict) and value:
-        out = dict(value)
-        key = rng.choice(list(out))
-        if rng.random() < 0.5:
-            del out[key]
-        else:
-            out[key] = vary(out[key], rng)
-        return out
-    return value
-
-
-def _vary_items(items: List[Any], rng: random.Random) -> List[Any]:
-    if not items:
-        return items
-    ordered = _is_sorted(items)
-    at = rng.randrange(len(items))
-    what = rng.randrange(5)
-    if what == 0 and len(items) > 1:
-        del items[at]
-    elif what == 1:
-        items.insert(at, copy.deepcopy(items[rng.randrange(len(items))]))
-    elif what == 2 and len(items) > 1 and not ordered:
-        other = rng.randrange(len(items))
-        items[at], items[other] = items[other], items[at]
-    elif what == 3 and len(items) > 2:
-        items = items[: max(1, len(items) // 2)]
-    elif not isinstance(items[at], str) or len(items[at]) != 1:
-        items[at] = vary(items[at], rng)
-    else:
-        items[at] = items[rng.randrange(len(items))]
-    return sorted(items) if ordered and len(items) > 1 else items
-
-
-def _is_sorted(items: List[Any]) -> bool:
-    try:
-        return len(items) > 2 and all(items[i] <= items[i + 1] for i in range(len(items) - 1))
-    except TypeError:
-        return False
-
-
-def variants(args: Tuple[Any, ...], kwargs: Dict[str, Any], rng: random.Random) -> List[Tuple[Any, Dict[str, Any]]]:
-    """Neighbours of one call, one argument changed at a time; a count that equalled a length goes on doing so."""
-    out = []
-    places = [i for i, a in enumerate(args) if isinstance(a, _PLAIN + (list, tuple, dict)) and a is not None]
-    keys = [k for k, a in kwargs.items() if isinstance(a, _PLAIN + (list, tuple, dict)) and a is not None]
-    for _ in range(VARIANTS_LIMIT):
-        if not places and not keys:
+def inputs(capture: Capture, rng: Chance) -> List[Input]:
+    """The calls that were seen and neighbours of them; what the tests ask for themselves comes first."""
+    found: List[Input] = []
+    for heard, asked in ((capture.entries, True), (capture.inner, False)):
+        calls = [c for c in heard if len(shape((c.args, c.kwargs))) <= _SHAPE_LIMIT]
+        if not asked and sum(kept for _, _, _, kept in found) >= _ENOUGH:
             break
-        new, named = list(copy.deepcopy(args)), copy.deepcopy(kwargs)
-        pick = rng.randrange(len(places) + len(keys))
-        if pick < len(places):
-            i = places[pick]
-            new[i] = vary(new[i], rng)
-            _keep_counts(args, new, i)
-        else:
-            key = keys[pick - len(places)]
-            named[key] = vary(named[key], rng)
-        if len(shape((new, named))) <= _SHAPE_LIMIT:
-            out.append((tuple(new), named))
+        count = max(VARIANTS_LEAST, INPUTS_LIMIT // max(1, len(calls)))
+        for call in calls:
+            found.append((call.function, call.args, call.kwargs, False))
+            for args, kwargs, kept in neighbours(call.args, call.kwargs, rng, count):
+                if len(shape((args, kwargs))) <= _SHAPE_LIMIT:
+                    found.append((call.function, args, kwargs, kept and asked))
+    seen: Set[str] = set()
+    out = []
+    for one in found:
+        key = str(id(one[0])) + shape(one[1:3])
+        if key not in seen:
+            seen.add(key)
+            out.append(one)
     return out
 
 
-def _keep_counts(old: Tuple[Any, ...], new: List[Any], changed: int) -> None:
-    if not hasattr(old[changed], "__len__"):
-        return
-    for i, value in enumerate(old):
-        if i != changed and type(value) is int and value == len(old[changed]) and value > 1:
-            new[i] = len(new[changed])
+def call_all(root: str, calls: List[Input]) -> Tuple[List[str], List[Dict[str, Any]]]:
+    """One digest per call (what came back or was raised, and what became of the arguments), and the first crashes.
 
-
-def call_all(functions: List[types.FunctionType], calls: List[Any]) -> List[str]:
-    """One digest per call: what came back or was raised, and what became of the arguments."""
+    The kind before the digest: `ok`, `late`, `refused` (raised on purpose) or `raised` (the program crashed).
+    """
 
     def late(_number: int, _frame: Any) -> None:
         raise _TooLong
 
     signal.signal(signal.SIGPROF, late)
-    out = []
-    for number, first_args, first_kwargs in calls:
+    out: List[str] = []
+    crashes: List[Dict[str, Any]] = []
+    slow = 0
+    for number, (function, first_args, first_kwargs, kept) in enumerate(calls):
+        if slow >= _LATE_LIMIT:
+            out.append("late:")
+            continue
         args, kwargs = copy.deepcopy(first_args), copy.deepcopy(first_kwargs)
         try:
             signal.setitimer(signal.ITIMER_PROF, _CALL_SECONDS)
-            answer = "ok " + shape(functions[number](*args, **kwargs)) + " " + shape((args, kwargs))
+            answer = "ok " + shape(function(*args, **kwargs)) + " " + shape((args, kwargs))
         except _TooLong:
             answer = "late"
-        except RecursionError:
-            answer = "raised RecursionError"
+            slow += 1
         except BaseException as fault:
-            answer = "raised " + type(fault).__name__
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            answer = ("refused " if _on_purpose(fault) else "raised ") + type(fault).__name__
+            if kept and answer.startswith("raised ") and len(crashes) < CRASHES_LIMIT:
+                text = "%s(%s)" % (function.__name__, _shown(first_args, first_kwargs))
+                crashes.append({"i": number, "call": bounded(text, 300), "failure": describe(root, fault)})
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
         kind = answer.split(" ", 1)[0]
         out.append(kind + ":" + hashlib.sha256(answer.encode("utf-8", "surrogatepass")).hexdigest()[:16])
-    return out
+    return out, crashes
+
+
+def _shown(args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> str:
+    plain = [side(a) for a in args if not hasattr(a, "__dict__")]
+    return ", ".join(plain + ["%s=%s" % (k, side(v)) for k, v in kwargs.items()])
+
+
+def _on_purpose(fault: BaseException) -> bool:
+    """Whether a `raise` or `assert` statement made the exception: the program turned the input down."""
+    if isinstance(fault, AssertionError):
+        return True
+    traceback = fault.__traceback__
+    if traceback is None:
+        return False
+    while traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    code = traceback.tb_frame.f_code.co_code
+    return 0 <= traceback.tb_lasti < len(code) and code[traceback.tb_lasti] == _RAISE
 
 
 def table(
-    functions: List[types.FunctionType],
+    capture: Capture,
+    root: str,
     run_tests: Callable[[], None],
     programs: List[Callable[[], None]],
     seed: int,
     program_seconds: float,
 ) -> Dict[str, Any]:
-    """Rows of digests, one per program (empty when it could not be asked), columns are calls."""
-    capture = Capture(functions)
+    """Rows of digests, one per program (empty when it could not be asked), columns are calls.
+
+    `kept` tells which columns are neighbours that keep the relations of a call the tests make; `seen` which are such
+    calls themselves; `crashes` are a few per program, of kept columns.
+    """
     capture.start()
     try:
         run_tests()
     finally:
         capture.stop()
-    rng = random.Random(seed)
-    calls: List[Any] = []
-    for number, args, kwargs in capture.calls:
-        if len(shape((args, kwargs))) > _SHAPE_LIMIT:
-            continue
-        calls.append((number, args, kwargs))
-        calls.extend((number, a, k) for a, k in variants(args, kwargs, rng))
-    rows = [_ask(functions, calls, program, program_seconds) for program in programs] if calls else []
-    return {"calls": len(calls), "captured": len(capture.calls), "rows": rows}
+    calls = inputs(capture, Chance.of(seed, capture.codes()))
+    answers = [_ask(root, calls, program, program_seconds) for program in programs] if calls else []
+    originals = {id(c.args) for c in (*capture.entries, *capture.inner)}
+    return {
+        "kept": [kept for _, _, _, kept in calls],
+        "seen": [id(args) in originals for _, args, _, _ in calls],
+        "rows": [row for row, _ in answers],
+        "crashes": [crashes for _, crashes in answers],
+    }
 
 
 def _ask(
-    functions: List[types.FunctionType], calls: List[Any], program: Callable[[], None], seconds: float
-) -> List[str]:
+    root: str, calls: List[Input], program: Callable[[], None], seconds: float
+) -> Tuple[List[str], List[Dict[str, Any]]]:
     read_fd, write_fd = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -253,20 +286,20 @@ def _ask(
             confine.guard_child()
             confine.limit_cpu(seconds)
             program()
-            send(write_fd, {"row": call_all(functions, calls)})
+            row, crashes = call_all(root, calls)
+            send(write_fd, {"row": row, "crashes": crashes})
         finally:
             _exit(0)
     os.close(write_fd)
-    row: List[str] = []
+    row, crashes = [], []
     try:
-        import time
-
-        answer = Reader(read_fd).receive(time.monotonic() + 2 * seconds + 1).get("row")
-        if isinstance(answer, list) and len(answer) == len(calls) and all(isinstance(x, str) for x in answer):
-            row = answer
+        answer = Reader(read_fd).receive(time.monotonic() + 2 * seconds + 1)
+        got, told = answer.get("row"), answer.get("crashes")
+        if isinstance(got, list) and len(got) == len(calls) and all(isinstance(x, str) for x in got):
+            row, crashes = got, told if isinstance(told, list) else []
     except (WireClosed, WireFault, WireTimeout):
-        row = []
+        row, crashes = [], []
     os.close(read_fd)
     os.kill(pid, signal.SIGKILL)  # not reaped yet, so the number is still its own
     os.waitpid(pid, 0)
-    return row
+    return row, crashes

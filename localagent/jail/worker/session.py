@@ -15,7 +15,7 @@ from time import monotonic as _monotonic
 from typing import Any, Dict, List, Optional, Set, Tuple
 
 from . import confine
-from .behave import table
+from .behave import Capture, table
 from .failures import describe, plain
 from .lines import LineTracer
 from .plugin import SessionPlugin, describe_item
@@ -281,7 +281,8 @@ class Session:
             return put
 
         programs = [program(swaps) for swaps in request["programs"]]
-        send(fd, table(functions, run_tests, programs, int(request["seed"]), cpu_seconds))
+        capture = Capture(functions, {f.__code__.co_filename for f in functions}, index.owner)
+        send(fd, table(capture, self._root, run_tests, programs, int(request["seed"]), cpu_seconds))
         _exit(0)
 
     def _run_inline(self, plugin: SessionPlugin, request: Dict[str, Any]) -> None:

@@ -250,7 +250,7 @@ class Supervisor:
         except (WireTimeout, WireClosed, WireFault, OSError):
             self._close(str(request["session"]))
             return {"kind": "behaved", "rows": []}
-        return {"kind": "behaved", "rows": record.get("rows", [])}
+        return {"kind": "behaved", **{k: record.get(k, []) for k in ("rows", "kept", "seen", "crashes")}}
 
     def _run(self, request: Dict[str, Any]) -> Dict[str, Any]:
         name = str(request["session"])

@@ -32,7 +32,7 @@ class SwapIndex:
         self._root = root
         self._functions: Dict[Key, List[types.FunctionType]] = {}
         self.files: Set[str] = set()
-        prefix = root.rstrip("/") + "/"
+        self._prefix = prefix = root.rstrip("/") + "/"
         real: Dict[str, str] = {}
         for found in gc.get_objects():
             if type(found) is types.FunctionType:
@@ -54,6 +54,14 @@ class SwapIndex:
         """The live function there, or None when there is none or more than one."""
         found = self._functions.get((path, old_line, name), [])
         return found[0] if len(found) == 1 else None
+
+    def owner(self, code: types.CodeType) -> Optional[types.FunctionType]:
+        """The one live function that runs this code, or None."""
+        path = os.path.realpath(code.co_filename)
+        if not path.startswith(self._prefix):
+            return None
+        found = self.live(path[len(self._prefix) :], code.co_firstlineno, code.co_name)
+        return found if found is not None and found.__code__ is code else None
 
     def apply(self, swap: Dict[str, Any]) -> None:
         """Replace one function's code; raises CannotSwap before anything is changed."""

@@ -1,0 +1,122 @@
+"""The behaviour table's own parts: what is captured, and how a call's end is told."""
+
+import os
+import sys
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from localagent.jail.worker import behave
+from localagent.jail.worker.behave import Capture, call_all, inputs
+from localagent.jail.worker.neighbours import Chance
+
+CODE = """
+def entry(items):
+    return [inner(x) for x in items if x]
+
+def inner(x):
+    return 10 // x
+
+def other(x):
+    return x
+
+def counted(n):
+    for k in range(n):
+        yield inner(k + 1)
+
+def refuses(n):
+    if n > 2:
+        raise ValueError(n)
+    return n
+
+def asserts(n):
+    assert n < 2
+    return n
+
+def spins(n):
+    while True:
+        n += 1
+"""
+
+
+def program(tmp_path: Path) -> Any:
+    path = tmp_path / "m.py"
+    path.write_text(CODE)
+    module: Any = types.ModuleType("m")
+    exec(compile(CODE, str(path), "exec"), module.__dict__)
+    return module
+
+
+def heard(module: Any, watched: str, run: Callable[[], object]) -> Capture:
+    known = {f.__code__: f for f in vars(module).values() if isinstance(f, types.FunctionType)}
+    function = getattr(module, watched)
+    capture = Capture([function], {function.__code__.co_filename}, known.get)
+    before = sys.getprofile()
+    capture.start()
+    try:
+        run()
+    finally:
+        capture.stop()
+        sys.setprofile(before)
+    return capture
+
+
+def test_what_the_test_asks_is_told_from_what_happens_inside(tmp_path: Path) -> None:
+    m = program(tmp_path)
+    capture = heard(m, "inner", lambda: (m.other(1), m.entry([2, 0, 5]), m.entry([0])))
+    assert [(c.function.__name__, c.args) for c in capture.entries] == [("entry", ([2, 0, 5],))]
+    assert [(c.function.__name__, c.args) for c in capture.inner] == [("inner", (2,)), ("inner", (5,))]
+
+
+def test_a_generator_is_one_call_however_often_it_yields(tmp_path: Path) -> None:
+    m = program(tmp_path)
+    capture = heard(m, "counted", lambda: list(m.counted(3)))
+    assert [c.args for c in capture.entries] == [(3,)]
+
+
+def test_only_inputs_a_test_asks_for_are_kept_ones(tmp_path: Path) -> None:
+    m = program(tmp_path)
+    found = inputs(heard(m, "inner", lambda: m.entry([2, 3, 5])), Chance(0))
+    assert {f.__name__ for f, _, _, kept in found if kept} == {"entry"}
+    assert found[0][1:] == (([2, 3, 5],), {}, False)
+    assert len({behave.shape(one[1:3]) + one[0].__name__ for one in found}) == len(found)
+
+
+def test_how_a_call_ended_is_told_apart(tmp_path: Path) -> None:
+    m = program(tmp_path)
+    calls = [
+        (m.entry, ([5],), {}, True),
+        (m.inner, (0,), {}, True),
+        (m.refuses, (3,), {}, True),
+        (m.asserts, (3,), {}, True),
+        (m.inner, (0,), {}, False),
+    ]
+    row, crashes = in_child(lambda: call_all(str(tmp_path), calls))
+    assert [cell.split(":")[0] for cell in row] == ["ok", "raised", "refused", "refused", "raised"]
+    assert [(c["i"], c["call"], c["failure"]["type"]) for c in crashes] == [(1, "inner(0)", "ZeroDivisionError")]
+    assert crashes[0]["failure"]["frames"] == [["m.py", 6, "inner"]]
+
+
+def test_a_program_that_hangs_everywhere_is_not_waited_for_everywhere(tmp_path: Path) -> None:
+    m = program(tmp_path)
+    row, crashes = in_child(lambda: call_all(str(tmp_path), [(m.spins, (n,), {}, True) for n in range(60)]))
+    assert [cell.split(":")[0] for cell in row] == ["late"] * 60
+    assert crashes == []
+    assert len({*row}) == 2  # the last ones were not called
+
+
+def in_child(work: Callable[[], Any]) -> Any:
+    """`call_all` takes over signals and a timer: it belongs into a process of its own."""
+    read_fd, write_fd = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(read_fd)
+        row, crashes = work()
+        behave.send(write_fd, {"row": row, "crashes": crashes})
+        os._exit(0)
+    os.close(write_fd)
+    answer = behave.Reader(read_fd).receive(None)
+    os.close(read_fd)
+    os.waitpid(pid, 0)
+    return answer["row"], answer["crashes"]
