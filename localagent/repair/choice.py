@@ -32,6 +32,8 @@ _NEGATING = frozenset(
     {"== -> !=", "!= -> ==", "is -> is not", "is not -> is", "< -> >=", ">= -> <", "> -> <=", "<= -> >"}
 )
 _NEGATION = 0.5
+_NEAR = ("+-", "*/", "///", "***", "//%", "&|", "|^", "&^", "<<>>")
+_FAR = 0.7  # an arithmetic operator that becomes one of another kind
 _TOKEN_TAKEN = 0.25  # for each token beyond _FREE_TOKENS by which the program became shorter, up to _TAKEN_LIMIT
 _TAKEN_LIMIT = 2.0
 _FREE_TOKENS = 3
@@ -71,10 +73,18 @@ def malus(edit: Edit, before: bytes | None = None) -> float:
         cost -= _RESEMBLANCE
     if edit.note in _NEGATING:
         cost += _NEGATION
+    if edit.operator in ("augmented-swap", "arithmetic-swap") and _far(*edit.note.partition(" -> ")[::2]):
+        cost += _FAR
     if before is not None:
         taken = len(_WORDS.findall(before)) - len(_WORDS.findall(b" ".join(s.text for s in edit.splices)))
         cost += min(_TAKEN_LIMIT, _TOKEN_TAKEN * max(0, taken - _FREE_TOKENS))
     return cost
+
+
+def _far(old: str, new: str) -> bool:
+    """Whether one operator is rarely written for the other; with or without the `=` of an augmented one."""
+    old, new = old.removesuffix("="), new.removesuffix("=")
+    return old + new not in _NEAR and new + old not in _NEAR
 
 
 def _alike(old: str, new: str) -> bool:

@@ -78,7 +78,7 @@ def _base(candidates: Sequence[Candidate], baseline: Baseline) -> tuple[Candidat
             if orders is None:
                 before = {c.path: c.before for c in candidate.patch.changes}
                 after = {c.path: c.after for c in candidate.patch.changes}
-                orders = regions.changed(before, after, baseline.import_lines)
+                orders = regions.changed(before, after, baseline.import_lines, heads=True)
             if orders is not None:
                 best[1][candidate.number] = orders
     for chosen in candidates[:BASES_LIMIT]:
@@ -119,6 +119,7 @@ def _between(files: Mapping[RepoPath, bytes], chosen: Candidate, candidate: Cand
         {path: files.get(path, text) for path, text in originals.items()},
         {path: after.get(path, text) for path, text in originals.items()},
         {},
+        heads=True,
     )
 
 

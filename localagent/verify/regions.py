@@ -6,7 +6,7 @@ that is not so or cannot be told; then the program is run from scratch.
 """
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -21,7 +21,10 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Region:
-    """An outermost function: `start` is the begin of its first line, its body is [body_start, end); lines 1-based."""
+    """An outermost function: `start` is the begin of its first line, its body is [body_start, end); lines 1-based.
+
+    `kept` is what stays with the live function when its code is replaced: decorators and default values.
+    """
 
     name: str
     class_name: str | None
@@ -31,24 +34,37 @@ class Region:
     line: int
     body_line: int
     last_line: int
+    kept: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Regions:
-    """The outermost functions of a text in order, and the text without their bodies."""
+    """The outermost functions of a text in order, the text without their bodies, and without the whole of them."""
 
     functions: tuple[Region, ...]
     frame: bytes
+    outline: bytes
 
 
-def orders(path: RepoPath, before: bytes, after: bytes, imported: frozenset[int]) -> list[dict[str, Any]] | None:
-    """Swap orders that turn a live `before` into `after`; `imported` are the lines of `before` that importing ran."""
+def orders(
+    path: RepoPath, before: bytes, after: bytes, imported: frozenset[int], *, heads: bool = False
+) -> list[dict[str, Any]] | None:
+    """Swap orders that turn a live `before` into `after`; `imported` are the lines of `before` that importing ran.
+
+    With `heads`, names and annotations of parameters may differ too. The live functions then keep their old
+    annotations: good for calls, not for whoever looks at signatures.
+    """
     old, new = regions(before), regions(after)
-    if old is None or new is None or old.frame != new.frame or len(old.functions) != len(new.functions):
+    if old is None or new is None or len(old.functions) != len(new.functions):
+        return None
+    if old.outline != new.outline if heads else old.frame != new.frame:
         return None
     found: list[dict[str, Any]] = []
     for a, b in zip(old.functions, new.functions, strict=True):
-        if before[a.body_start : a.end] == after[b.body_start : b.end]:
+        if (a.name, a.kept) != (b.name, b.kept):
+            return None
+        first, second = (a.start, b.start) if heads else (a.body_start, b.body_start)
+        if before[first : a.end] == after[second : b.end]:
             continue
         if any(a.body_line <= n <= a.last_line for n in imported):
             return None
@@ -88,12 +104,17 @@ def regions(source: bytes) -> Regions | None:
         if region is None:
             return None
         functions.append(region)
+    frame = _without(source, [(f.body_start, f.end) for f in functions])
+    outline = _without(source, [(f.start, f.end) for f in functions])
+    return Regions(functions=tuple(functions), frame=frame, outline=outline)
+
+
+def _without(source: bytes, spans: Sequence[tuple[int, int]]) -> bytes:
     pieces, at = [], 0
-    for f in functions:
-        pieces.append(source[at : f.body_start])
-        at = f.end
-    pieces.append(source[at:])
-    return Regions(functions=tuple(functions), frame=b"\0".join(pieces))
+    for start, end in spans:
+        pieces.append(source[at:start])
+        at = end
+    return b"\0".join([*pieces, source[at:]])
 
 
 def _outermost(body: list[ast.stmt], class_name: str | None) -> Iterator[tuple[_Function, str | None]]:
@@ -129,18 +150,31 @@ def _region(source: bytes, starts: list[int], node: _Function, class_name: str |
         line=line,
         body_line=body_line,
         last_line=node.end_lineno,
+        kept=_kept(node),
     )
 
 
+def _kept(node: _Function) -> str:
+    args = node.args
+    stays = (*node.decorator_list, None, *args.defaults, None, *args.kw_defaults)
+    return " ".join("-" if n is None else ast.dump(n) for n in stays)
+
+
 def changed(
-    before: Mapping[RepoPath, bytes], after: Mapping[RepoPath, bytes], imported: Mapping[RepoPath, frozenset[int]]
+    before: Mapping[RepoPath, bytes],
+    after: Mapping[RepoPath, bytes],
+    imported: Mapping[RepoPath, frozenset[int]],
+    *,
+    heads: bool = False,
 ) -> list[dict[str, Any]] | None:
-    """Swap orders over several files with the same paths."""
+    """Swap orders over several files with the same paths; `heads` as in `orders`."""
     found: list[dict[str, Any]] = []
     for path, text in after.items():
         if before[path] == text:
             continue
-        part = orders(path, before[path], text, imported.get(path, frozenset())) if path.endswith(".py") else None
+        if not path.endswith(".py"):
+            return None
+        part = orders(path, before[path], text, imported.get(path, frozenset()), heads=heads)
         if part is None:
             return None
         found += part

@@ -133,3 +133,12 @@ def test_a_program_that_crashes_near_the_tests_costs_more_where_that_is_asked() 
     both = [candidate(1, 0.0, SWAP), candidate(2, 1.0, SWAP)]
     assert [s.candidate.number for s in ranked(both, told)] == [1, 2]
     assert [s.candidate.number for s in ranked(both, told, shaky=2.0)] == [2, 1]
+
+
+def test_an_operator_of_another_kind_is_believed_less() -> None:
+    def cost(note: str, operator: str = "augmented-swap") -> float:
+        return malus(edit(operator, note))
+
+    assert cost("+= -> -=") == cost("// -> /", "arithmetic-swap") == 0.0
+    assert cost("+= -> *=") == cost("- -> %", "arithmetic-swap") > 0.0
+    assert cost("+= -> *=", "assign-augment") == 0.0

@@ -94,8 +94,32 @@ def test_putting_the_texts_in_place_gives_the_other_program(old: bytes, number: 
     after = SOURCE.replace(old, b"return %d" % number)
     found = regions.orders(M, SOURCE, after, frozenset())
     assert found is not None
+    layout = regions.regions(SOURCE)
+    assert layout is not None
     program = SOURCE
     for order in found:
-        was = next(r for r in regions.regions(SOURCE).functions if r.name == order["name"])  # type: ignore[union-attr]
+        was = next(r for r in layout.functions if r.name == order["name"])
         program = program[: was.start] + order["text"].encode() + program[was.end :]
     assert program == after
+
+
+HEAD = b"def f(a: int, b=1):\n    return a + b\n"
+
+
+@pytest.mark.parametrize(
+    ("new", "good"),
+    [
+        (b"def f(x: int, b=1):\n    return x + b\n", True),
+        (b"def f(a: str, b=1) -> int:\n    return a + b\n", True),
+        (b"def f(a: int, b=2):\n    return a + b\n", False),
+        (b"def f(a: int, *, b=1):\n    return a + b\n", False),
+        (b"def f(a: int = 1, b=1):\n    return a + b\n", False),
+        (b"def g(a: int, b=1):\n    return a + b\n", False),
+        (b"@list\ndef f(a: int, b=1):\n    return a + b\n", False),
+        (b"K = 1\n\n\n" + HEAD, False),
+    ],
+)
+def test_heads_may_differ_where_only_calls_are_made(new: bytes, good: bool) -> None:
+    found = regions.orders(M, HEAD, new, frozenset(), heads=True)
+    assert ([o["text"] for o in found] == [new.decode().rstrip("\n")] if found is not None else False) is good
+    assert regions.orders(M, HEAD, new, frozenset()) is None

@@ -5,9 +5,10 @@ import threading
 from types import SimpleNamespace
 
 import pytest
-from house_builder import house
+from house_builder import TaskOptions, house
 
 from localagent.domain.outcome import Outcome, QuickRoute
+from localagent.domain.paths import RepoPath
 from localagent.errors import AnswerIsNo, Interrupted, UsageFault
 from localagent.verify.client import OpenRequest, WorkerClient
 
@@ -63,9 +64,9 @@ def test_baseline_names_failing_passing_frames_sides_and_lines() -> None:
     assert (failed.failure.left, failed.failure.right) == ("3", "4")
     assert failed.failure.frames[-1].path == "tests/test_shapes.py"
     assert failed.lines is not None
-    assert failed.lines["shapes.py"] == {6, 10, 13, 14}
-    assert {21, 23} <= baseline.import_lines["shapes.py"]
-    assert 14 not in baseline.import_lines["shapes.py"]
+    assert failed.lines[RepoPath("shapes.py")] == {6, 10, 13, 14}
+    assert {21, 23} <= baseline.import_lines[RepoPath("shapes.py")]
+    assert 14 not in baseline.import_lines[RepoPath("shapes.py")]
     assert baseline.test_files == {"tests/test_shapes.py"}
     assert baseline.pytest
     assert baseline.python.startswith("3.")
@@ -186,7 +187,7 @@ def test_hanging_tests_share_one_limit() -> None:
         assert first.failure is not None
         assert first.failure.frames[-1].function == "f"
         assert first.lines is not None
-        assert {2, 3} <= first.lines["m.py"]
+        assert {2, 3} <= first.lines[RepoPath("m.py")]
         quick = h.verifier.quick(baseline, jobs=1)
         result = quick.check(h.candidate("m.py", "+= 0", "-= 1"), cpu_seconds=0.5)
         assert (result.plausible, result.route) == (True, QuickRoute.SWAP)
@@ -214,7 +215,7 @@ def test_check_commands_alone() -> None:
         assert check.failure is not None
         assert (check.failure.exception, check.failure.frames[-1].line) == ("KeyError", 3)
         assert check.lines is not None
-        assert 3 in check.lines["prog.py"]
+        assert 3 in check.lines[RepoPath("prog.py")]
         quick = h.verifier.quick(baseline, jobs=1)
         candidate = h.candidate("prog.py", "raise KeyError('x')", "pass")
         result = quick.check(candidate, cpu_seconds=1.0)
@@ -268,7 +269,7 @@ def test_odd_ids_survive() -> None:
         ({"test_m.py": "def test_a(): pass\n"}, {"tests": ("test_m.py::test_b",)}, "test_b"),
     ],
 )
-def test_no_for_an_answer(files: dict[str, str], task: dict[str, tuple[str, ...]], said: str) -> None:
+def test_no_for_an_answer(files: dict[str, str], task: TaskOptions, said: str) -> None:
     with house(files, **task) as h, pytest.raises(AnswerIsNo) as no:
         h.verifier.baseline()
     assert said in str(no.value)
@@ -356,4 +357,4 @@ def test_lines_of_tests_that_depend_on_the_ones_before_them() -> None:
     assert baseline.flaky == ()
     lines = {t.id: t.lines for t in baseline.tests}
     assert lines["test_m.py::test_first"] is not None
-    assert lines["test_m.py::test_first"]["m.py"] == {2, 4}
+    assert lines["test_m.py::test_first"][RepoPath("m.py")] == {2, 4}
