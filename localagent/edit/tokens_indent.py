@@ -3,6 +3,7 @@
 Strings and brackets over several lines are moved like code: their text may change. The search checks parsing only.
 """
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 
@@ -11,6 +12,8 @@ from localagent.edit.tokens_view import Fix, View, indent_width
 _CLAUSES = frozenset({
     "else", "elif", "except", "finally", "case",
 })  # fmt: skip
+_HEADERS = _CLAUSES | {"if", "while", "for", "with", "try", "def", "class", "async"}
+_OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 _MAX_BLOCK_ENDS = 24
 _MAX_MOVED_LINES = 2000
 
@@ -26,6 +29,7 @@ def indentation(view: View) -> Iterator[Fix]:
         yield from _raise_previous(view, here)
     if "inconsistent use of tabs" in message or "\t" in view.text[view.lines[here].start : view.lines[here].code_start]:
         yield from _tabs(view, 0.0 if "tab" in message else 1.5)
+    yield from _crowded_header(view, here, 0.2)
     row = view.on(here)
     if row and row[0].text in _CLAUSES:
         yield from _levels(view, here, 0.1)
@@ -35,6 +39,7 @@ def indentation(view: View) -> Iterator[Fix]:
     above = view.before(here)
     if above is not None:
         yield from _levels(view, above, 2.0)
+        yield from _crowded_header(view, above, 0.3)
 
 
 def _unit(view: View) -> int:
@@ -108,9 +113,12 @@ def _missing_suite(view: View, here: int, distance: float) -> Iterator[Fix]:
         top -= 1
     blanks = view.text[view.lines[top].start : view.lines[top].code_start]
     if body is not None and view.lines[body].width <= header_width:
+        whole = list(_indent_clauses(view, header, body, distance))
+        yield from whole
         for end, cost in _block_ends(view, body):
             splices = _shift(view, range(body, end), target - view.lines[body].width)
-            yield Fix(distance + cost, splices, "tokens.indent-block", f"indent {end - body} lines")
+            torn = 0.3 if whole else 0.0  # the clauses below would be somebody else's
+            yield Fix(distance + cost + torn, splices, "tokens.indent-block", f"indent {end - body} lines")
         yield from _indent_tail(view, header, body, target, distance)
     newline = "\r\n" if view.text[ends_here : ends_here + 2] == "\r\n" else "\n"
     unit = "\t" if "\t" in blanks else " " * _unit(view)
@@ -118,6 +126,44 @@ def _missing_suite(view: View, here: int, distance: float) -> Iterator[Fix]:
     yield Fix(distance + 1.0, ((ends_here, ends_here, suite),), "tokens.insert-pass", "insert pass")
     x = view.lines[header]
     yield Fix(distance + 1.4, ((x.start, x.stop, ""),), "tokens.delete-line", "drop the header")
+
+
+def _crowded_header(view: View, here: int, distance: float) -> Iterator[Fix]:
+    """A header whose suite begins on its own line and goes on below: the line ends after the colon."""
+    row = view.on(here)
+    below = view.after(here)
+    if not row or row[0].text not in _HEADERS or below is None or view.lines[below].width <= view.lines[here].width:
+        return
+    depth = 0
+    for colon, following in itertools.pairwise(row):
+        depth += (colon.text in _OPENING) - (colon.text in _CLOSING)
+        if colon.text == ":" and depth == 0:
+            x = view.lines[here]
+            newline = "\r\n" if view.text[x.end : x.end + 2] == "\r\n" else "\n"
+            blanks = view.text[x.start : x.code_start]
+            unit = "\t" if "\t" in blanks else " " * _unit(view)
+            cut = (colon.end, following.start, newline + blanks + unit)
+            yield Fix(distance, (cut,), "tokens.split-line", "begin the suite below its header")
+            return
+
+
+def _indent_clauses(view: View, header: int, body: int, distance: float) -> Iterator[Fix]:
+    """All that belongs to the header stands one level too far left: its suite, the clauses after it, their suites."""
+    width, unit = view.lines[header].width, _unit(view)
+    if view.lines[body].width != width:
+        return
+    lines, clauses = [], 0
+    for number in range(body, len(view.lines)):
+        row = view.on(number)
+        if row and view.lines[number].width < width:
+            if row[0].text not in _CLAUSES or view.lines[number].width != width - unit:
+                break
+            clauses += 1
+        lines.append(number)
+    while lines and view.lines[lines[-1]].blank:
+        lines.pop()
+    if clauses:
+        yield Fix(distance, _shift(view, lines, unit), "tokens.indent-block", f"indent {len(lines)} lines")
 
 
 def _indent_tail(view: View, header: int, body: int, target: int, distance: float) -> Iterator[Fix]:

@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 
 from localagent.domain.edit import Edit
+from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
 from localagent.repair.lineage import Lineage, Step
 from localagent.repair.order import crash_line
+from localagent.repair.progress import stage_of
 from localagent.repair.run import Run
 
 TRANCHE_STATEMENTS = 80
@@ -58,6 +60,8 @@ class Expansion:
         """Push the edits of some lines of a program."""
         run = self._run
         sources = parent.sources(run.parts.sources)
+        broken = unparsed(parent.failures)
+        lines = {path: scores for path, scores in lines.items() if not broken or path in broken}
         best = run.suspicions[0].score or 1.0
         share = max(EDITS_PER_PATH, (EDITS_PER_CHILD if parent.round else EDITS_PER_GROUP) // max(1, len(lines)))
         for path, scores in lines.items():
@@ -140,6 +144,16 @@ class Expansion:
                 self._run.frontier.reorder(fresh)
                 self._run.emit("ordered", edits=len(fresh))
         self._scoring = waiting
+
+
+def unparsed(failures: Sequence[Failure]) -> frozenset[RepoPath]:
+    """The files that do not parse, when nothing else is the matter: no edit of another file can help."""
+    places = set()
+    for failure in failures:
+        if stage_of(failure) != 0 or not failure.frames or failure.frames[-1].path is None:
+            return frozenset()
+        places.add(failure.frames[-1].path)
+    return frozenset(places)
 
 
 def _crowds(edits: Sequence[Edit]) -> list[int]:

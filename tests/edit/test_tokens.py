@@ -258,3 +258,29 @@ def test_a_stray_quote_hides_a_bracket_above_it() -> None:
     broken = "class A:\n    def f(self, a:\n        b = a + 1\n        c = 'min(a, b)\n        return c\n"
     good = "class A:\n    def f(self, a):\n        b = a + 1\n        c = min(a, b)\n        return c\n"
     assert offered(broken, good, limit=5)
+
+
+def test_a_suite_that_begins_beside_its_header_is_taken_below_it() -> None:
+    broken = "def f(n):\n    if n:\n        return 1\n    else:found = n\n        found += 1\n    return found\n"
+    assert offered(broken, broken.replace("else:found", "else:\n        found"), 3)
+    doubled = "def f(a, b):\n    while a:while b:\n            a -= b\n        b -= 1\n    return a\n"
+    assert offered(doubled, doubled.replace("while a:while b", "while a:\n        while b"), 3)
+
+
+def test_a_suite_one_level_too_far_left_takes_its_clauses_along() -> None:
+    good = """\
+def merge(a, b):
+    out = []
+    while a and b:
+        if a[0] < b[0]:
+            out.append(a[0])
+            a = a[1:]
+        else:
+            out.append(b[0])
+            b = b[1:]
+    return out + a + b
+"""
+    lines = good.splitlines()
+    broken = [line[4:] if 4 <= n <= 8 else line for n, line in enumerate(lines)]
+    assert not parses("\n".join(broken).encode())
+    assert offered("\n".join(broken), good, 1)

@@ -14,6 +14,7 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.task import Budget, Event, Task, TaskResult, Verdict
 from localagent.localize.fuse import SpectrumLocalizer
 from localagent.ports import QuickCheck, Sources
+from localagent.repair.expansion import unparsed
 from localagent.repair.search import Repair
 from localagent.repair.state import Parts
 from localagent.repair.weights import Weights
@@ -349,3 +350,14 @@ def test_a_run_repeats_itself() -> None:
         return [tuple(e.note for e in c.edits) for c in lab.quick_runs]
 
     assert trail() == trail()
+
+
+def test_where_a_file_does_not_parse_only_that_file_is_edited() -> None:
+    def failing(*exceptions: str, path: RepoPath | None = M) -> tuple[Failure, ...]:
+        frame = Frame(path=path, line=1, function="<module>")
+        return tuple(Failure(exception=name, message="", frames=(frame,)) for name in exceptions)
+
+    assert unparsed(failing("SyntaxError", "IndentationError")) == {M}
+    assert unparsed(failing("SyntaxError", "NameError")) == frozenset()
+    assert unparsed(failing("SyntaxError", path=None)) == frozenset()
+    assert unparsed(()) == frozenset()
