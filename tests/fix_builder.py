@@ -17,7 +17,7 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 Files = Mapping[str, str | bytes]
 
 # the smallest repository with one fault: the operator is wrong, and two tests tell
-ADDER: Files = {
+ADDER: Mapping[str, str] = {
     "adder.py": "def add(a, b):\n    return a - b\n",
     "test_adder.py": (
         "from adder import add\n\n\ndef test_add():\n    assert add(2, 3) == 5\n\n\n"

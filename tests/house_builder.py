@@ -6,6 +6,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 from localagent.domain.edit import Candidate, Edit, FileChange, Patch, Scope, Splice
 from localagent.domain.paths import RepoPath
@@ -16,6 +17,16 @@ from localagent.verify.verifier import JailVerifier
 SANDBOX = Path(__file__).resolve().parent.parent / "sandbox"
 
 
+class TaskOptions(TypedDict, total=False):
+    """What a test may ask of the task."""
+
+    tests: tuple[str, ...]
+    checks: tuple[str, ...]
+    text: str
+    python: str
+    seed: int
+
+
 class Silent:
     def emit(self, event: Event) -> None:
         return
@@ -24,7 +35,7 @@ class Silent:
 class House:
     """A repository below `root` and its verifier."""
 
-    def __init__(self, root: Path, files: Mapping[str, str | bytes], **task: object) -> None:
+    def __init__(self, root: Path, files: Mapping[str, str | bytes], **task: Unpack[TaskOptions]) -> None:
         self.root = root
         self.files = {name: text.encode() if isinstance(text, str) else text for name, text in files.items()}
         store = root / "store"
@@ -114,7 +125,7 @@ def scope_at(source: bytes, line: int) -> Scope | None:
 
 
 @contextlib.contextmanager
-def house(files: Mapping[str, str | bytes], **task: object) -> Iterator[House]:
+def house(files: Mapping[str, str | bytes], **task: Unpack[TaskOptions]) -> Iterator[House]:
     with tempfile.TemporaryDirectory(prefix="la-house-") as folder:
         Path(folder).chmod(0o711)
         built = House(Path(folder), files, **task)

@@ -276,6 +276,7 @@ def _interpreter(task: Task) -> str:
 def _record(request: FixRequest, record: TaskRecord, result: TaskResult, remedy: str, sink: Sink) -> FixOutcome:
     """Keeps patch and report, writes what the request names, lands the patch when asked."""
     diff = unified_diff(result.patch) if result.patch is not None else b""
+    proposed = [unified_diff(c.patch) for c in result.proposals]
     applied = False
     try:
         sink.emit(Event(kind="stage", at_seconds=sum(result.seconds.values()), data={"stage": Stage.RECORD.value}))
@@ -283,15 +284,17 @@ def _record(request: FixRequest, record: TaskRecord, result: TaskResult, remedy:
             record.save_patch(result.patch)
             if request.apply:
                 result, remedy, applied = _landed(request, record, result)
+        for number, candidate in enumerate(result.proposals, 1):
+            record.save_proposal(number, candidate.patch)
         if diff and not result.exit and request.out is not None:
             write_through(request.out, diff)
-        report = record.save_result(result, diff=diff or None)
+        report = record.save_result(result, diff=diff or None, proposed=proposed)
     except (CannotRecord, UsageFault) as no:
         reason = f"{result.reason}, but {no}" if result.patch is not None else str(no)
         result, remedy = replace(result, verdict=Verdict.NEEDS_PERSON, reason=reason, exit=no.exit_code), no.remedy
         with contextlib.suppress(CannotRecord):
-            record.save_result(result, diff=diff or None)
-        report = report_json(record.task, result, diff or None)
+            record.save_result(result, diff=diff or None, proposed=proposed)
+        report = report_json(record.task, result, diff or None, proposed)
     if request.report is not None:
         write_report(request.report, report)
     return FixOutcome(

@@ -1,4 +1,4 @@
-"""`localagent apply`: write an accepted patch into the repository, whole or not at all."""
+"""`localagent apply`: write an accepted or a chosen patch into the repository, whole or not at all."""
 
 import argparse
 from pathlib import Path
@@ -6,22 +6,28 @@ from pathlib import Path
 from localagent.app import Settings
 from localagent.cli.render import Render
 from localagent.errors import AnswerIsNo
-from localagent.record.store import TaskStore
+from localagent.record.store import TaskRecord, TaskStore
 from localagent.tree.land import land
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
     parser.add_argument("id", metavar="ID", help="the task whose patch to write; the start of its id is enough")
+    parser.add_argument(
+        "--choose",
+        type=int,
+        metavar="N",
+        help="where a person has to choose: the proposal to write, numbered as `show` numbers them",
+    )
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
 
 
 def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     """0 written, 1 refused (nothing was changed)."""
     record = TaskStore(settings.state_dir).open(args.id)
-    patch = record.patch()
+    patch = record.patch() if args.choose is None else record.proposal(args.choose)
     if patch is None or not patch.changes:
-        raise AnswerIsNo(f"task {record.id} has no accepted patch", remedy=f"`localagent show {record.id}` says why")
+        raise _nothing(record, args.choose)
     land(patch, Path(record.task.repo), record.dir / "undo")
     names = [str(c.path) for c in patch.changes]
     if args.json:
@@ -31,3 +37,14 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
         render.line(f"changed {name}")
     render.note(f"to take it back: localagent undo {record.id}")
     return 0
+
+
+def _nothing(record: TaskRecord, chosen: int | None) -> AnswerIsNo:
+    report = record.result_json() or {}
+    numbers = [str(p["number"]) for p in report.get("proposals", ())]
+    what = "no accepted patch" if chosen is None else f"no proposal {chosen}"
+    if numbers:
+        remedy = f"`localagent show {record.id}` shows its proposals; --choose {'|'.join(numbers)} takes one"
+    else:
+        remedy = f"`localagent show {record.id}` says why"
+    return AnswerIsNo(f"task {record.id} has {what}", remedy=remedy)

@@ -145,6 +145,7 @@ class TaskResult:
     exit: int
     patch: Patch | None = None
     chosen: Candidate | None = None
+    proposals: tuple[Candidate, ...] = ()
     baseline: Baseline | None = None
     full: FullResult | None = None
     localization: tuple[Suspicion, ...] = ()

@@ -3,10 +3,12 @@
 Pure but for `write_report`. Promises that every field is always there; not that two runs report the same seconds.
 """
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from localagent.domain.edit import Candidate
 from localagent.domain.outcome import Baseline, Failure
 from localagent.domain.task import Diagnosis, NearMiss, Suspicion, Task, TaskResult
 from localagent.record.files import write_through
@@ -21,8 +23,13 @@ _FAILING_SHOWN = 50
 _TEXT_CHARACTERS = 500
 
 
-def report_json(task: Task, result: TaskResult, diff: bytes | None = None) -> dict[str, Any]:
-    """The report as JSON values. `diff` is the accepted patch as a unified diff, None if there is none."""
+def report_json(
+    task: Task, result: TaskResult, diff: bytes | None = None, proposed: Sequence[bytes] = ()
+) -> dict[str, Any]:
+    """The report as JSON values.
+
+    `diff` is the accepted patch as a unified diff, None if there is none; `proposed` are those of the proposals.
+    """
     baseline = result.baseline
     full = result.full
     return {
@@ -36,6 +43,7 @@ def report_json(task: Task, result: TaskResult, diff: bytes | None = None) -> di
         "seed": task.seed,
         "patch": None if diff is None else diff.decode("utf-8", "surrogateescape"),
         "patch_digest": None if result.patch is None else result.patch.digest,
+        "proposals": [_proposal(*p) for p in zip(itertools.count(1), result.proposals, proposed, strict=False)],
         "failing": _failing(baseline),
         "fail_to_pass": list(full.fail_to_pass) if full else [],
         "pass_to_pass": list(full.pass_to_pass) if full else [],
@@ -70,6 +78,15 @@ def report_json(task: Task, result: TaskResult, diff: bytes | None = None) -> di
 def write_report(path: Path, report: Mapping[str, Any]) -> None:
     """Write a report where the user asked for it; see `files.write_through` for links, devices and modes."""
     write_through(path, dump(report, indent=2))
+
+
+def _proposal(number: int, candidate: Candidate, diff: bytes) -> dict[str, Any]:
+    return {
+        "number": number,
+        "edits": [f"{e.path}:{e.line} {e.note or e.operator}" for e in candidate.edits],
+        "patch": diff.decode("utf-8", "surrogateescape"),
+        "patch_digest": candidate.patch.digest,
+    }
 
 
 def _failing(baseline: Baseline | None) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ import base64
 import binascii
 import re
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -54,9 +55,11 @@ class TaskRecord:
         """Where the journal of this task is written."""
         return self.dir / "journal.jsonl"
 
-    def save_result(self, result: TaskResult, *, diff: bytes | None = None) -> dict[str, Any]:
-        """Keep the report; returns it. `diff` is the accepted patch as a unified diff."""
-        report = report_json(self.task, result, diff)
+    def save_result(
+        self, result: TaskResult, *, diff: bytes | None = None, proposed: Sequence[bytes] = ()
+    ) -> dict[str, Any]:
+        """Keep the report; returns it. `diff` is the accepted patch as a unified diff, `proposed` the proposals'."""
+        report = report_json(self.task, result, diff, proposed)
         write_private(self.dir / "report.json", dump(report, indent=2))
         return report
 
@@ -73,9 +76,20 @@ class TaskRecord:
         """Keep before and after of every file, with digests."""
         write_private(self.dir / "patch.json", dump(_patch_json(patch)))
 
+    def save_proposal(self, number: int, patch: Patch) -> None:
+        """Keep a patch that a person may choose; `number` counts from 1."""
+        write_private(self.dir / f"proposal-{number}.json", dump(_patch_json(patch)))
+
+    def proposal(self, number: int) -> Patch | None:
+        """A kept proposal with every digest checked, None if there is none of that number."""
+        return self._kept(f"proposal-{number}.json")
+
     def patch(self) -> Patch | None:
         """The kept patch with every digest checked, None if there is none."""
-        path = self.dir / "patch.json"
+        return self._kept("patch.json")
+
+    def _kept(self, name: str) -> Patch | None:
+        path = self.dir / name
         found = _read_object(path, _PATCH_BYTES)
         return None if found is None else _parse_patch(found, path)
 

@@ -29,6 +29,7 @@ def render_text(report: Mapping[str, Any]) -> str:
         ("What was suspected", _suspected),
         ("Diagnosis", _diagnosis),
         ("Patch", _patch),
+        ("Proposals, for a person to choose from", _proposals),
         ("What was tried", _tried),
         ("Nearest misses", _near_misses),
         ("What the acceptance rests on", _rests_on),
@@ -99,6 +100,14 @@ def _diagnosis(report: Mapping[str, Any]) -> Iterator[str]:
 def _patch(report: Mapping[str, Any]) -> Iterator[str]:
     if report["patch"]:
         yield from report["patch"].rstrip("\n").split("\n")
+
+
+def _proposals(report: Mapping[str, Any]) -> Iterator[str]:
+    for proposal in report.get("proposals", ()):
+        yield f"{proposal['number']}. {'; '.join(proposal['edits'])}"
+        yield from proposal["patch"].rstrip("\n").split("\n")
+    if report.get("proposals"):
+        yield f"Each passes every check. To take one: localagent apply {report['task']} --choose N"
 
 
 def _tried(report: Mapping[str, Any]) -> Iterator[str]:

@@ -1,12 +1,13 @@
 """The end of a search: which plausible candidate is believed, what part of the tests may be enough, why not."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from localagent.domain.behaviour import Crash
+from localagent.domain.behaviour import Crash, Row
 from localagent.domain.edit import Candidate
 from localagent.domain.outcome import Baseline, FullResult
 from localagent.domain.task import Stage, Verdict
-from localagent.repair.choice import FEW_TESTS, crashes, explained, ranked, undecided, unproven
+from localagent.repair.choice import FEW_TESTS, Standing, crashes, explained, ranked, undecided, unproven
 from localagent.repair.hardening import Hardening
 from localagent.repair.order import reaches
 from localagent.repair.run import Run
@@ -14,6 +15,7 @@ from localagent.repair.run import Run
 FULL_CHECKS = 8
 MORE_AFTER_FIRST = 60
 PART_CHECKS = 5
+PROPOSALS = 4
 SHAKY = 2.0  # nats of cost in the choice, set by hand
 
 Accepted = tuple[Candidate, FullResult]
@@ -57,6 +59,7 @@ def choose(run: Run, hardening: Hardening) -> Accepted | None:
     if rivals or doubtful or unproven(first, tests, len(run.baseline.failing)):
         run.emit("undecided", numbers=[first.number, *(r.candidate.number for r in rivals)])
         s.undecided = (first, *(r.candidate for r in rivals))
+        s.proposals = _proposals(run, [order[0], *rivals])
         s.crash = next(iter(near.crashes.get(first.number, ())), None) if doubtful else None
         return None
     if sturdier is not None:
@@ -71,6 +74,19 @@ def choose(run: Run, hardening: Hardening) -> Accepted | None:
             return candidate, full
         s.rejected[candidate.number] = full
     return None
+
+
+def _proposals(run: Run, standings: Sequence[Standing]) -> tuple[Candidate, ...]:
+    """What a person may choose from: one of each known behaviour, and only what passes every check."""
+    seen: set[Row] = set()
+    out: list[Candidate] = []
+    for standing in standings:
+        if len(out) == PROPOSALS or run.left() <= 0:
+            break
+        if standing.row not in seen and _full(run, standing.candidate, run.baseline).accepted:
+            out.append(standing.candidate)
+            seen.update([standing.row] if standing.row else [])
+    return tuple(out)
 
 
 def _told(crash: Crash) -> str:

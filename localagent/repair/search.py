@@ -313,6 +313,7 @@ class Repair:
             exit=code,
             patch=chosen.patch if chosen else None,
             chosen=chosen,
+            proposals=s.proposals,
             baseline=run.baseline,
             full=full,
             localization=run.suspicions[:10],

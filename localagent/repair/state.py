@@ -51,6 +51,7 @@ class State:
     ranks: dict[int, int] = field(default_factory=dict)
     patient: set[int] = field(default_factory=set)
     undecided: tuple[Candidate, ...] = ()
+    proposals: tuple[Candidate, ...] = ()
     crash: Crash | None = None
     hardened: set[int] = field(default_factory=set)
     parts: list[tuple[Candidate, tuple[str, ...]]] = field(default_factory=list)

@@ -1,10 +1,10 @@
 """The runner of real fixes, on a small throw-away history made here. No package index is reached."""
 
+import argparse
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from bench.real import facts, judge, layout, run, stage  # noqa: E402
+from bench.real import facts, judge, layout, reach, run, stage  # noqa: E402
 
 needs_jail = pytest.mark.skipif(shutil.which("bwrap") is None, reason="the judge needs a bwrap on PATH")
 
@@ -152,10 +152,10 @@ def test_hooks_of_a_clone_do_not_run(clones: Path, tmp_path: Path) -> None:
 
 @needs_jail
 def test_self_check_holds_and_can_fail(clones: Path, tmp_path: Path, own_environment: None) -> None:
-    args = SimpleNamespace(repos=clones, work=tmp_path / "work", venvs=None)
-    good = run.self_check(_fact(clones), args)  # type: ignore[arg-type]
+    args = argparse.Namespace(repos=clones, work=tmp_path / "work", venvs=None)
+    good = run.self_check(_fact(clones), args)
     assert good == {"name": "pack-clamp", "ok": True, "faults": [], "tests": 2}
-    wrong = run.self_check(_fact(clones, fail_to_pass=("tests.test_clamp::test_inside",)), args)  # type: ignore[arg-type]
+    wrong = run.self_check(_fact(clones, fail_to_pass=("tests.test_clamp::test_inside",)), args)
     assert wrong["faults"] == [
         "does not fail before: tests.test_clamp::test_inside",
         "not named in fail_to_pass: tests.test_clamp::test_above",
@@ -208,7 +208,7 @@ def test_a_patch_is_judged(
         " 'seconds': {}, 'budget': {'max_candidates': 9, 'max_seconds': 9}}))\n"
     )
     agent.chmod(0o755)
-    monkeypatch.setattr(run.reach, "rank_in_space", lambda *_: None)
+    monkeypatch.setattr(reach, "rank_in_space", lambda *_: None)
     args = run.arguments(["--repos", str(clones), "--work", str(tmp_path / "work"), "--agent", str(agent)])
     row = run.repair(_fact(clones), args)
     assert row["stage"] == expected, row

@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from localagent.cli.main import main
-from localagent.domain.edit import FileChange, Patch
+from localagent.domain.edit import Candidate, Edit, FileChange, Patch, Splice
 from localagent.domain.paths import RepoPath
-from localagent.domain.task import Task
+from localagent.domain.task import Task, TaskResult, Verdict
 from localagent.record.store import TaskRecord, TaskStore
+from localagent.tree.diff import unified_diff
 
 
 @pytest.fixture
@@ -104,3 +105,45 @@ def test_apply_when_the_repository_is_gone(repo: Path, tmp_path: Path, capsys: p
     repo.rmdir()
     assert main(["apply", record.id]) == 1
     assert "cannot enter" in capsys.readouterr().err
+
+
+def keep_proposals(tmp_path: Path, repo: Path) -> TaskRecord:
+    record = keep_task(tmp_path, repo, after=None)
+    path, change = RepoPath("a.py"), b"a = 1\n"
+    made = []
+    for number, after in enumerate((b"a = 2\n", b"a = 3\n"), 1):
+        patch = Patch(changes=(FileChange(path=path, before=change, after=after),))
+        record.save_proposal(number, patch)
+        splice = Splice(start=4, end=5, text=after[4:5])
+        edit = Edit(path=path, splices=(splice,), operator="digit", line=1, end_line=1, prior=0, note=f"n{number}")
+        made.append(Candidate(number=number, patch=patch, edits=(edit,), cost=0.0))
+    result = TaskResult(verdict=Verdict.NEEDS_PERSON, reason="two", exit=1, proposals=tuple(made))
+    record.save_result(result, proposed=[unified_diff(c.patch) for c in made])
+    return record
+
+
+def test_a_person_takes_one_of_the_proposals(repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record = keep_proposals(tmp_path, repo)
+    assert main(["show", record.id]) == 0
+    shown = capsys.readouterr().out
+    assert "1. a.py:1 n1" in shown
+    assert "+a = 3" in shown
+    assert main(["apply", record.id, "--choose", "2"]) == 0
+    assert (repo / "a.py").read_bytes() == b"a = 3\n"
+    assert main(["undo", record.id]) == 0
+    assert (repo / "a.py").read_bytes() == b"a = 1\n"
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [((), "has no accepted patch"), (("--choose", "3"), "no proposal 3"), (("--choose", "-1"), "no proposal -1")],
+)
+def test_no_proposal_is_taken_unasked(
+    argv: tuple[str, ...], said: str, repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = keep_proposals(tmp_path, repo)
+    assert main(["apply", record.id, *argv]) == 1
+    heard = capsys.readouterr().err
+    assert said in heard
+    assert "--choose 1|2 takes one" in heard
+    assert (repo / "a.py").read_bytes() == b"a = 1\n"

@@ -5,6 +5,7 @@ import io
 import json
 import tomllib
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 from gguf_builder import TinyGguf
@@ -16,8 +17,14 @@ TINY = TinyGguf().bytes
 KEYS = {"name", "path", "bytes", "sha256", "licence", "default"}
 
 
+class Call(Protocol):
+    """Runs `localagent model` with arguments: its exit code, standard output and standard error."""
+
+    def __call__(self, *arguments: str) -> tuple[int, str, str]: ...
+
+
 @pytest.fixture
-def call(tmp_path, monkeypatch):
+def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
 
     def run(*arguments: str) -> tuple[int, str, str]:
@@ -30,13 +37,13 @@ def call(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def tiny(tmp_path) -> Path:
+def tiny(tmp_path: Path) -> Path:
     path = tmp_path / "My Model.gguf"
     path.write_bytes(TINY)
     return path
 
 
-def test_list_json_has_an_object_for_each_model(call):
+def test_list_json_has_an_object_for_each_model(call: Call) -> None:
     code, out, _ = call("list", "--json")
     assert code == 0
     [model] = [row for row in json.loads(out) if row["default"]]
@@ -46,7 +53,7 @@ def test_list_json_has_an_object_for_each_model(call):
     assert (model["bytes"], model["sha256"]) == (manifest["bytes"], manifest["sha256"])
 
 
-def test_add_then_verify_by_name_and_file(call, tiny, tmp_path):
+def test_add_then_verify_by_name_and_file(call: Call, tiny: Path, tmp_path: Path) -> None:
     code, out, _ = call("verify", str(tiny))
     assert code == 1
     code, out, _ = call("add", str(tiny), "--name", "mine", "--json")
@@ -62,7 +69,7 @@ def test_add_then_verify_by_name_and_file(call, tiny, tmp_path):
     assert "mine" in call("list")[1]
 
 
-def test_verify_fails_once_a_byte_differs(call, tiny):
+def test_verify_fails_once_a_byte_differs(call: Call, tiny: Path) -> None:
     call("add", str(tiny), "--name", "mine")
     path = Path(json.loads(call("verify", "mine", "--json")[1])["path"])
     path.write_bytes(TINY[:-1] + b"\x01")
@@ -83,13 +90,13 @@ def test_verify_fails_once_a_byte_differs(call, tiny):
         (["add", __file__, "--name", "../x"], 2, "a model's name is"),
     ],
 )
-def test_a_no_says_why(call, arguments, code, said):
+def test_a_no_says_why(call: Call, arguments: list[str], code: int, said: str) -> None:
     got, out, err = call(*arguments)
     assert (got, out) == (code, "")
     assert said in err
 
 
-def test_a_broken_manifest_of_the_user_is_named(call, tmp_path):
+def test_a_broken_manifest_of_the_user_is_named(call: Call, tmp_path: Path) -> None:
     folder = tmp_path / "data/localagent/models"
     folder.mkdir(parents=True)
     (folder / "bad.toml").write_text("schema = 9\n")

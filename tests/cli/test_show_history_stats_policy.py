@@ -3,7 +3,9 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 import pytest
 
@@ -15,17 +17,27 @@ from localagent.record.store import TaskRecord, TaskStore
 POLICIES = Path(__file__).parents[2] / "policies"
 
 
+class Counts(TypedDict, total=False):
+    """What a task came to, in numbers."""
+
+    enumerated: int
+    verified: int
+    denied: Mapping[str, int]
+    model_tokens: int
+    seconds: Mapping[str, float]
+
+
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TaskStore:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     return TaskStore(tmp_path / "localagent")
 
 
-def keep(store: TaskStore, verdict: Verdict, repo: str = "/srv/r", **more: object) -> TaskRecord:
+def keep(store: TaskStore, verdict: Verdict, repo: str = "/srv/r", **more: Unpack[Counts]) -> TaskRecord:
     record = store.create(Task(id="", repo=repo))
     record.save_result(
         TaskResult(verdict=verdict, reason="because", exit=0 if verdict is Verdict.ACCEPTED else 1, **more)
-    )  # type: ignore[arg-type]
+    )
     return record
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from localagent.domain.paths import RepoPath
 from localagent.edit import tokens
 from localagent.edit.tokens import TokenEditSpace
-from localagent.edit.tokens_view import fault_of, lexemes_of, lines_of
+from localagent.edit.tokens_view import Fault, fault_of, lexemes_of, lines_of
 
 PATH = RepoPath("mod.py")
 
@@ -45,7 +45,7 @@ def test_bounded_and_quiet(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     parsed = 0
     real = fault_of
 
-    def counting(text: str | bytes) -> tokens.Fault | None:
+    def counting(text: str | bytes) -> Fault | None:
         nonlocal parsed
         parsed += len(text)
         return real(text)

@@ -111,7 +111,7 @@ def odd_tree() -> Iterator[tuple[Ran, bytes, bool]]:
     with home() as h:
         secret = h.root / "secret.py"
         secret.write_text("SECRET = 'out-of-the-tree-4711'\n")
-        links = {
+        links: dict[str, str | Path] = {
             "link.py": secret,
             "up": "..",
             "etc": "/etc",
@@ -188,7 +188,7 @@ def test_a_repository_whose_own_name_is_odd() -> None:
 
 @pytest.mark.slow
 def test_a_source_of_two_megabytes() -> None:
-    rest = "".join(f"def f{n}(a):\n    return a + {n}\n\n\n" for n in range(50_000))
+    rest = "".join(f"def f{n}(a):\n    return a + {n}\n\n\n" for n in range(60_000))
     source = ADDER["adder.py"] + "\n\n" + rest[: rest.index("\n\n\n", 2_000_000)] + "\n"
     with home({**ADDER, "adder.py": source}) as h:
         accepted(h.fix(seconds=200, candidates=2))

@@ -22,7 +22,7 @@ def read(tmp: Path, data: bytes) -> GgufHeader:
         return read_header(stream)
 
 
-def test_a_sound_header_is_read(tmp_path):
+def test_a_sound_header_is_read(tmp_path: Path) -> None:
     header = read(tmp_path, GOOD)
     assert (header.version, header.architecture, header.licence) == (3, "llama", "apache-2.0")
     assert header.context_tokens == 512
@@ -96,7 +96,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(("data", "reason"), CASES.values(), ids=CASES)
-def test_a_lying_header_is_refused_for_its_reason(tmp_path, data, reason):
+def test_a_lying_header_is_refused_for_its_reason(tmp_path: Path, data: bytes, reason: str) -> None:
     with pytest.raises(GgufFault) as refused:
         read(tmp_path, data)
     assert reason in str(refused.value)
@@ -124,7 +124,7 @@ def survives(tmp: Path, data: bytes) -> bool:
     return True
 
 
-def test_mutated_headers_are_refused_or_still_sound(tmp_path):
+def test_mutated_headers_are_refused_or_still_sound(tmp_path: Path) -> None:
     """600 mutations of a sound header: flipped bytes, replaced numbers, removed and doubled stretches."""
     rng = random.Random(7)
     header_bytes = len(GOOD) - 324
@@ -148,17 +148,17 @@ def test_mutated_headers_are_refused_or_still_sound(tmp_path):
 
 @settings(max_examples=150, deadline=None)
 @given(cut=st.integers(min_value=0, max_value=len(GOOD) - 1))
-def test_every_truncation_is_refused(tmp_path_factory, cut):
+def test_every_truncation_is_refused(tmp_path_factory: pytest.TempPathFactory, cut: int) -> None:
     assert not survives(tmp_path_factory.getbasetemp(), GOOD[:cut])
 
 
 @settings(max_examples=150, deadline=None)
 @given(tail=st.binary(max_size=400))
-def test_noise_after_the_magic_is_refused_or_sound(tmp_path_factory, tail):
+def test_noise_after_the_magic_is_refused_or_sound(tmp_path_factory: pytest.TempPathFactory, tail: bytes) -> None:
     survives(tmp_path_factory.getbasetemp(), b"GGUF\x03\0\0\0" + tail)
 
 
-def test_a_header_that_never_ends_is_bounded(tmp_path):
+def test_a_header_that_never_ends_is_bounded(tmp_path: Path) -> None:
     """A sparse file of many gigabytes whose one array claims to fill it is refused before much is read."""
     tiny = TinyGguf(entries=[entry("k", 9, struct.pack("<IQ", 8, 4 << 20))], data=b"")
     path = tmp_path / "sparse.gguf"

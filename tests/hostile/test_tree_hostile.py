@@ -15,6 +15,7 @@ from localagent.tree import descend
 from localagent.tree import land as land_module
 from localagent.tree import snapshot as snapshot_module
 from localagent.tree.land import TreeDiffers, land
+from localagent.tree.landing import FileRecord
 from localagent.tree.snapshot import TreeChanged, TreeTooLarge, take_snapshot
 
 
@@ -186,7 +187,7 @@ def test_a_directory_swapped_for_a_link_while_landing(
     (repo / "d/secret.py").write_bytes(b"a = 1\n")
     real = land_module._stage
 
-    def swap(root: int, record: land_module.FileRecord, data: bytes, *, restore_time: bool) -> None:
+    def swap(root: int, record: FileRecord, data: bytes, *, restore_time: bool) -> None:
         real(root, record, data, restore_time=restore_time)
         (repo / "d").rename(repo / "e")
         (repo / "d").symlink_to("../outside")
@@ -204,7 +205,7 @@ def test_a_file_changed_between_comparison_and_rename_is_kept(
 ) -> None:
     real = land_module._stage
 
-    def typed_meanwhile(root: int, record: land_module.FileRecord, data: bytes, *, restore_time: bool) -> None:
+    def typed_meanwhile(root: int, record: FileRecord, data: bytes, *, restore_time: bool) -> None:
         real(root, record, data, restore_time=restore_time)
         (repo / "a.py").write_bytes(b"typed by a person\n")
 

@@ -1,7 +1,8 @@
 """Code under test that ends, floods, forges or lingers: what the worker says of it, and what is left for the next."""
 
-import importlib._bootstrap_external
 import importlib.util
+import marshal
+import struct
 
 import pytest
 from house_builder import house
@@ -159,7 +160,9 @@ def test_stale_bytecode_is_not_read() -> None:
     cached = importlib.util.cache_from_source("m.py")
     source = "def f():\n    return 1\n"
     code = compile("def f():\n    return 2\n", "m.py", "exec")
-    data = importlib._bootstrap_external._code_to_hash_pyc(code, b"\0" * 8, False)
-    files = {"m.py": source, cached: bytes(data), "test_m.py": "from m import f\ndef test_f():\n    assert f() == 2\n"}
+    unchecked = struct.pack("<I", 1)  # the flag of bytecode that is valid by hash, and whose hash nobody compares
+    data = importlib.util.MAGIC_NUMBER + unchecked + b"\0" * 8 + marshal.dumps(code)
+    test = "from m import f\ndef test_f():\n    assert f() == 2\n"
+    files: dict[str, str | bytes] = {"m.py": source, cached: data, "test_m.py": test}
     with house(files) as h:
         assert h.verifier.baseline().failing == ("test_m.py::test_f",)

@@ -10,6 +10,7 @@ from typing import Any
 from localagent.jail.worker import behave
 from localagent.jail.worker.behave import Capture, call_all, inputs
 from localagent.jail.worker.neighbours import Chance
+from localagent.jail.worker.wire import Reader, send
 
 CODE = """
 def entry(items):
@@ -85,7 +86,7 @@ def test_only_inputs_a_test_asks_for_are_kept_ones(tmp_path: Path) -> None:
 
 def test_how_a_call_ended_is_told_apart(tmp_path: Path) -> None:
     m = program(tmp_path)
-    calls = [
+    calls: list[behave.Input] = [
         (m.entry, ([5],), {}, True),
         (m.inner, (0,), {}, True),
         (m.refuses, (3,), {}, True),
@@ -113,10 +114,10 @@ def in_child(work: Callable[[], Any]) -> Any:
     if pid == 0:
         os.close(read_fd)
         row, crashes = work()
-        behave.send(write_fd, {"row": row, "crashes": crashes})
+        send(write_fd, {"row": row, "crashes": crashes})
         os._exit(0)
     os.close(write_fd)
-    answer = behave.Reader(read_fd).receive(None)
+    answer = Reader(read_fd).receive(None)
     os.close(read_fd)
     os.waitpid(pid, 0)
     return answer["row"], answer["crashes"]

@@ -43,7 +43,8 @@ def test_channel_carries_bytes_both_ways(jail: BubblewrapJail) -> None:
     process = jail.start(ECHO)
     process.channel.sendall(b"hello\n")
     assert process.channel.recv(100) == b"got hello\n"
-    assert process.alive
+    alive = process.alive
+    assert alive
     first = process.kill()
     assert first.ending is Ending.CANCELLED
     assert not process.alive

@@ -17,10 +17,10 @@ from localagent.llm.backend import backend_name, described
         ("noise", "CPU"),
     ],
 )
-def test_words_become_one_line(words, name):
+def test_words_become_one_line(words: str, name: str) -> None:
     assert described(words) == name
 
 
-def test_llama_cpp_answers_and_is_not_loaded_here():
+def test_llama_cpp_answers_and_is_not_loaded_here() -> None:
     assert "CPU" in backend_name()
     assert "llama_cpp" not in sys.modules

@@ -25,14 +25,14 @@ def length(token: int) -> int:
 
 
 def both(data: bytes) -> tuple[Text, Text]:
-    return tuple(Text(data, tokenize, length, END, local=local) for local in (True, False))
+    return Text(data, tokenize, length, END, local=True), Text(data, tokenize, length, END, local=False)
 
 
 def whole(data: bytes, cuts: list[tuple[int, int, bytes]]) -> Departure | None:
     """The definition: first difference of two whole tokenizations, each followed by the end."""
     edited, at = b"", 0
-    for start, end, new in cuts:
-        edited, at = edited + data[at:start] + new, end
+    for start, end, text in cuts:
+        edited, at = edited + data[at:start] + text, end
     old, new = [*tokenize(data), END], [*tokenize(edited + data[at:]), END]
     for index, (a, b) in enumerate(zip(old, new, strict=False)):
         if a != b:
@@ -67,7 +67,7 @@ texts = st.lists(st.sampled_from(WORDS), max_size=40).map(b"".join)
     places=st.lists(st.integers(0, 200), min_size=2, max_size=6),
     words=st.lists(st.sampled_from(WORDS), min_size=3),
 )
-def test_local_and_whole_tokenization_agree(data, places, words):
+def test_local_and_whole_tokenization_agree(data: bytes, places: list[int], words: list[bytes]) -> None:
     bounds = sorted(min(place, len(data)) for place in places)
     cuts = [(a, b, word) for (a, b), word in zip(zip(bounds[::2], bounds[1::2], strict=False), words, strict=False)]
     local, full = both(data)
@@ -75,7 +75,7 @@ def test_local_and_whole_tokenization_agree(data, places, words):
     assert local.departure(cuts) == full.departure(cuts) == whole(data, cuts)
 
 
-def test_the_first_departing_token_of_a_swap():
+def test_the_first_departing_token_of_a_swap() -> None:
     data = b"x = a < b\nreturn x\n"
     local, _ = both(data)
     found = local.departure([(6, 7, b"<=")])
@@ -84,24 +84,24 @@ def test_the_first_departing_token_of_a_swap():
     assert found.index == len(tokenize(data[:5]))
 
 
-def test_removing_the_end_is_seen_as_the_end_token():
+def test_removing_the_end_is_seen_as_the_end_token() -> None:
     data = b"x = 1 2 3"
     for text in both(data):
         assert text.departure([(5, 9, b"")]) == Departure(index=len(tokenize(b"x = 1")), old=tokenize(b" ")[0], new=END)
 
 
-def test_an_edit_that_changes_nothing_departs_nowhere():
+def test_an_edit_that_changes_nothing_departs_nowhere() -> None:
     for text in both(b"x = 1 + y\n"):
         assert text.departure([(4, 5, b"1")]) is None
 
 
-def test_a_repeated_insertion_departs_where_the_repetition_ends():
+def test_a_repeated_insertion_departs_where_the_repetition_ends() -> None:
     data = b"f(a, a, a, b)\n"
     for text in both(data):
         assert text.departure([(4, 4, b" a,")]) == whole(data, [(4, 4, b" a,")])
 
 
-def test_only_a_stretch_is_tokenized_again():
+def test_only_a_stretch_is_tokenized_again() -> None:
     seen: list[int] = []
 
     def counting(data: bytes) -> list[int]:
@@ -117,17 +117,17 @@ def test_only_a_stretch_is_tokenized_again():
     assert len(seen) == 1
 
 
-def test_lengths_that_do_not_add_up_are_noticed():
+def test_lengths_that_do_not_add_up_are_noticed() -> None:
     assert not Text(b"abc def", tokenize, lambda _token: 1, END, local=True).faithful
 
 
 @pytest.mark.parametrize("data", [b"", b" ", b"\n", b"a"])
-def test_tiny_texts(data):
+def test_tiny_texts(data: bytes) -> None:
     for text in both(data):
         assert text.departure([(0, 0, b"zz ")]) == whole(data, [(0, 0, b"zz ")])
 
 
-def test_a_place_is_only_safe_if_the_edit_leaves_both_its_sides_alone():
+def test_a_place_is_only_safe_if_the_edit_leaves_both_its_sides_alone() -> None:
     """The blanks after `a` join the new line that takes its place, so they are cut in another way."""
     data, cuts = b"x = a   b\n", [(3, 5, b"\n ")]
     local, full = both(data)

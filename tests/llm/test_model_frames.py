@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localagent.llm.frames import MAX_FRAME_BYTES, FrameBuffer, FrameFault, pack
+from localagent.llm.frames import MAX_FRAME_BYTES, FrameBuffer, FrameFault, Message, pack
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner, max_size=4), max_leaves=10
@@ -13,9 +13,10 @@ messages = st.builds(lambda kind, body: {"kind": kind, "body": body}, st.text(),
 
 
 @given(sent=st.lists(messages, max_size=5), cuts=st.lists(st.integers(1, 40), max_size=50))
-def test_messages_arrive_whole_however_the_stream_is_cut(sent, cuts):
+def test_messages_arrive_whole_however_the_stream_is_cut(sent: list[Message], cuts: list[int]) -> None:
     stream = b"".join(pack(message) for message in sent)
-    buffer, got = FrameBuffer(), []
+    buffer = FrameBuffer()
+    got: list[Message] = []
     for cut in [*cuts, len(stream) or 1]:
         got += buffer.feed(stream[:cut])
         stream = stream[cut:]
@@ -39,11 +40,11 @@ def frame(body: bytes) -> bytes:
         (frame(b'{"kind": 1}'), "object with a kind"),
     ],
 )
-def test_what_is_no_frame_is_a_fault(data, reason):
+def test_what_is_no_frame_is_a_fault(data: bytes, reason: str) -> None:
     with pytest.raises(FrameFault, match=reason):
         FrameBuffer().feed(data)
 
 
-def test_a_frame_too_large_is_not_sent():
+def test_a_frame_too_large_is_not_sent() -> None:
     with pytest.raises(FrameFault, match="larger than"):
         pack({"kind": "x", "body": "y" * MAX_FRAME_BYTES})

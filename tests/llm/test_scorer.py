@@ -14,11 +14,14 @@ from localagent.domain.jailspec import JailResult, JailSpec
 from localagent.domain.outcome import Ending
 from localagent.domain.paths import RepoPath
 from localagent.errors import CannotEnforce
-from localagent.llm.frames import FrameBuffer, pack
+from localagent.llm.frames import FrameBuffer, Message, pack
 from localagent.llm.registry import ModelFile
 from localagent.llm.scorer import ModelScorer, child_spec
 
-READY = {"kind": "ready", "name": "x", "load_seconds": 0.1, "resident_bytes": 1000, "threads": 1}
+# what a child sends for a request: bytes as they are, a frame, several frames; None hangs up
+Answer = bytes | Message | list[Message] | None
+
+READY: Message = {"kind": "ready", "name": "x", "load_seconds": 0.1, "resident_bytes": 1000, "threads": 1}
 
 
 class ReplayedChild:
@@ -26,7 +29,7 @@ class ReplayedChild:
 
     def __init__(self, answers: list[bytes | None]) -> None:
         self.channel, self._theirs = socket.socketpair()
-        self.requests: list[dict] = []
+        self.requests: list[Message] = []
         self.killed = threading.Event()
         self._answers = answers
         threading.Thread(target=self._play, daemon=True).start()
@@ -67,7 +70,7 @@ class ReplayJail:
     backend = "replay"
     level = "none"
 
-    def __init__(self, *answers: bytes | dict | list | None) -> None:
+    def __init__(self, *answers: Answer) -> None:
         self.started: list[ReplayedChild] = []
         self.specs: list[JailSpec] = []
         self._answers = [_bytes(answer) for answer in answers]
@@ -81,14 +84,14 @@ class ReplayJail:
         return self.started[-1]
 
 
-def _bytes(answer: bytes | dict | list | None) -> bytes | None:
+def _bytes(answer: Answer) -> bytes | None:
     if isinstance(answer, dict):
         return pack(answer)
     return b"".join(pack(part) for part in answer) if isinstance(answer, list) else answer
 
 
 @pytest.fixture
-def model(tmp_path):
+def model(tmp_path: Path) -> ModelFile:
     path = tmp_path / "m.gguf"
     path.write_bytes(b"GGUF")
     return ModelFile(name="m", path=path, bytes=4, sha256="0" * 64, licence="MIT")
@@ -112,15 +115,15 @@ def ask(scorer: ModelScorer, seconds: float = 20.0) -> list[float | None]:
     return list(scorer.score(b"x = 1\n", "context", EDITS, timeout_seconds=seconds))
 
 
-def scores(*items: list, number: int = 1) -> dict:
+def scores(*items: list[object], number: int = 1) -> Message:
     return {"kind": "scores", "id": number, "items": list(items), "tokens": 5}
 
 
-def done(number: int = 1) -> dict:
+def done(number: int = 1) -> Message:
     return {"kind": "done", "id": number, "tokens": 9, "outside": 1, "resident_bytes": 2000}
 
 
-def test_scores_arrive_at_their_edits(model):
+def test_scores_arrive_at_their_edits(model: ModelFile) -> None:
     jail = ReplayJail(READY, [scores([2, -1.5]), scores([0, 0.0]), done()], [scores([1, -2], number=2), done(2)])
     scorer = ModelScorer(model, jail, threads=1)
     assert ask(scorer) == [0.0, None, -1.5]
@@ -138,7 +141,7 @@ def frame(body: str) -> bytes:
     return len(body).to_bytes(4, "big") + body.encode()
 
 
-MISBEHAVIOUR: dict[str, tuple[list, str]] = {
+MISBEHAVIOUR: dict[str, tuple[list[Answer], str]] = {
     "hangs up at once": ([None], "its process ended"),
     "refuses": ([{"kind": "refused", "why": "bad \x1b[31m digest"}], "digest"),
     "answers something else": ([{"kind": "scores"}], "refused to load"),
@@ -163,7 +166,7 @@ MISBEHAVIOUR: dict[str, tuple[list, str]] = {
 
 
 @pytest.mark.parametrize(("answers", "reason"), MISBEHAVIOUR.values(), ids=MISBEHAVIOUR)
-def test_a_misbehaving_child_is_dropped_with_the_reason(model, answers, reason):
+def test_a_misbehaving_child_is_dropped_with_the_reason(model: ModelFile, answers: list[Answer], reason: str) -> None:
     jail = ReplayJail(*answers)
     scorer = ModelScorer(model, jail, threads=1)
     got = ask(scorer, 1.0 if not reason else 20.0)
@@ -178,7 +181,7 @@ def test_a_misbehaving_child_is_dropped_with_the_reason(model, answers, reason):
     scorer.close()
 
 
-def test_time_running_out_keeps_what_came_and_drops_nothing(model):
+def test_time_running_out_keeps_what_came_and_drops_nothing(model: ModelFile) -> None:
     jail = ReplayJail(READY, scores([0, -1.0]), [scores([2, -9.0]), done(), scores([1, -3.0], number=2), done(2)])
     scorer = ModelScorer(model, jail, threads=1)
     assert ask(scorer, 0.5) == [-1.0, None, None]
@@ -188,14 +191,14 @@ def test_time_running_out_keeps_what_came_and_drops_nothing(model):
     scorer.close()
 
 
-def test_a_child_still_loading_costs_only_the_time_given(model):
+def test_a_child_still_loading_costs_only_the_time_given(model: ModelFile) -> None:
     scorer = ModelScorer(model, ReplayJail(), threads=1)
     assert ask(scorer, 0.3) == [None, None, None]
     assert scorer.warning == ""
     scorer.close()
 
 
-def test_no_jail_means_no_model_never_an_unconfined_one(model):
+def test_no_jail_means_no_model_never_an_unconfined_one(model: ModelFile) -> None:
     class NoJail(ReplayJail):
         def start(self, spec: JailSpec) -> ReplayedChild:
             raise CannotEnforce("no sound jail")
@@ -207,14 +210,15 @@ def test_no_jail_means_no_model_never_an_unconfined_one(model):
     assert jail.started == []
 
 
-def test_a_model_file_that_vanished_is_a_warning(model):
+def test_a_model_file_that_vanished_is_a_warning(model: ModelFile) -> None:
+    assert model.path is not None
     model.path.unlink()
     scorer = ModelScorer(model, ReplayJail(READY), threads=1)
     assert ask(scorer) == [None, None, None]
     assert "No such file" in scorer.warning
 
 
-def test_a_child_that_never_answers_is_asked_twice_at_most(model):
+def test_a_child_that_never_answers_is_asked_twice_at_most(model: ModelFile) -> None:
     jail = ReplayJail(READY)
     scorer = ModelScorer(model, jail, threads=1)
     assert ask(scorer, 0.5) == [None, None, None]
@@ -224,9 +228,9 @@ def test_a_child_that_never_answers_is_asked_twice_at_most(model):
     assert jail.started[0].killed.is_set()
 
 
-def test_closing_while_a_request_waits_ends_it_soon(model):
+def test_closing_while_a_request_waits_ends_it_soon(model: ModelFile) -> None:
     scorer = ModelScorer(model, ReplayJail(READY), threads=1)
-    got: list = []
+    got: list[list[float | None]] = []
     asking = threading.Thread(target=lambda: got.append(ask(scorer, 60.0)))
     asking.start()
     time.sleep(0.3)
@@ -236,20 +240,20 @@ def test_closing_while_a_request_waits_ends_it_soon(model):
     assert scorer.warning == ""
 
 
-def test_requests_from_several_threads_do_not_mix(model):
+def test_requests_from_several_threads_do_not_mix(model: ModelFile) -> None:
     answers = [[scores([0, -float(n)], number=n), done(n)] for n in range(1, 9)]
     scorer = ModelScorer(model, ReplayJail(READY, *answers), threads=1)
-    got: list = []
+    got: list[float | None] = []
     threads = [threading.Thread(target=lambda: got.append(ask(scorer)[0])) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(got) == [-float(n) for n in range(8, 0, -1)]
+    assert sorted(value for value in got if value is not None) == [-float(n) for n in range(8, 0, -1)]
     scorer.close()
 
 
-def test_odd_sources_and_edits_do_not_reach_the_child_or_come_back_as_none(model):
+def test_odd_sources_and_edits_do_not_reach_the_child_or_come_back_as_none(model: ModelFile) -> None:
     nothing = Edit(path=RepoPath("a.py"), splices=(), operator="x", line=1, end_line=1, prior=0.0)
     jail = ReplayJail(READY, done(), done(2))
     scorer = ModelScorer(model, jail, threads=1)
@@ -262,7 +266,7 @@ def test_odd_sources_and_edits_do_not_reach_the_child_or_come_back_as_none(model
     scorer.close()
 
 
-def test_the_child_sees_interpreter_and_package_read_only_and_has_no_network(model):
+def test_the_child_sees_interpreter_and_package_read_only_and_has_no_network(model: ModelFile) -> None:
     spec = child_spec(model)
     assert all(bind.access.value == "ro" for bind in spec.binds)
     package = str(Path(__file__).resolve().parents[2] / "localagent")

@@ -17,7 +17,7 @@ sources = st.lists(st.sampled_from(LINES), min_size=1, max_size=400).map(b"".joi
 
 
 @st.composite
-def asked(draw):
+def asked(draw: st.DrawFn) -> tuple[bytes, list[Place]]:
     source = draw(sources)
     places = []
     for _ in range(draw(st.integers(1, 30))):
@@ -32,7 +32,7 @@ def asked(draw):
 
 @settings(max_examples=200, deadline=None)
 @given(asked())
-def test_every_place_is_held_once_within_bounds(given_):
+def test_every_place_is_held_once_within_bounds(given_: tuple[bytes, list[Place]]) -> None:
     source, places = given_
     windows = plan_windows(source, places)
     held = sorted(member for window in windows for member in window.members)
@@ -49,14 +49,14 @@ def test_every_place_is_held_once_within_bounds(given_):
     assert firsts == sorted(firsts)
 
 
-def test_small_functions_near_each_other_share_a_window():
+def test_small_functions_near_each_other_share_a_window() -> None:
     source = b"def f(x):\n    return x\n" * 20
     places = [Place(start=at, end=at + 1, scope_start=at, scope_end=at + 22) for at in range(0, len(source), 23)]
     [window] = plan_windows(source, places)
     assert (window.lead, window.end) == (0, len(source))
 
 
-def test_a_long_function_is_cut_around_its_places():
+def test_a_long_function_is_cut_around_its_places() -> None:
     source = b"def f(x):\n" + b"    x = x + 1\n" * 2000
     places = [Place(start=at, end=at + 1, scope_start=0, scope_end=len(source)) for at in (20_000, 40, 20_050)]
     first, second = plan_windows(source, places)
@@ -65,13 +65,13 @@ def test_a_long_function_is_cut_around_its_places():
     assert 20_000 - first.start > 1000
 
 
-def test_a_place_larger_than_a_window_is_still_held():
+def test_a_place_larger_than_a_window_is_still_held() -> None:
     source = b"x = 1\n" * 3000
     [window] = plan_windows(source, [Place(start=0, end=9000, scope_start=0, scope_end=18000)])
     assert window.end >= 9000
 
 
-def test_a_place_in_two_stretches_is_read_with_the_more_text_in_front():
+def test_a_place_in_two_stretches_is_read_with_the_more_text_in_front() -> None:
     source = b"def f(x):\n" + b"    x = x + 1\n" * 400
     places = [Place(start=at, end=at + 1, scope_start=0, scope_end=len(source)) for at in (2300, 3700)]
     windows = plan_windows(source, [*places, Place(start=2390, end=2391, scope_start=0, scope_end=len(source))])

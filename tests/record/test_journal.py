@@ -2,6 +2,7 @@ import errno
 import json
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -44,10 +45,12 @@ def test_an_empty_journal_is_whole(tmp_path: Path) -> None:
         lambda lines: lines[1:],
     ],
 )
-def test_cut_out_swapped_doubled_or_altered_lines_are_seen(tmp_path: Path, change: object) -> None:
+def test_cut_out_swapped_doubled_or_altered_lines_are_seen(
+    tmp_path: Path, change: Callable[[list[bytes]], list[bytes]]
+) -> None:
     path = tmp_path / "j"
     write(path, 4)
-    lines = change(path.read_bytes().splitlines())  # type: ignore[operator]
+    lines = change(path.read_bytes().splitlines())
     path.write_bytes(b"".join(line + b"\n" for line in lines))
     assert verify_journal(path).standing is Standing.ALTERED
     with pytest.raises(RecordDamaged, match="line"):
@@ -80,10 +83,12 @@ def test_killed_while_writing_leaves_a_torn_or_whole_journal(tmp_path: Path) -> 
 
 def test_threads_do_not_tear_the_chain(tmp_path: Path) -> None:
     with Journal(tmp_path / "j") as journal:
-        threads = [
-            threading.Thread(target=lambda: [journal.emit(Event(kind="x", at_seconds=0.0)) for _ in range(50)])
-            for _ in range(4)
-        ]
+
+        def emit_fifty() -> None:
+            for _ in range(50):
+                journal.emit(Event(kind="x", at_seconds=0.0))
+
+        threads = [threading.Thread(target=emit_fifty) for _ in range(4)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -113,7 +118,7 @@ def test_a_full_disk_is_told_once_and_the_task_can_end(tmp_path: Path, monkeypat
     def full(_descriptor: int, _data: object) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(journal_module.os, "write", full)
+    monkeypatch.setattr(os, "write", full)
     with pytest.raises(CannotRecord, match="No space left"):
         journal.emit(Event(kind="x", at_seconds=0.0))
     journal.emit(Event(kind="x", at_seconds=0.0))

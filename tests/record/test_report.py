@@ -86,14 +86,21 @@ BARE = TaskResult(verdict=Verdict.CANNOT_ENFORCE, reason="no jail", exit=4)
 def faults(value: Any, schema: dict[str, Any], at: str = "report") -> list[str]:
     """The part of JSON Schema that the report's schema uses."""
     found: list[str] = []
-    kinds = {"object": dict, "array": list, "string": str, "integer": int, "number": (int, float), "null": type(None)}
+    kinds: dict[str, type | tuple[type, ...]] = {
+        "object": dict,
+        "array": list,
+        "string": str,
+        "integer": int,
+        "number": (int, float),
+        "null": type(None),
+    }
     if "const" in schema and value != schema["const"]:
         found.append(f"{at}: not {schema['const']}")
     if "enum" in schema and value not in schema["enum"]:
         found.append(f"{at}: {value!r} is none of the enum")
     if "type" in schema:
         wanted = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
-        if isinstance(value, bool) or not any(isinstance(value, kinds[kind]) for kind in wanted):  # type: ignore[arg-type]
+        if isinstance(value, bool) or not any(isinstance(value, kinds[kind]) for kind in wanted):
             return [*found, f"{at}: {value!r} is not {wanted}"]
     if isinstance(value, dict):
         found += [f"{at}: {key} is missing" for key in schema.get("required", ()) if key not in value]

@@ -2,6 +2,7 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
@@ -11,9 +12,11 @@ from localagent.domain.edit import FileChange, Patch
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Budget, Task, TaskResult, Verdict
 from localagent.errors import UsageFault
-from localagent.record import files
 from localagent.record.files import CannotRecord, RecordDamaged
 from localagent.record.store import TaskStore, new_task_id
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 TASK = Task(
     id="",
@@ -74,8 +77,9 @@ def test_ids_sort_by_time_and_differ() -> None:
 def test_newest_first(store: TaskStore) -> None:
     ids = [store.create(TASK).id for _ in range(3)]
     assert [r.id for r in store.list()] == sorted(ids, reverse=True)
-    assert store.latest() is not None
-    assert store.latest().id == max(ids)  # type: ignore[union-attr]
+    newest = store.latest()
+    assert newest is not None
+    assert newest.id == max(ids)
 
 
 def test_opened_by_prefix_or_by_its_random_end(store: TaskStore) -> None:
@@ -181,7 +185,7 @@ def test_a_full_disk_is_a_typed_answer_and_leaves_the_old_file(
     def full(_descriptor: int, _data: object) -> int:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(files.os, "write", full)
+    monkeypatch.setattr(os, "write", full)
     with pytest.raises(CannotRecord, match="No space left") as caught:
         record.save_patch(Patch(changes=()))
     monkeypatch.undo()
@@ -205,12 +209,12 @@ def test_killed_while_writing_leaves_nothing_half(store: TaskStore) -> None:
     if child == 0:
         real = os.write
 
-        def cut(descriptor: int, data: object) -> int:
-            real(descriptor, bytes(data)[:10])  # type: ignore[call-overload]
+        def cut(descriptor: int, data: "ReadableBuffer") -> int:
+            real(descriptor, bytes(data)[:10])
             os.kill(os.getpid(), 9)
             return 0
 
-        files.os.write = cut  # type: ignore[assignment]
+        os.write = cut
         record.save_patch(Patch(changes=()))
         os._exit(0)
     _, status = os.waitpid(child, 0)

@@ -302,6 +302,7 @@ def test_a_program_that_crashes_near_the_few_tests_needs_a_person() -> None:
     assert (result.verdict, result.exit) == (Verdict.NEEDS_PERSON, 1)
     assert "crashes on inputs near theirs (IndexError in f(0))" in result.reason
     assert not any(e.kind == "hardening" for e in events.seen)  # a guess is not built upon
+    assert [c.patch.after(M) for c in result.proposals] == [b"a = 8\n"]
 
 
 def test_with_tests_enough_a_crash_near_them_is_only_an_odd_input() -> None:

@@ -16,7 +16,7 @@ from bench.judge import Judgement, git, judge, make_repository, oracle_diff, wri
 CASES = casefile.read_all()
 
 
-def test_the_built_file_is_theirs():
+def test_the_built_file_is_theirs() -> None:
     built = casefile.read_built(casefile.BUILT)
     for case in built:
         assert 0 < case.expect["visible"] < case.expect["hidden"], case.id
@@ -24,13 +24,13 @@ def test_the_built_file_is_theirs():
     assert built == CASES, "run: .venv/bin/python bench/run.py --build"
 
 
-def test_enough_and_varied():
+def test_enough_and_varied() -> None:
     assert len(CASES) >= 45
     assert len({case.kind for case in CASES}) >= 30
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.id)
-def test_sources(case):
+def test_sources(case: casefile.Case) -> None:
     """Only cases that say so fail to parse; the oracle always parses and stays small."""
     broken = False
     for path, text in case.files.items():
@@ -55,7 +55,7 @@ def test_sources(case):
         ),
     ],
 )
-def test_bad_cases_are_refused(text, reason):
+def test_bad_cases_are_refused(text: str, reason: str) -> None:
     with pytest.raises(casefile.CaseError, match=reason):
         casefile.parse(text, "bad.case")
 
@@ -71,17 +71,17 @@ def test_bad_cases_are_refused(text, reason):
         (4, b"diff", Judgement.CRASH),
     ],
 )
-def test_exit_status_and_patch_must_agree(status, diff, outcome):
+def test_exit_status_and_patch_must_agree(status: int, diff: bytes, outcome: Judgement) -> None:
     assert run.outcome_of(CASES[0], status, diff) is outcome
 
 
-def test_the_judge_tells_good_from_bad():
+def test_the_judge_tells_good_from_bad() -> None:
     """One case through the real judge: its oracle, an overfitted patch, a patch that edits a test, and nonsense."""
     case = next(case for case in CASES if case.id == "lease-end")
     assert judge(case, oracle_diff(case)) is Judgement.CORRECT
     assert judge(case, b"not a diff\n") is Judgement.BROKE
 
-    def diff_of(files):
+    def diff_of(files: dict[str, str]) -> bytes:
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder, "tree")
             make_repository(root, case)

@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -13,9 +14,11 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
-def bootstrap(tmp_path, monkeypatch):
+def bootstrap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The program as a module, looking at an empty checkout with our locks."""
     spec = importlib.util.spec_from_file_location("bootstrap_under_test", ROOT / "scripts" / "bootstrap.py")
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     shutil.copytree(ROOT / "requirements", tmp_path / "requirements")
@@ -28,7 +31,7 @@ def bootstrap(tmp_path, monkeypatch):
     return module
 
 
-def test_only_what_is_installed_changes_the_digest(bootstrap, tmp_path):
+def test_only_what_is_installed_changes_the_digest(bootstrap: ModuleType, tmp_path: Path) -> None:
     before = bootstrap.locked_digest()
     project = tmp_path / "pyproject.toml"
     project.write_text(project.read_text() + "\n[tool.other]\nx = 1\n")
@@ -38,7 +41,7 @@ def test_only_what_is_installed_changes_the_digest(bootstrap, tmp_path):
     assert bootstrap.locked_digest() != before
 
 
-def test_an_unfinished_environment_has_no_stamp(bootstrap):
+def test_an_unfinished_environment_has_no_stamp(bootstrap: ModuleType) -> None:
     bootstrap.STAMP.write_text(json.dumps({"gpu": "cuda"}))
     assert bootstrap.stamp() == {"gpu": "cuda"}
     bootstrap.UNFINISHED.touch()
@@ -46,7 +49,7 @@ def test_an_unfinished_environment_has_no_stamp(bootstrap):
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"model": ""}', '{"model": "/nowhere/at/all.gguf"}'])
-def test_no_model_without_its_file(bootstrap, text):
+def test_no_model_without_its_file(bootstrap: ModuleType, text: str) -> None:
     bootstrap.STAMP.write_text(text)
     if text == "[]":
         assert bootstrap.stamp() == {}
@@ -54,7 +57,7 @@ def test_no_model_without_its_file(bootstrap, text):
         assert not bootstrap.model_present()
 
 
-def test_an_altered_wheel_is_not_used(bootstrap, tmp_path):
+def test_an_altered_wheel_is_not_used(bootstrap: ModuleType, tmp_path: Path) -> None:
     wheel = tmp_path / "llama_cpp_python-1-py3-none-any.whl"
     wheel.write_bytes(b"as built")
     assert bootstrap.sealed_wheel(tmp_path) is None
@@ -64,14 +67,16 @@ def test_an_altered_wheel_is_not_used(bootstrap, tmp_path):
     assert bootstrap.sealed_wheel(tmp_path) is None
 
 
-def test_progress_reads_the_compilers_steps(bootstrap):
+def test_progress_reads_the_compilers_steps(bootstrap: ModuleType) -> None:
     progress = bootstrap.Progress("compiling")
     progress.read("  [17/193] Building CXX object ggml.cpp.o\n")
     progress.read("a warning\n")
     assert progress.place == ", step 17 of 193"
 
 
-def test_nothing_of_the_users_environment_leads_elsewhere(bootstrap, monkeypatch):
+def test_nothing_of_the_users_environment_leads_elsewhere(
+    bootstrap: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PIP_TARGET", "/elsewhere")
     monkeypatch.setenv("PYTHONPATH", "/elsewhere")
     monkeypatch.setenv("PIP_INDEX_URL", "kept")
@@ -80,14 +85,16 @@ def test_nothing_of_the_users_environment_leads_elsewhere(bootstrap, monkeypatch
     assert (found["PIP_INDEX_URL"], found["CMAKE_ARGS"]) == ("kept", "-DX=on")
 
 
-def test_a_failed_step_shows_its_last_lines_and_the_remedy(bootstrap, tmp_path, monkeypatch):
+def test_a_failed_step_shows_its_last_lines_and_the_remedy(
+    bootstrap: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(bootstrap, "LOG", tmp_path / "log")
     with pytest.raises(bootstrap.SetupError, match=r"(?s)trying failed.*out of cheese.*what to do: buy some"):
         bootstrap.need("trying", ["sh", "-c", "echo out of cheese; exit 3"], remedy="buy some")
 
 
 def prerequisites(path: Path, *args: str) -> "subprocess.CompletedProcess[str]":
-    argv = ["/bin/sh", ROOT / "scripts" / "prerequisites.sh", *args]
+    argv: list[str | Path] = ["/bin/sh", ROOT / "scripts" / "prerequisites.sh", *args]
     return subprocess.run(argv, env={"PATH": str(path)}, capture_output=True, text=True, check=False)
 
 
@@ -99,7 +106,7 @@ def tools(folder: Path, *names: str) -> Path:
     return folder
 
 
-def test_everything_missing_is_named_at_once(tmp_path):
+def test_everything_missing_is_named_at_once(tmp_path: Path) -> None:
     ended = prerequisites(tools(tmp_path / "bin", "apt-get"))
     assert ended.returncode == 1
     for name in ("Python 3.11", "git", "make", "a C++ compiler"):
@@ -107,19 +114,19 @@ def test_everything_missing_is_named_at_once(tmp_path):
     assert ended.stderr.count("install it with: sudo apt-get install ") == 4
 
 
-def test_nothing_is_said_when_all_is_there(tmp_path):
+def test_nothing_is_said_when_all_is_there(tmp_path: Path) -> None:
     ended = prerequisites(tools(tmp_path / "bin", "python3", "git", "make", "g++"))
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
-def test_a_gpu_needs_its_compiler(tmp_path):
+def test_a_gpu_needs_its_compiler(tmp_path: Path) -> None:
     folder = tools(tmp_path / "bin", "python3", "git", "make", "g++", "dnf")
     assert "nvcc" in prerequisites(folder, "python3", "cuda").stderr
     assert "make setup GPU=cuda" in prerequisites(folder, "python3", "tpu").stderr
 
 
 @pytest.mark.parametrize("script", [".ci/run", "scripts/demo.sh", "scripts/prerequisites.sh"])
-def test_scripts_parse_and_are_executable(script):
+def test_scripts_parse_and_are_executable(script: str) -> None:
     shell = "bash" if script == ".ci/run" else "sh"
     assert subprocess.run([shell, "-n", ROOT / script], check=False).returncode == 0
     assert (ROOT / script).stat().st_mode & 0o100

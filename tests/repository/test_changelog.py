@@ -14,7 +14,7 @@ def headings(level: str) -> list[str]:
     return [line for line in TEXT.splitlines() if line.startswith(level + " ")]
 
 
-def test_versions_are_dated_and_descend():
+def test_versions_are_dated_and_descend() -> None:
     found = [VERSION.match(line) for line in headings("##")]
     assert found
     assert all(found), headings("##")
@@ -25,5 +25,5 @@ def test_versions_are_dated_and_descend():
     assert not released or released[0][0] == __version__ or "[Unreleased]" in TEXT
 
 
-def test_known_sections_only():
+def test_known_sections_only() -> None:
     assert {line.removeprefix("### ") for line in headings("###")} <= SECTIONS

@@ -15,21 +15,21 @@ MANIFESTS = sorted((ROOT / "models").glob("*.toml"))
 
 
 @pytest.mark.parametrize("path", POLICIES, ids=lambda p: p.name)
-def test_policy(path):
+def test_policy(path: Path) -> None:
     assert load_policy(path)
 
 
 @pytest.mark.parametrize("path", PROFILES, ids=lambda p: p.name)
-def test_profile(path):
+def test_profile(path: Path) -> None:
     assert profile.load(path)
 
 
 @pytest.mark.parametrize("path", MANIFESTS, ids=lambda p: p.name)
-def test_manifest(path):
+def test_manifest(path: Path) -> None:
     assert load_manifest(path)
 
 
-def test_there_is_one_of_each():
+def test_there_is_one_of_each() -> None:
     assert "default.toml" in {p.name for p in POLICIES}
     assert PROFILES
     assert sum(load_manifest(p).default for p in MANIFESTS) == 1

@@ -11,12 +11,12 @@ MODULES = sorted(p for folder in ("localagent", "bench", "scripts") for p in (RO
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: p.relative_to(ROOT).as_posix())
-def test_module_docstring_and_name(path):
+def test_module_docstring_and_name(path: Path) -> None:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     if tree.body:
         assert ast.get_docstring(tree), "a module without a docstring"
     assert path.stem not in VAGUE
 
 
-def test_there_are_modules():
+def test_there_are_modules() -> None:
     assert len(MODULES) > 50

@@ -27,7 +27,7 @@ def failures(repo: Path) -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", REPAIRS)
-def test_broken_until_every_repair_is_made(name, tmp_path):
+def test_broken_until_every_repair_is_made(name: str, tmp_path: Path) -> None:
     repo = tmp_path / name
     shutil.copytree(EXAMPLES / name, repo, ignore=shutil.ignore_patterns("__pycache__"))
     left = failures(repo)
@@ -41,7 +41,7 @@ def test_broken_until_every_repair_is_made(name, tmp_path):
     assert left == 0
 
 
-def test_every_example_is_listed():
+def test_every_example_is_listed() -> None:
     folders = {p.name for p in EXAMPLES.iterdir() if p.is_dir()}
     page = (EXAMPLES / "README.md").read_text()
     assert folders == set(REPAIRS)

@@ -17,16 +17,16 @@ def kinds() -> dict[str, int]:
     return {kind.__name__: kind.exit_code for kind in errors.LocalagentError.__subclasses__()}
 
 
-def test_page_and_code_agree():
+def test_page_and_code_agree() -> None:
     page = documented()
     assert page.pop("") == 0
     assert page == kinds()
 
 
-def test_five_kinds_with_codes_of_their_own():
+def test_five_kinds_with_codes_of_their_own() -> None:
     assert len(kinds()) == 5
     assert len(set(kinds().values())) == 5
 
 
-def test_an_unknown_fault_is_our_bug():
+def test_an_unknown_fault_is_our_bug() -> None:
     assert errors.LocalagentError.exit_code == errors.InternalFault.exit_code

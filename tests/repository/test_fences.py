@@ -66,7 +66,7 @@ def imported(node: ast.AST) -> set[str]:
     return set()
 
 
-def test_no_module_crosses_a_fence():
+def test_no_module_crosses_a_fence() -> None:
     found = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         parts = path.relative_to(PACKAGE).with_suffix("").parts
@@ -75,7 +75,7 @@ def test_no_module_crosses_a_fence():
     assert found == {}
 
 
-def test_the_worker_needs_nothing_of_ours():
+def test_the_worker_needs_nothing_of_ours() -> None:
     """It runs on the project's Python, where neither localagent nor its dependencies exist."""
     foreign = {}
     for path in sorted((PACKAGE / "jail" / "worker").glob("*.py")):
@@ -101,7 +101,7 @@ def test_the_worker_needs_nothing_of_ours():
         ("import socket\nsocket.AF_INET", ("jail", "runner"), "reaches for a network (socket.AF_INET)"),
     ],
 )
-def test_the_fence_sees(source, parts, reason):
+def test_the_fence_sees(source: str, parts: tuple[str, ...], reason: str) -> None:
     assert reason in breaches(source, parts)
 
 
@@ -115,5 +115,5 @@ def test_the_fence_sees(source, parts, reason):
         ("import os\nos.environ['X'] = ''", ("jail", "worker", "session")),
     ],
 )
-def test_the_fence_lets_pass(source, parts):
+def test_the_fence_lets_pass(source: str, parts: tuple[str, ...]) -> None:
     assert breaches(source, parts) == []

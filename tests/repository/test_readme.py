@@ -26,34 +26,34 @@ def options(verb: str) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
-def test_make_targets_exist(page):
+def test_make_targets_exist(page: Path) -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     assert set(re.findall(r"(?:^|`|\s)make ([a-z][a-z-]+)", code_of(page))) <= targets
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
-def test_verbs_exist(page):
+def test_verbs_exist(page: Path) -> None:
     assert set(re.findall(r"(?:bin/|`)localagent ([a-z]+)", code_of(page))) <= set(VERBS)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
-def test_links_lead_somewhere(page):
+def test_links_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
-def test_options_of_the_table_exist():
+def test_options_of_the_table_exist() -> None:
     table = re.findall(r"^\| `(--.*?)` \|", README, re.MULTILINE)
     named = {name for row in table for name in re.findall(r"--[a-z][a-z-]*", row)}
     assert named
     assert named <= options("fix")
 
 
-def test_every_verb_is_a_module():
+def test_every_verb_is_a_module() -> None:
     for module, _ in VERBS.values():
         assert hasattr(importlib.import_module(f"localagent.cli.{module}"), "run")
 
 
-def test_two_commands_are_enough():
+def test_two_commands_are_enough() -> None:
     assert re.search(r"^make demo\b", README, re.MULTILINE)
     assert re.search(r"^make test\b", README, re.MULTILINE)

@@ -21,7 +21,7 @@ def run(*argv: str | Path, cwd: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory) -> Path:
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built from a copy of the tracked files, which is then deleted."""
     work = tmp_path_factory.mktemp("wheel")
     copy = work / "a copy"
@@ -38,7 +38,7 @@ def wheel(tmp_path_factory) -> Path:
 
 
 @pytest.mark.slow
-def test_carries_data_but_no_weights(wheel):
+def test_carries_data_but_no_weights(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert "localagent/_data/policies/default.toml" in names
     assert any(name.startswith("localagent/_data/models/") for name in names)
@@ -48,7 +48,7 @@ def test_carries_data_but_no_weights(wheel):
 
 
 @pytest.mark.slow
-def test_works_in_an_empty_folder(wheel, tmp_path):
+def test_works_in_an_empty_folder(wheel: Path, tmp_path: Path) -> None:
     home = tmp_path / "environment"
     venv.create(home, with_pip=False)
     python = home / "bin" / "python"

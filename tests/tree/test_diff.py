@@ -26,6 +26,7 @@ NEUTRAL = {
 
 def git_apply(folder: Path, patch: Patch) -> None:
     """Lay out `before`, apply the diff with git, compare with `after`."""
+    assert GIT is not None
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     for c in patch.changes:

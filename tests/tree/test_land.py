@@ -13,7 +13,7 @@ from localagent.domain.paths import RepoPath
 from localagent.errors import AnswerIsNo
 from localagent.tree import land as land_module
 from localagent.tree.land import CannotLand, TreeDiffers, land, landing_state, recover, undo
-from localagent.tree.landing import LandingDamaged, LandState
+from localagent.tree.landing import FileRecord, LandingDamaged, LandState
 
 OLD = 1_500_000_000_123_456_789
 
@@ -142,7 +142,7 @@ def test_a_fault_at_any_step_leaves_everything_as_it_was(
             raise OSError(28, "No space left on device")
         real(descriptor)
 
-    monkeypatch.setattr(land_module.os, "fsync", failing)
+    monkeypatch.setattr(os, "fsync", failing)
     try:
         land(patch, repo, tmp_path / "undo")
     except CannotLand:
@@ -156,7 +156,7 @@ def test_interruption_is_rolled_back(repo: Path, patch: Patch, tmp_path: Path, m
     before = state(repo)
     real = land_module._rename
 
-    def interrupted(root: int, record: land_module.FileRecord) -> None:
+    def interrupted(root: int, record: FileRecord) -> None:
         monkeypatch.setattr(land_module, "_rename", real)
         real(root, record)
         raise KeyboardInterrupt
