@@ -25,6 +25,7 @@ _MALUS = {
     "wrap": 0.3,
     "reported-bounds": 0.7,
     "parameter-rename": 0.7,
+    "sibling-call": 0.4,
     "undefined-drop": 1.5,
 }
 _CALL_LOST = 2.5  # a call of an unknown name replaced by its bare argument: whoever wrote it meant something by it
@@ -42,6 +43,8 @@ _RESEMBLANCE = 0.7  # taken off for a missing name that becomes one like it
 _ALIKE = 0.75
 _MARGIN_SINGLE = 0.25
 _MARGIN_PAIRS = 1.5
+_MARGIN_WEAK = 3.0
+_INVENTIONS = ("missing-method-body", "reported-bounds", "undefined-initialise", "off-by-one", "sibling-call")
 _MANY_EDITS = 3
 _WEAK_TESTS = 5  # so many different behaviours among the plausible: the tests tell little
 _WEAK_SHARE = 0.25
@@ -185,12 +188,34 @@ def explained(edit: Edit) -> bool:
     )
 
 
+def _slip(edit: Edit) -> bool:
+    return edit.operator.startswith("tokens.")
+
+
+def _invented(edit: Edit) -> bool:
+    """Whether an edit makes up what nobody wrote: a body for a missing method, a value, a way out of a crash."""
+    alike = _alike(*edit.note.rpartition(" -> ")[::2])
+    return edit.operator.startswith(_INVENTIONS) and not alike
+
+
+def weak(order: Sequence[Standing], verified: int) -> bool:
+    """Whether the tests tell little: programs of many kinds pass, or a quarter of all programs that ran."""
+    return len({s.row for s in order if s.row}) >= _WEAK_TESTS or len(order) > max(1.0, _WEAK_SHARE * verified)
+
+
 def unproven(candidate: Candidate, tests: int, failing: int) -> bool:
     """Whether the tests are too few to believe a candidate even without a rival.
 
-    So it is with many edits of which more were guessed than there are failing tests to vouch for them, and with a guess
-    that was made on top of another one at the same line.
+    So it is with many edits of which more were guessed than there are failing tests to vouch for them, with a guess
+    that was made on top of another one at the same line, with something invented or a line dropped beside other edits,
+    and with a `+ 1` put where none stood.
     """
+    if tests <= FEW_TESTS and len(candidate.edits) > 1:
+        dropped = any("delete-line" in e.operator for e in candidate.edits)
+        if any(_invented(e) for e in candidate.edits) or (dropped and not all(_slip(e) for e in candidate.edits)):
+            return True
+    if tests <= FEW_TESTS and candidate.edits[0].operator == "off-by-one":
+        return True
     guessed = [(e.path, e.line) for e in candidate.edits if not explained(e)]
     many = len(candidate.edits) >= _MANY_EDITS and len(guessed) >= _MANY_GUESSES
     return tests <= FEW_TESTS and len(guessed) > failing and (many or len(set(guessed)) < len(guessed))
@@ -200,19 +225,16 @@ def undecided(order: Sequence[Standing], tests: int, verified: int) -> list[Stan
     """The rivals of the first that nothing tells apart from it, when the tests are too few to believe the first alone.
 
     A rival costs nearly as much and does something else (or nobody knows what). Where programs of many kinds pass, the
-    tests say little, and every one of them is a rival; so it is where a quarter of all programs that ran (`verified`)
-    pass. Several edits under a few tests are
-    believed least: many pairs of edits satisfy one example.
+    tests say little, and all but those that cost far more are rivals; so it is where a quarter of all programs that ran
+    (`verified`) pass. Several edits under a few tests are believed less than one: many pairs satisfy one example.
     """
     if not order or tests > FEW_TESTS:
         return []
     first = order[0]
     single = len(first.candidate.edits) == 1
-    operator = first.candidate.edits[0].operator
-    weak = len({s.row for s in order if s.row}) >= _WEAK_TESTS or len(order) > max(1.0, _WEAK_SHARE * verified)
-    if single and operator.startswith("tokens.") and "replace-token" not in operator and not (weak and "+" in operator):
+    edit = first.candidate.edits[0]
+    little = weak(order, verified)
+    if single and _slip(edit) and "replace-token" not in edit.operator and not (little and "+" in edit.operator):
         return []  # where the parser failed, the smallest repair is right far more often than not
-    if weak:
-        return [s for s in order[1:] if not s.row or not first.row or s.row != first.row]
-    margin = _MARGIN_SINGLE if single else _MARGIN_PAIRS
+    margin = _MARGIN_WEAK if little else _MARGIN_SINGLE if single else _MARGIN_PAIRS
     return [s for s in order[1:] if s.cost - first.cost < margin and (not s.row or not first.row or s.row != first.row)]

@@ -7,7 +7,7 @@ from localagent.domain.behaviour import Crash, Row
 from localagent.domain.edit import Candidate
 from localagent.domain.outcome import Baseline, FullResult
 from localagent.domain.task import Stage, Verdict
-from localagent.repair.choice import FEW_TESTS, Standing, crashes, explained, ranked, undecided, unproven
+from localagent.repair.choice import FEW_TESTS, Standing, crashes, explained, ranked, undecided, unproven, weak
 from localagent.repair.hardening import Hardening
 from localagent.repair.order import reaches
 from localagent.repair.run import Run
@@ -55,11 +55,12 @@ def choose(run: Run, hardening: Hardening) -> Accepted | None:
         sturdier=None if sturdier is None else sturdier.number,
     )
     rivals = undecided(order, tests, run.state.verified)
-    doubtful = shaky and sturdier is None and not slips
+    doubtful = shaky and sturdier is None and not (slips and not weak(order, run.state.verified))
     if rivals or doubtful or unproven(first, tests, len(run.baseline.failing)):
         run.emit("undecided", numbers=[first.number, *(r.candidate.number for r in rivals)])
         s.undecided = (first, *(r.candidate for r in rivals))
-        s.proposals = _proposals(run, [order[0], *rivals])
+        best = order[0] if sturdier is None else replace(order[0], candidate=sturdier)
+        s.proposals = _proposals(run, [best, *rivals])
         s.crash = next(iter(near.crashes.get(first.number, ())), None) if doubtful else None
         return None
     if sturdier is not None:

@@ -242,3 +242,16 @@ def test_a_file_that_does_not_parse_goes_to_the_token_space() -> None:
     source = b"def f(a)\n    return a\n"
     edits = list(open_edit_space({}).edits(PATH, {PATH: source}, lines=None, failures=[]))
     assert any(b"def f(a):" in e.apply(source) for e in edits)
+
+
+def test_another_languages_self_is_put_right_everywhere_first() -> None:
+    broken = "class A:\n    def f(self, i):\n        if i > this.n:\n            return this.n\n        return this.m\n"
+    failure = Failure(
+        exception="NameError",
+        message="name 'this' is not defined",
+        frames=(Frame(path=PATH, line=3, function="f"),),
+    )
+    edits = LibcstEditSpace({}).edits(PATH, {PATH: broken.encode()}, lines=None, failures=[failure])
+    reported = [e for e in edits if e.operator.startswith("undefined-")]
+    best = max(reported, key=lambda e: e.prior)
+    assert best.apply(broken.encode()).decode() == broken.replace("this.", "self.")

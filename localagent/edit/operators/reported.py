@@ -34,15 +34,19 @@ def _placed(ctx: Context, failure: Failure, line: int, end_line: int) -> float:
     return 0.2 if any(line <= n <= end_line for n in lines) else 0.0
 
 
+_ONE_OF_SEVERAL = 0.4  # a name that is missing in several places stays missing in the others
+
+
 @operator("undefined-name", prior=2.0)
 def undefined_name(ctx: Context) -> Iterator[Change]:
     """An undefined name becomes one alike in scope, a builtin, what another language means by it, or `self.x`."""
     for failure in ctx.failing_with("NameError", "UnboundLocalError"):
         name = _undefined(failure)
+        several = sum(e.text == name for e in ctx.unit.exprs if isinstance(e.node, cst.Name)) > 1
         for expr, node in ctx.of(cst.Name):
             if node.value != name:
                 continue
-            bonus = _placed(ctx, failure, expr.line, expr.end_line)
+            bonus = _placed(ctx, failure, expr.line, expr.end_line) - (_ONE_OF_SEVERAL if several else 0.0)
             offers = dict(names_for(ctx, expr.statement))
             offers.update({b: -0.8 for b in BUILTINS if b not in offers and likeness(name, b) > 0.5})
             offers.update({s: -0.8 for s in _from_star_imports(ctx, name) if s not in offers})
@@ -94,12 +98,12 @@ def undefined_everywhere(ctx: Context) -> Iterator[Change]:
             *FOREIGN_NAMES.get(name, ()),
             *([f"self.{name}"] if ctx.span.class_path else []),
         ]
+        foreign = FOREIGN_NAMES.get(name, ())
         for other in dict.fromkeys(targets):
             if other != name:
                 splices = tuple((e.start, e.end, other) for e in uses)
-                yield ctx.splice(
-                    uses[0], *splices, delta=1.2 * likeness(name, other) - 0.6, note=f"{name} -> {other} everywhere"
-                )
+                delta = 1.2 if other in foreign else 1.2 * likeness(name, other) - 0.6
+                yield ctx.splice(uses[0], *splices, delta=delta, note=f"{name} -> {other} everywhere")
 
 
 @operator("parameter-rename", prior=1.4)
