@@ -102,7 +102,7 @@ def undefined_everywhere(ctx: Context) -> Iterator[Change]:
         for other in dict.fromkeys(targets):
             if other != name:
                 splices = tuple((e.start, e.end, other) for e in uses)
-                delta = 1.2 if other in foreign else 1.2 * likeness(name, other) - 0.6
+                delta = 1.6 if other in foreign else 1.2 * likeness(name, other) - 0.6
                 yield ctx.splice(uses[0], *splices, delta=delta, note=f"{name} -> {other} everywhere")
 
 
