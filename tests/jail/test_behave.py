@@ -35,6 +35,12 @@ def asserts(n):
     assert n < 2
     return n
 
+class Shelf:
+    last = 0
+
+    def add(self, n):
+        self.last = n
+
 def spins(n):
     while True:
         n += 1
@@ -82,6 +88,20 @@ def test_only_inputs_a_test_asks_for_are_kept_ones(tmp_path: Path) -> None:
     assert {f.__name__ for f, _, _, kept in found if kept} == {"entry"}
     assert found[0][1:] == (([2, 3, 5],), {}, False)
     assert len({behave.shape(one[1:3]) + one[0].__name__ for one in found}) == len(found)
+
+
+def test_the_object_whose_method_is_called_stays_as_it_is(tmp_path: Path) -> None:
+    m = program(tmp_path)
+    shelf = m.Shelf()
+    shelf.add(3)
+    known = {m.Shelf.add.__code__: m.Shelf.add}
+    capture = Capture([m.Shelf.add], {str(tmp_path / "m.py")}, known.get)
+    capture.start()
+    shelf.add(4)
+    capture.stop()
+    found = inputs(capture, Chance(0))
+    assert {vars(args[0])["last"] for _, args, _, _ in found} == {3}
+    assert len({args[1] for _, args, _, _ in found}) > 3
 
 
 def test_how_a_call_ended_is_told_apart(tmp_path: Path) -> None:

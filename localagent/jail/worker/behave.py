@@ -178,7 +178,9 @@ def inputs(capture: Capture, rng: Chance) -> List[Input]:
         count = max(VARIANTS_LEAST, INPUTS_LIMIT // max(1, len(calls)))
         for call in calls:
             found.append((call.function, call.args, call.kwargs, False))
-            for args, kwargs, kept in neighbours(call.args, call.kwargs, rng, count):
+            own = _own(call)
+            for made, kwargs, kept in neighbours(call.args[own:], call.kwargs, rng, count):
+                args = call.args[:own] + made
                 if len(shape((args, kwargs))) <= _SHAPE_LIMIT:
                     found.append((call.function, args, kwargs, kept and asked))
     seen: Set[str] = set()
@@ -189,6 +191,14 @@ def inputs(capture: Capture, rng: Chance) -> List[Input]:
             seen.add(key)
             out.append(one)
     return out
+
+
+def _own(call: Call) -> int:
+    """1 where the first argument is the object (or class) whose method is called: its state is nobody's input."""
+    if not call.args:
+        return 0
+    first = call.args[0]
+    return int(hasattr(first if isinstance(first, type) else type(first), call.function.__name__))
 
 
 def call_all(root: str, calls: List[Input]) -> Tuple[List[str], List[Dict[str, Any]]]:
