@@ -46,6 +46,7 @@ ONE_LINE = [
     ("return '{a} in {b}'", "return f'{a} in {b}'", "text-prefix"),
     ("return ' '.join(a)", "return b.join(a)", "receiver-parameter"),
     ("while a < b:\n        print(a)", "while a < b:\n        print(a)\n        a += 1", "loop-advance"),
+    ("for x in a:\n        if a[x] > 1: print(a[x])", "for x in a:\n        if x > 1: print(x)", "loop-value"),
     (
         "for x in a:\n        if x in b: return x",
         "for x in a:\n        if x in b: return x\n        b.add(x)",

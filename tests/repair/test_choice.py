@@ -159,6 +159,7 @@ def test_weak_tests_do_not_make_a_rival_of_what_costs_far_more() -> None:
         ((COLON, edit("missing-method-body", "self.get_values(d) -> d.values()")), False),
         ((edit("missing-method-body", "self.rest(a, b) -> (a % b)"),), False),
         ((edit("off-by-one", "+ 1"),), True),
+        ((edit("sibling-call", "len(a) -> len(b)"),), True),
         ((edit("tokens.delete-line", "drop the line"), SWAP), True),
         ((edit("tokens.delete-line", "drop the line"), COLON), False),
         ((COLON, SWAP), False),
@@ -167,3 +168,11 @@ def test_weak_tests_do_not_make_a_rival_of_what_costs_far_more() -> None:
 def test_what_is_made_up_is_not_believed_beside_other_edits(edits: tuple[Edit, ...], doubted: bool) -> None:
     assert unproven(candidate(1, 0.0, *edits), 1, 1) is doubted
     assert not unproven(candidate(1, 0.0, *edits), 4, 2)
+
+
+@pytest.mark.parametrize(
+    ("note", "usual"),
+    [("i+1 -> i", True), ("len(nums) - 1 -> len(nums)", True), ("a + 2 -> a", False), ("1 + a -> 1", False)],
+)
+def test_a_stray_one_is_the_operand_that_goes(note: str, usual: bool) -> None:
+    assert (malus(edit("operand-drop", note)) < 0) is usual

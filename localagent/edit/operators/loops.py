@@ -96,3 +96,20 @@ def remember(ctx: Context) -> Iterator[Change]:
             last = s.suite.statements[-1]
             if last is not s and movable(last) and not _leaves(last):
                 yield ctx.splice(s, after(ctx, last, text), delta=delta, note=f"{text} at the end")
+
+
+@operator("loop-value", prior=0.2)
+def loop_value(ctx: Context) -> Iterator[Change]:
+    """A loop over values that reads them as positions: every `xs[x]` below `for x in xs` becomes `x`."""
+    for s in ctx.statements:
+        if not isinstance(s.node, cst.For) or not isinstance(s.node.target, cst.Name):
+            continue
+        name, values = s.node.target.value, ctx.unit.code(s.node.iter)
+        uses = [
+            e
+            for e in _inside(ctx, s)
+            if isinstance(e.node, cst.Subscript) and not e.store and e.text.replace(" ", "") == f"{values}[{name}]"
+        ]
+        if uses:
+            splices = tuple((e.start, e.end, name) for e in uses)
+            yield ctx.splice(uses[0], *splices, delta=0.0, note=f"every {values}[{name}] -> {name}")
