@@ -30,6 +30,7 @@ from localagent.verify.answers import (
 
 HELLO_SECONDS = 30.0
 SLACK_SECONDS = 15.0
+BEHAVE_SECONDS = 40.0  # evidence for the choice is not worth more
 TOTAL_LIMIT_BYTES = 64 << 20  # in one answer's time; a request resets the count
 
 
@@ -178,7 +179,7 @@ class WorkerClient:
         cpu_seconds: float,
     ) -> Mapping[str, Any]:
         """The behaviour table (`rows`) of programs, each given as swap orders; the hot session must be open."""
-        wall_seconds = 5.0 + 2 * cpu_seconds * (len(programs) + len(items))
+        wall_seconds = min(BEHAVE_SECONDS, 5.0 + 2 * cpu_seconds * (len(programs) + len(items)))
         message: dict[str, Any] = {
             "op": "behave",
             "session": "hot",

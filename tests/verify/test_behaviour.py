@@ -78,3 +78,17 @@ def test_a_test_that_hung_is_asked_of_a_candidate_that_does_not() -> None:
         )
     assert set(near.rows) == {1, 2}
     assert near.rows[1] == near.rows[2]
+
+
+def test_arguments_that_refuse_to_be_copied_cost_the_evidence_and_nothing_else() -> None:
+    files = {
+        "m.py": "class Odd:\n    def __deepcopy__(self, memo):\n        raise RuntimeError\n\n\n"
+        "def f(a, b):\n    return a - b\n",
+        "test_m.py": "import m\ndef test_f():\n    m.f.odd = m.Odd()\n    assert m.f(3, 4) == 7\n"
+        "    assert m.f.odd\n\n\ndef test_odd():\n    try:\n        m.f(m.Odd(), 1)\n    except TypeError:\n        pass\n",
+    }
+    with house(files) as h:
+        baseline = h.verifier.baseline()
+        candidates = [h.variant(n, "m.py", "a - b", text) for n, text in ((1, "a + b"), (2, "7"))]
+        near = h.verifier.behaviours(candidates, baseline, seed=0)
+    assert near.rows[1] != near.rows[2]
