@@ -85,7 +85,8 @@ def test_arguments_that_refuse_to_be_copied_cost_the_evidence_and_nothing_else()
         "m.py": "class Odd:\n    def __deepcopy__(self, memo):\n        raise RuntimeError\n\n\n"
         "def f(a, b):\n    return a - b\n",
         "test_m.py": "import m\ndef test_f():\n    m.f.odd = m.Odd()\n    assert m.f(3, 4) == 7\n"
-        "    assert m.f.odd\n\n\ndef test_odd():\n    try:\n        m.f(m.Odd(), 1)\n    except TypeError:\n        pass\n",
+        "    assert m.f.odd\n\n\ndef test_odd():\n"
+        "    try:\n        m.f(m.Odd(), 1)\n    except TypeError:\n        pass\n",
     }
     with house(files) as h:
         baseline = h.verifier.baseline()
