@@ -50,6 +50,7 @@ _INVENTIONS = ("missing-method-body", "reported-bounds", "undefined-initialise",
 _MANY_EDITS = 3
 _WEAK_TESTS = 5  # so many different behaviours among the plausible: the tests tell little
 _WEAK_SHARE = 0.25
+_NOTHING_SHARE = 0.5  # of all programs that ran pass: the tests say nothing
 _MANY_GUESSES = 2
 FEW_TESTS = 3
 _AGREEMENT = 4.0
@@ -230,7 +231,8 @@ def undecided(order: Sequence[Standing], tests: int, verified: int) -> list[Stan
 
     A rival costs nearly as much and does something else (or nobody knows what). Where programs of many kinds pass, the
     tests say little, and all but those that cost far more are rivals; so it is where a quarter of all programs that ran
-    (`verified`) pass. Several edits under a few tests are believed less than one: many pairs satisfy one example.
+    (`verified`) pass. The smallest repair of a file that did not parse is believed all the same, unless half of all
+    programs pass. Several edits under a few tests are believed less than one: many pairs satisfy one example.
     """
     if not order or tests > FEW_TESTS:
         return []
@@ -238,7 +240,9 @@ def undecided(order: Sequence[Standing], tests: int, verified: int) -> list[Stan
     single = len(first.candidate.edits) == 1
     edit = first.candidate.edits[0]
     little = weak(order, verified)
-    if single and _slip(edit) and "replace-token" not in edit.operator and not (little and "+" in edit.operator):
+    nothing = len(order) > max(_MANY_EDITS, _NOTHING_SHARE * verified)
+    slip = single and _slip(edit) and "replace-token" not in edit.operator and not (little and "+" in edit.operator)
+    if slip and not nothing:
         return []  # where the parser failed, the smallest repair is right far more often than not
     margin = _MARGIN_WEAK if little else _MARGIN_SINGLE if single else _MARGIN_PAIRS
     return [s for s in order[1:] if s.cost - first.cost < margin and (not s.row or not first.row or s.row != first.row)]

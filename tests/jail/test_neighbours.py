@@ -46,7 +46,7 @@ def test_a_sorted_list_stays_sorted_and_a_distinct_one_distinct(items: list[int]
             assert len(set(made)) == len(made)
 
 
-@given(st.lists(st.integers(1, 9), min_size=1, max_size=6), st.integers(1, 50), seeds)
+@given(st.lists(st.integers(6, 12), min_size=1, max_size=6), st.integers(1, 50), seeds)
 def test_positive_numbers_stay_positive(items: list[int], k: int, seed: int) -> None:
     for made, number in kept((items, k), seed):
         assert number >= 1
@@ -72,6 +72,11 @@ def test_rows_of_a_table_stay_equally_long(rows: int, columns: int, data: st.Dat
         assert len({len(r) for r in made}) == 1
         if rows == columns > 2:
             assert len(made) == len(made[0])
+
+
+def test_a_list_of_positions_in_itself_stays_one() -> None:
+    for (made,) in [*kept(([3, 3, 4, 2, 3],), 0, 80), *kept(([1, -1, 0],), 1, 80)]:
+        assert all(-1 <= v < len(made) for v in made), made
 
 
 @given(st.permutations([3, 5, 8, 9]), seeds)

@@ -119,6 +119,9 @@ def test_several_slips_of_the_parser_under_weak_tests_need_a_person() -> None:
     assert undecided(order, 1, 60) == []
     assert len(undecided(order, 1, 20)) == 7
     assert undecided(ranked([candidate(1, 0.0, COLON), candidate(2, 1.0, SWAP)], Behaviours()), 1, 4) == []
+    many = ranked([candidate(1, 0.0, COLON), *(candidate(k, 1.0, SWAP) for k in range(2, 9))], Behaviours())
+    assert undecided(many, 1, 17) == []
+    assert len(undecided(many, 1, 15)) == 7  # half of all programs pass: such tests say nothing
 
 
 def test_a_candidate_nobody_could_compare_is_neither_better_nor_worse_for_it() -> None:

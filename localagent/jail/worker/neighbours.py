@@ -167,12 +167,12 @@ def _keeping(tree: List[Any], start: List[Any], rng: Chance) -> Optional[List[An
 
 
 def _index_like(value: Any) -> bool:
-    """A flat list whose numbers are all positions in it (or -1), the first one among them."""
+    """A flat list whose numbers are all positions in it (or -1), the first one or the last one among them."""
     return (
         isinstance(value, list)
         and len(value) > 1
         and all(type(v) is int and -1 <= v < len(value) for v in value)
-        and min(value) <= 0
+        and (min(value) <= 0 or (len(value) > _RECORD and max(value) == len(value) - 1))
     )
 
 
