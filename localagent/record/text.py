@@ -103,11 +103,13 @@ def _patch(report: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _proposals(report: Mapping[str, Any]) -> Iterator[str]:
-    for proposal in report.get("proposals", ()):
+    proposals = report.get("proposals", ())
+    for proposal in proposals:
         yield f"{proposal['number']}. {'; '.join(proposal['edits'])}"
         yield from proposal["patch"].rstrip("\n").split("\n")
-    if report.get("proposals"):
-        yield f"Each passes every check. To take one: localagent apply {report['task']} --choose N"
+    if proposals:
+        numbers = "|".join(str(p["number"]) for p in proposals)
+        yield f"Each passes every check. To take one: localagent apply {report['task']} --choose {numbers}"
 
 
 def _tried(report: Mapping[str, Any]) -> Iterator[str]:

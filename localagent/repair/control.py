@@ -3,10 +3,9 @@
 If one turns the failing tests green, the tests do not depend on the code and no patch could be believed.
 """
 
-import ast
-
 from localagent.domain.edit import Edit, Scope, Splice
 from localagent.domain.paths import RepoPath
+from localagent.repair.functions import outermost_function
 
 _BREAKS = (b"raise SystemError('localagent control')", b"return NotImplemented")
 
@@ -49,18 +48,10 @@ def _edit(path: RepoPath, splice: Splice, line: int, scope: Scope | None, operat
 
 def _body_start(source: bytes, line: int) -> tuple[int, bytes, int, bool] | None:
     """(byte offset of the first statement, its indentation, its line, whether it stands on a line of its own)."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    function = outermost_function(source, line)
+    if function is None:
         return None
-    inside = [
-        n
-        for n in ast.walk(tree)
-        if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef) and n.lineno <= line <= (n.end_lineno or n.lineno)
-    ]
-    if not inside:
-        return None
-    first = min(inside, key=lambda n: n.lineno).body[0]
+    first = function.body[0]
     lines = source.splitlines(keepends=True)
     row = lines[first.lineno - 1]
     offset = sum(len(part) for part in lines[: first.lineno - 1]) + first.col_offset

@@ -58,35 +58,44 @@ def choose(run: Run, hardening: Hardening) -> Accepted | None:
     doubtful = shaky and sturdier is None and not (slips and not weak(order, run.state.verified))
     if rivals or doubtful or unproven(first, tests, len(run.baseline.failing)):
         run.emit("undecided", numbers=[first.number, *(r.candidate.number for r in rivals)])
-        s.undecided = (first, *(r.candidate for r in rivals))
         best = order[0] if sturdier is None else replace(order[0], candidate=sturdier)
-        s.proposals = _proposals(run, [best, *rivals])
+        s.proposals = _proposals(run, [best, *(rivals or order[1:])])
+        open_still = [x.candidate for x in (best, *rivals) if x.candidate.number not in s.rejected]
+        s.undecided = tuple(open_still)  # empty when none of them passes every check: the search goes on
         s.crash = next(iter(near.crashes.get(first.number, ())), None) if doubtful else None
         return None
-    if sturdier is not None:
-        crash = near.crashes[first.number][0]
-        s.warnings.append(
-            f"a patch that passed the tests crashed on inputs near theirs ({_told(crash)}); "
-            f"one more edit ends that and changes no other answer: {sturdier.edits[-1].note}"
-        )
     for candidate in [sturdier] if sturdier is not None else [x.candidate for x in order[:FULL_CHECKS]]:
         full = _full(run, candidate, run.baseline)
         if full.accepted:
+            if sturdier is not None:
+                s.warnings.append(
+                    "a patch that passed the tests crashed on inputs near theirs "
+                    f"({_told(near.crashes[first.number][0])}); one more edit ends that and changes no other answer: "
+                    f"{sturdier.edits[-1].note}"
+                )
             return candidate, full
         s.rejected[candidate.number] = full
     return None
 
 
 def _proposals(run: Run, standings: Sequence[Standing]) -> tuple[Candidate, ...]:
-    """What a person may choose from: one of each known behaviour, and only what passes every check."""
+    """What a person may choose from: one of each known behaviour, and only what passes every check.
+
+    What does not is booked as rejected, like any other plausible candidate that fails the full check.
+    """
     seen: set[Row] = set()
     out: list[Candidate] = []
     for standing in standings:
         if len(out) == PROPOSALS or run.left() <= 0:
             break
-        if standing.row not in seen and _full(run, standing.candidate, run.baseline).accepted:
-            out.append(standing.candidate)
-            seen.update([standing.row] if standing.row else [])
+        if standing.row in seen:
+            continue
+        full = _full(run, standing.candidate, run.baseline)
+        if not full.accepted:
+            run.state.rejected[standing.candidate.number] = full
+            continue
+        out.append(standing.candidate)
+        seen.update([standing.row] if standing.row else [])
     return tuple(out)
 
 
@@ -138,13 +147,14 @@ def why_not(run: Run) -> tuple[Verdict, str]:
         if len(s.undecided) == 1:
             return (
                 Verdict.NEEDS_PERSON,
-                f"a patch passes the few tests but makes {len(s.undecided[0].edits)} changes they cannot prove: "
-                f"{shown}; add tests, or judge it yourself",
+                f"a patch passes the few tests but rests on a guess that they cannot prove: {shown}; "
+                "add tests, or judge it yourself",
             )
+        remedy = "choose" if s.proposals else "judge them yourself"
         return (
             Verdict.NEEDS_PERSON,
             f"{len(s.undecided)} patches pass the few tests, are not known to behave alike, and nothing tells which is "
-            f"right: {shown}; add a test that tells them apart, or choose",
+            f"right: {shown}; add a test that tells them apart, or {remedy}",
         )
     if not s.verified and s.denied:
         return Verdict.ALL_DENIED, "every candidate was refused by a gate"

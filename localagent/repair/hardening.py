@@ -5,7 +5,6 @@ that passes anyway says little against wilder ones. One that still passes the te
 inputs any more and answers as before on all others takes its place: it only says more than the program did.
 """
 
-import ast
 import concurrent.futures as cf
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -15,6 +14,7 @@ from localagent.domain.edit import Candidate
 from localagent.domain.paths import RepoPath
 from localagent.ports import QuickCheck
 from localagent.repair.choice import Standing, malus, ranked
+from localagent.repair.functions import outermost_function
 from localagent.repair.identity import behaviour_key
 from localagent.repair.lineage import Lineage, Step
 from localagent.repair.run import Run
@@ -52,12 +52,11 @@ class Hardening:
     def _children(self, candidate: Candidate, crashes: Sequence[Crash]) -> Iterator[Candidate]:
         """The candidates with one more edit that pass the failing and the covering tests, in order."""
         run = self._run
-        steps = self._steps(candidate, crashes)
         flying: list[tuple[Candidate, cf.Future[bool]]] = []
-        for step in steps:
+        for step in self._steps(candidate, crashes):
             if run.state.verified >= run.task.budget.max_candidates or run.left() <= 0:
                 break
-            child = self._candidate(candidate, step)
+            child = run.build(step)
             if child is None:
                 continue
             run.state.verified += 1
@@ -77,23 +76,6 @@ class Hardening:
         result = self._quick.check(child, cpu_seconds=self._cpu, stop_early=True)
         self._run.emit_checked(child, result)
         return result.plausible
-
-    def _candidate(self, parent: Candidate, step: Step) -> Candidate | None:
-        run = self._run
-        run.state.numbers += 1
-        child = Candidate(
-            number=run.state.numbers,
-            patch=step.patch(run.parts.sources),
-            edits=(*parent.edits, step.edit),
-            cost=step.cost,
-            round=parent.round + 1,
-            parent=parent.number,
-        )
-        refusal = run.refused(child)
-        if refusal:
-            run.state.denied[refusal] += 1
-            return None
-        return child
 
     def _steps(self, candidate: Candidate, crashes: Sequence[Crash]) -> list[Step]:
         """Edits of the functions that crashed, cheapest first, each behaviour once."""
@@ -147,8 +129,10 @@ class Hardening:
             ]
             for n, (path, line) in enumerate(places):
                 scores = lines.setdefault(path, {})
-                for k in _function_around(sources[path], line):
-                    scores.setdefault(k, _FUNCTION_SCORE)
+                around = outermost_function(sources[path], line)
+                if around is not None:
+                    for k in range(around.lineno, (around.end_lineno or around.lineno) + 1):
+                        scores.setdefault(k, _FUNCTION_SCORE)
                 best = 1.0 if n == len(places) - 1 else _FRAME_SCORE
                 scores[line] = max(scores.get(line, 0.0), best)
         return lines
@@ -163,20 +147,3 @@ def ends_crashes(near: Behaviours, before: int, after: int) -> bool:
     if any(not new[n].startswith("ok:") for n in crashed - near.crashed(after)):
         return False
     return all(b == a for b, a in zip(old, new, strict=True) if b.startswith("ok:"))
-
-
-def _function_around(source: bytes, line: int) -> range:
-    """Lines of the outermost function around a line; the line alone when there is none."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return range(line, line + 1)
-    around = [
-        n
-        for n in ast.walk(tree)
-        if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef) and n.lineno <= line <= (n.end_lineno or n.lineno)
-    ]
-    if not around:
-        return range(line, line + 1)
-    outer = min(around, key=lambda n: n.lineno)
-    return range(outer.lineno, (outer.end_lineno or outer.lineno) + 1)

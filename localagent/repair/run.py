@@ -11,6 +11,7 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.task import Event, Stage, Suspicion, Task
 from localagent.repair.control import no_op
 from localagent.repair.frontier import Frontier
+from localagent.repair.lineage import Step
 from localagent.repair.order import Order
 from localagent.repair.state import Parts, State
 
@@ -70,6 +71,25 @@ class Run:
             decisions = self.parts.gates.review(probe, self.baseline, self.parts.sources)
             self._open_paths[path] = not any(f.rule.startswith("path-") for d in decisions for f in d.findings)
         return self._open_paths[path]
+
+    def build(self, step: Step) -> Candidate | None:
+        """The candidate of a step under a number of its own, None (booked) where a gate does not allow it."""
+        self.state.numbers += 1
+        candidate = Candidate(
+            number=self.state.numbers,
+            patch=step.patch(self.parts.sources),
+            edits=(*step.parent.edits, step.edit),
+            cost=step.cost,
+            round=step.parent.round + 1,
+            parent=step.parent.number,
+            model_score=step.model_score,
+        )
+        self.state.rounds = max(self.state.rounds, candidate.round)
+        refusal = self.refused(candidate)
+        if refusal:
+            self.state.denied[refusal] += 1
+            return None
+        return candidate
 
     def refused(self, candidate: Candidate) -> str:
         """The rule of the first gate that does not allow a candidate, or ""."""

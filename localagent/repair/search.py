@@ -209,22 +209,9 @@ class Repair:
             if not identity or identity in s.seen:
                 continue
             s.seen.add(identity)
-            s.numbers += 1
-            candidate = Candidate(
-                number=s.numbers,
-                patch=step.patch(run.parts.sources),
-                edits=(*step.parent.edits, step.edit),
-                cost=step.cost,
-                round=step.parent.round + 1,
-                parent=step.parent.number,
-                model_score=step.model_score,
-            )
-            s.rounds = max(s.rounds, candidate.round)
-            refusal = run.refused(candidate)
-            if refusal:
-                s.denied[refusal] += 1
-                continue
-            return step, candidate
+            candidate = run.build(step)
+            if candidate is not None:
+                return step, candidate
 
     def _judge(self, step: Step, candidate: Candidate, result: QuickResult) -> bool:
         """Book one answer; True when it is plausible."""

@@ -362,3 +362,17 @@ def test_where_a_file_does_not_parse_only_that_file_is_edited() -> None:
     assert unparsed(failing("SyntaxError", "NameError")) == frozenset()
     assert unparsed(failing("SyntaxError", path=None)) == frozenset()
     assert unparsed(()) == frozenset()
+
+
+def test_a_rival_the_full_check_refuses_is_not_offered_and_the_search_goes_on() -> None:
+    lab = Laboratory(b"a = 1\nb = 2\n", {"ab": lambda space: int(str(space["a"])) + int(str(space["b"])) == 8})
+    both, _ = repair(lab)
+    assert both.verdict is Verdict.NEEDS_PERSON
+    assert len(both.proposals) == 2
+    lab.refuse_full = 1
+    one, _ = repair(lab)
+    assert [c.patch.after(M) for c in one.proposals] == [c.patch.after(M) for c in both.proposals[1:]]
+    lab.refuse_full = 10**6
+    none, _ = repair(lab)
+    assert (none.verdict, none.proposals) == (Verdict.GAVE_UP, ())
+    assert "2 plausible ones failed the full check" in none.reason

@@ -155,6 +155,8 @@ def _keeping(tree: List[Any], start: List[Any], rng: Chance) -> Optional[List[An
         made = rng.choice(_CHANGES)(copy.deepcopy(tree), rng)
         if made is None:
             continue
+        if any(_index_like(start[i]) and len(a) <= min(start[i]) for i, a in enumerate(made)):
+            continue  # too short for any position that the list may hold
         for i, a in enumerate(made):
             if isinstance(a, list) and _index_like(start[i]):
                 made[i] = [min(v, len(a) - 1) for v in a]

@@ -1,0 +1,17 @@
+"""The function around a line, of a source that may not parse."""
+
+import ast
+
+
+def outermost_function(source: bytes, line: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+    """The outermost function whose lines (1-based) hold `line`; None where there is none, or nothing that parses."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    around = [
+        n
+        for n in ast.walk(tree)
+        if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef) and n.lineno <= line <= (n.end_lineno or n.lineno)
+    ]
+    return min(around, key=lambda n: n.lineno, default=None)

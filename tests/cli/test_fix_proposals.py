@@ -1,0 +1,25 @@
+"""From one weak test to a person's choice: `fix`, `show`, `apply --choose`, `undo`, in a real repository and jail."""
+
+from fix_builder import home
+
+PROGRAM = "def third(items):\n    return items[1]\n"
+WEAK = "from m import third\n\n\ndef test_third():\n    assert third([5, 6, 7, 8]) == 7\n"
+
+
+def test_a_person_sees_the_rivals_and_takes_one() -> None:
+    with home({"m.py": PROGRAM, "test_m.py": WEAK}) as h:
+        ran = h.fix("--apply", "--out", str(h.root / "out.diff"))
+        assert (ran.code, ran.report["outcome"]) == (1, "needs-person"), ran
+        assert (h.repo / "m.py").read_text() == PROGRAM  # nobody has chosen yet
+        assert not (h.root / "out.diff").exists()
+        proposals = ran.report["proposals"]
+        assert "IndexError in third([" in ran.reason  # right, but who would know from one list of four?
+        assert len(proposals) > 1
+        wanted = next(p["number"] for p in proposals if "+    return items[2]" in p["patch"])
+        shown = h.run("show").out
+        assert f"--choose {'|'.join(str(p['number']) for p in proposals)}" in shown
+        task = ran.report["task"]
+        assert h.run("apply", task, "--choose", str(wanted)).code == 0
+        assert (h.repo / "m.py").read_text() == PROGRAM.replace("1", "2")
+        assert h.run("undo", task).code == 0
+        assert (h.repo / "m.py").read_text() == PROGRAM
