@@ -314,6 +314,13 @@ def install_model() -> str:
     return place
 
 
+def tune_model() -> None:
+    """Measures which format of the model's weights is fastest here; without it the model runs as it is."""
+    say("measuring which format of the model is fastest on this machine")
+    if not run("measuring the model", [VENV / "bin" / "localagent", "model", "tune"]):
+        say("that failed, so the model runs as it is; `localagent model tune` says why")
+
+
 def find_model(tool: Path) -> str:
     """The path of the default model if it is present and its digest is right, else ""."""
     listed = subprocess.run(
@@ -343,6 +350,7 @@ def set_up(gpu_asked: str) -> None:
     install_llama(gpu)
     need("installing localagent", pip("install", "--no-index", "--no-deps", "--no-build-isolation", "--editable", ROOT))
     place = install_model()
+    tune_model()
     temporary = STAMP.with_suffix(".new")
     temporary.write_text(json.dumps({**want, "model": place}, indent=1), encoding="utf-8")
     temporary.replace(STAMP)

@@ -28,6 +28,7 @@ from localagent.jail.workspace import NoRoom
 from localagent.llm.prompt import build_context
 from localagent.llm.registry import ModelFile, Registry
 from localagent.llm.scorer import ModelScorer
+from localagent.llm.tuned import serving
 from localagent.localize.fuse import SpectrumLocalizer
 from localagent.policy.load import load_policy
 from localagent.ports import Jail, Sink
@@ -229,7 +230,8 @@ def _model(request: FixRequest, settings: Settings) -> tuple[ModelFile | None, s
         return None, ""
     registry = Registry(settings.models_dir, settings.data_dir)
     try:
-        return (registry.resolve(request.model) if request.model else registry.default()), ""
+        model = registry.resolve(request.model) if request.model else registry.default()
+        return serving(model, settings.data_dir), ""
     except CannotEnforce as fault:
         if request.model:
             raise

@@ -18,6 +18,8 @@ from localagent.errors import LocalagentError
 from localagent.jail.diagnose import Row, jail_rows
 from localagent.jail.open import BubblewrapJail, interpreter_binds, open_jail
 from localagent.jail.probe import State
+from localagent.llm.registry import ModelFile, Registry
+from localagent.llm.tuned import AS_IT_IS, load, serving
 
 TOOLS = ("pytest", "ruff", "mypy", "bandit", "hypothesis")
 NEEDED_TOOLS = frozenset({"pytest", "bandit"})
@@ -101,7 +103,6 @@ def model_rows(settings: Settings) -> Iterator[Row]:
     """The default model's file, and what llama.cpp computes on. A missing model never stops a task."""
     try:
         from localagent.llm.backend import backend_name  # noqa: PLC0415 - heavy, only here
-        from localagent.llm.registry import Registry  # noqa: PLC0415
     except ImportError as fault:
         yield Row(part="model", name="llama.cpp", state=State.ABSENT, detail=str(fault), remedy="run `make setup`")
         return
@@ -109,6 +110,7 @@ def model_rows(settings: Settings) -> Iterator[Row]:
     try:
         model = Registry(settings.models_dir, settings.data_dir).default()
         yield Row(part="model", name=model.name, state=State.WORKS, detail=f"{model.path}, {model.bytes} bytes")
+        yield _tuned_row(model, settings)
     except LocalagentError as fault:
         yield Row(part="model", name="default model", state=State.ABSENT, detail=str(fault), remedy=remedy)
     try:
@@ -117,6 +119,21 @@ def model_rows(settings: Settings) -> Iterator[Row]:
         yield Row(part="model", name="offload", state=State.WORKS, detail=offload(backend))
     except LocalagentError as fault:
         yield Row(part="model", name="llama.cpp", state=State.FAULTY, detail=str(fault), remedy=fault.remedy)
+
+
+def _tuned_row(model: ModelFile, settings: Settings) -> Row:
+    """Which format of the weights serves here, as `model tune` measured it."""
+    found = load(settings.data_dir, model.sha256)
+    state, detail, remedy = State.WORKS, AS_IT_IS, ""
+    if found is None:
+        state, detail = State.ABSENT, "not measured on this machine; the model runs as it is"
+        remedy = "`localagent model tune` measures which format of its weights is fastest here"
+    elif found.form != AS_IT_IS and serving(model, settings.data_dir) is model:
+        state, detail = State.FAULTY, f"the weights rewritten as {found.form} are gone or altered"
+        remedy = "`localagent model tune --again`; the model runs as it is meanwhile"
+    elif found.form != AS_IT_IS:
+        detail = f"{found.form}, {found.faster:.1f} times as fast as the registered file"
+    return Row(part="model", name="format", state=state, detail=detail, remedy=remedy)
 
 
 def offload(backend: str) -> str:

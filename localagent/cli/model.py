@@ -1,12 +1,15 @@
-"""`localagent model list|add|verify`: the models this machine knows."""
+"""`localagent model list|add|verify|tune`: the models this machine knows, and how they run fastest here."""
 
 import argparse
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from localagent.app import Settings
+from localagent.app.tuning import tune_model
 from localagent.cli.render import Render
 from localagent.llm.registry import ModelFile, Registry
+from localagent.llm.tuned import AS_IT_IS, load, serving
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,15 +25,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "verify", help="succeeds if and only if the file's SHA-256 is registered", allow_abbrev=False
     )
     verifying.add_argument("model", nargs="?", default="", metavar="NAME|FILE.gguf", help="default: the default model")
-    for action in (listing, adding, verifying):
+    tuning = actions.add_parser(
+        "tune", help="measure which format of the weights is fastest here, and use it from now on", allow_abbrev=False
+    )
+    tuning.add_argument("model", nargs="?", default="", metavar="NAME", help="default: the default model")
+    tuning.add_argument("--again", action="store_true", help="measure even if it was measured on this machine")
+    for action in (listing, adding, verifying, tuning):
         action.add_argument("--json", action="store_true", help="write JSON")
 
 
 def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
-    """List, add, or verify. 0 when the answer is yes, 1 when it is no."""
+    """List, add, verify, or tune. 0 when the answer is yes, 1 when it is no."""
     registry = Registry(settings.models_dir, settings.data_dir)
     if args.action == "list":
         return _list(registry.list(), render, as_json=args.json)
+    if args.action == "tune":
+        return _tune(args, settings, render)
     if args.action == "add":
         model, what = registry.add(args.file, args.name), "added"
     else:
@@ -39,6 +49,20 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
         render.json(_row(model))
     else:
         render.line(f"{what} {model.name}: {model.bytes} bytes, sha256 {model.sha256}, {model.path}")
+    return 0
+
+
+def _tune(args: argparse.Namespace, settings: Settings, render: Render) -> int:
+    model = Registry(settings.models_dir, settings.data_dir).verify(args.model)
+    found = None if args.again else load(settings.data_dir, model.sha256)
+    stands = found is not None and (found.form == AS_IT_IS or serving(model, settings.data_dir) is not model)
+    if found is None or not stands:
+        found = tune_model(model.name, settings, render.note)
+    if args.json:
+        render.json({"name": model.name, **asdict(found)})
+    else:
+        shown = f"as {found.form}, {found.faster:.1f} times as fast" if found.form != AS_IT_IS else found.form
+        render.line(f"{model.name} runs {shown} on this machine")
     return 0
 
 

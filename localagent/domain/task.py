@@ -159,6 +159,7 @@ class TaskResult:
     near_misses: tuple[NearMiss, ...] = ()
     model_name: str | None = None
     model_digest: str | None = None
+    model_weights: str | None = None
     model_tokens: int = 0
     seconds: Mapping[str, float] = field(default_factory=dict)
     jail_backend: str = ""

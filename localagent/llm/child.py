@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from localagent.errors import LocalagentError
 from localagent.llm.departure import Text
 from localagent.llm.engine import Ask, Engine
-from localagent.llm.frames import FrameBuffer, FrameFault, Message, send
-from localagent.llm.gguf import read_header
+from localagent.llm.frames import FrameBuffer, FrameFault, Message, receive_first, send
+from localagent.llm.gguf import GgufHeader, read_header
 from localagent.llm.window import Place, Window, plan_windows
 
 NICENESS = 5
@@ -76,7 +76,7 @@ def main(arguments: list[str]) -> int:
     """Serve one parent until it hangs up."""
     os.nice(NICENESS)
     channel = socket.socket(fileno=int(arguments[0]))
-    opened, descriptor = _first_frame(channel)
+    opened, (descriptor,) = receive_first(channel, "load", 1)
     inbox = Inbox(channel)
     try:
         engine, ready = _open(opened, descriptor, inbox)
@@ -93,24 +93,10 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _first_frame(channel: socket.socket) -> tuple[Message, int]:
-    data, descriptors, _flags, _address = socket.recv_fds(channel, 1 << 16, 1)
-    messages = FrameBuffer().feed(data)
-    if len(messages) != 1 or messages[0]["kind"] != "load" or len(descriptors) != 1:
-        raise FrameFault("the first frame must be one load with one descriptor")
-    return messages[0], descriptors[0]
-
-
 def _open(request: Message, descriptor: int, inbox: Inbox) -> tuple[Engine, Message]:
     """Digest, then header, then llama.cpp: all on the very file that was handed over."""
     began = time.monotonic()
-    with open(os.dup(descriptor), "rb") as stream:  # noqa: PTH123
-        if os.fstat(stream.fileno()).st_size != request["bytes"]:
-            raise OSError(f"the model file is not {request['bytes']} bytes long")
-        if hashlib.file_digest(stream, "sha256").hexdigest() != request["sha256"]:
-            raise OSError("the model file's SHA-256 is not the registered one")
-        header = read_header(stream)
-    os.lseek(descriptor, 0, os.SEEK_SET)
+    header = checked(request, descriptor)
     engine = Engine(
         descriptor, threads=int(request["threads"]), context_tokens=CONTEXT_TOKENS, cancelled=inbox.cancelled
     )
@@ -123,12 +109,24 @@ def _open(request: Message, descriptor: int, inbox: Inbox) -> tuple[Engine, Mess
     }
 
 
+def checked(request: Message, descriptor: int) -> GgufHeader:
+    """The header of the file that was handed over, when it is the registered one; OSError or GgufFault otherwise."""
+    with open(os.dup(descriptor), "rb") as stream:  # noqa: PTH123
+        if os.fstat(stream.fileno()).st_size != request["bytes"]:
+            raise OSError(f"the model file is not {request['bytes']} bytes long")
+        if hashlib.file_digest(stream, "sha256").hexdigest() != request["sha256"]:
+            raise OSError("the model file's SHA-256 is not the registered one")
+        header = read_header(stream)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return header
+
+
 def _resident_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
 
 
 def _answer_score(channel: socket.socket, engine: Engine, request: Message, inbox: Inbox) -> None:
-    before = engine.tokens_decoded
+    before, began = engine.tokens_decoded, time.process_time()
     number = request["id"]
     source = _utf8(request["source"])
     context = engine.tokenize(_utf8(request["context"]))[-CONTEXT_IN_FRONT_TOKENS:]
@@ -150,6 +148,7 @@ def _answer_score(channel: socket.socket, engine: Engine, request: Message, inbo
             "id": number,
             "tokens": engine.tokens_decoded - before,
             "outside": outside,
+            "cpu_seconds": time.process_time() - began,
             "resident_bytes": _resident_bytes(),
         },
     )

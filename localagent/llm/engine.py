@@ -34,6 +34,25 @@ def bindings() -> Any:
     return importlib.import_module("llama_cpp.llama_cpp")
 
 
+# the formats that weights are rewritten in, the most faithful first -> llama.cpp's number of each
+FORMATS = {"BF16": 32, "Q8_0": 7, "Q4_0": 2}
+
+
+def requantize(source: int, target: int, form: str) -> None:
+    """Writes the model open at descriptor `source` to `target` in one of FORMATS. CannotEnforce if it cannot be."""
+    llama = bindings()
+    silence = llama.llama_log_callback(lambda _level, _text, _data: None)
+    llama.llama_log_set(silence, ctypes.c_void_p(0))
+    llama.llama_backend_init()
+    params = llama.llama_model_quantize_default_params()
+    params.ftype = FORMATS[form]
+    params.allow_requantize = True
+    params.nthread = 1
+    names = (f"/proc/self/fd/{number}".encode() for number in (source, target))
+    if llama.llama_model_quantize(*names, ctypes.byref(params)) != 0:
+        raise CannotEnforce(f"llama.cpp cannot write the model as {form}")
+
+
 class Engine:
     """One loaded model with one sequence of context, reused as far as the next text begins alike."""
 

@@ -6,9 +6,14 @@ A frame is four bytes of length (big endian) and that many bytes of JSON, always
     load    bytes, sha256, threads (+ one descriptor)   ready    name, threads, load_seconds, resident_bytes
                                                         refused  why (the child then ends)
     score   id, context, source, edits                  scores   id, items: [[edit, score or null], ...], tokens
-                                                        done     id, tokens, outside
+                                                        done     id, tokens, outside, cpu_seconds
     cancel  id                                          done     (as above, with what was scored so far)
     end                                                 (the child ends)
+
+and with `requantize`, a child that does one thing:
+
+    requantize  bytes, sha256, type (+ two descriptors) written  type
+                                                        refused  why
 
 `source` and `context` are texts in which bytes that are not UTF-8 travel as surrogate escapes; an edit is
 `[[start, end, text], ...], scope_start, scope_end` with byte offsets into `source` (-1 where there is no scope). New
@@ -74,8 +79,18 @@ def send(channel: socket.socket, message: Message) -> None:
     channel.sendall(pack(message))
 
 
-def send_with_descriptor(channel: socket.socket, message: Message, descriptor: int) -> None:
-    """Writes one frame with an open file attached to its first byte."""
+def send_with_descriptors(channel: socket.socket, message: Message, *descriptors: int) -> None:
+    """Writes one frame with open files attached to its first byte."""
     data = pack(message)
-    sent = socket.send_fds(channel, [data], [descriptor])
-    channel.sendall(data[sent:])
+    sent = socket.send_fds(channel, [data], list(descriptors))
+    if sent < len(data):
+        channel.sendall(data[sent:])
+
+
+def receive_first(channel: socket.socket, kind: str, count: int) -> tuple[Message, list[int]]:
+    """The first frame a child gets, of one kind and with so many descriptors; FrameFault for anything else."""
+    data, descriptors, _flags, _address = socket.recv_fds(channel, 1 << 16, count)
+    messages = FrameBuffer().feed(data)
+    if len(messages) != 1 or messages[0]["kind"] != kind or len(descriptors) != count:
+        raise FrameFault(f"the first frame must be one {kind} with {count} descriptors")
+    return messages[0], descriptors

@@ -30,7 +30,10 @@ _ADD = "add it with `localagent model add FILE`"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelFile:
-    """A known model. `path` is None while its file is not installed."""
+    """A known model. `path` is None while its file is not installed.
+
+    `registered_sha256` is set where `path` and `sha256` are of weights that were rewritten from a registered file.
+    """
 
     name: str
     path: Path | None
@@ -41,6 +44,7 @@ class ModelFile:
     context_tokens: int = 0
     dialect: str = "plain"
     quantization: str = ""
+    registered_sha256: str = ""
 
 
 class Registry:

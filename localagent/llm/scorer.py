@@ -18,7 +18,7 @@ from localagent.domain.outcome import Ending
 from localagent.errors import LocalagentError
 from localagent.jail.open import interpreter_binds
 from localagent.llm.cores import free_threads
-from localagent.llm.frames import FrameBuffer, FrameFault, Message, send, send_with_descriptor
+from localagent.llm.frames import FrameBuffer, FrameFault, Message, send, send_with_descriptors
 from localagent.llm.registry import ModelFile
 from localagent.ports import Jail, JailProcess
 
@@ -38,13 +38,16 @@ class Dropped(Exception):  # noqa: N818
     """Inside this module only: the model can no longer be used, and why."""
 
 
-def child_spec(model: ModelFile) -> JailSpec:
-    """The child's jail: interpreter and packages read-only, nothing else; the model comes as an open file."""
+def child_spec(model: ModelFile, program: str = "localagent.llm.child", *, writes_bytes: int = 1 << 20) -> JailSpec:
+    """The child's jail: interpreter and packages read-only, nothing else; the model comes as an open file.
+
+    `writes_bytes` is the largest file it may write, for a program that is handed one to write.
+    """
     python, shown = interpreter_binds(sys.executable)
     inside = any(str(PACKAGE).startswith(bind.target + "/") for bind in shown)
     package = () if inside else (Bind(source=str(PACKAGE), target=str(PACKAGE)),)
     return JailSpec(
-        argv=(python, "-s", "-P", "-m", "localagent.llm.child", "{channel}"),
+        argv=(python, "-s", "-P", "-m", program, "{channel}"),
         cwd="/",
         binds=(*shown, *package),
         env=(
@@ -58,7 +61,7 @@ def child_spec(model: ModelFile) -> JailSpec:
             cpu_seconds=_A_DAY_SECONDS,
             address_space_bytes=_ADDRESS_SPACE_BESIDE_WEIGHTS_BYTES + 2 * model.bytes,
             resident_bytes=_RESIDENT_BESIDE_WEIGHTS_BYTES + model.bytes,
-            file_bytes=1 << 20,
+            file_bytes=writes_bytes,
             tmp_bytes=1 << 20,
         ),
     )
@@ -74,6 +77,7 @@ class ModelScorer:
         self.load_seconds = 0.0
         self.resident_bytes = 0
         self.unscored_outside = 0
+        self.cpu_seconds = 0.0
         self._tokens = 0
         self._warning = ""
         self._process: JailProcess | None = None
@@ -95,7 +99,12 @@ class ModelScorer:
 
     @property
     def digest(self) -> str:
-        """`sha256:<hex>` of the weights."""
+        """`sha256:<hex>` of the registered file."""
+        return "sha256:" + (self._model.registered_sha256 or self._model.sha256)
+
+    @property
+    def weights(self) -> str:
+        """`sha256:<hex>` of the file that was loaded: the registered one, or what `model tune` made of it."""
         return "sha256:" + self._model.sha256
 
     @property
@@ -164,7 +173,7 @@ class ModelScorer:
                 "sha256": self._model.sha256,
                 "threads": self.threads,
             }
-            send_with_descriptor(process.channel, request, weights.fileno())
+            send_with_descriptors(process.channel, request, weights.fileno())
         answer = self._next(process.channel, time.monotonic() + _LOAD_SECONDS)
         if answer is None:
             raise Dropped(f"loading took longer than {_LOAD_SECONDS:.0f} s")
@@ -213,6 +222,7 @@ class ModelScorer:
         if message["kind"] == "done":
             self._tokens += int(_number(message.get("tokens")))
             self.unscored_outside += int(_number(message.get("outside")))
+            self.cpu_seconds += _number(message.get("cpu_seconds", 0.0))
             self.resident_bytes = max(self.resident_bytes, int(_number(message.get("resident_bytes"))))
 
     def _next(self, channel: socket.socket, deadline: float) -> Message | None:

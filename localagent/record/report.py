@@ -57,7 +57,9 @@ def report_json(
         "plausible": result.plausible,
         "rounds": result.rounds,
         "near_misses": [_near_miss(m) for m in result.near_misses],
-        "model": None if result.model_name is None else {"name": result.model_name, "digest": result.model_digest},
+        "model": None
+        if result.model_name is None
+        else {"name": result.model_name, "digest": result.model_digest, "weights": result.model_weights},
         "model_tokens": result.model_tokens,
         "seconds": {stage: round(spent, 3) for stage, spent in result.seconds.items()},
         "jail": {"backend": result.jail_backend, "level": result.jail_level},

@@ -314,6 +314,7 @@ class Repair:
             near_misses=tuple(m for _, m in s.misses),
             model_name=scorer.name if used and scorer else None,
             model_digest=scorer.digest if used and scorer else None,
+            model_weights=scorer.weights if used and scorer else None,
             model_tokens=scorer.tokens_used if scorer else 0,
             limits_hit=dict(s.limits),
             checks=dict(full.checks) if full else {},

@@ -12,6 +12,7 @@ from gguf_builder import TinyGguf
 
 from localagent.cli import main as entry
 from localagent.cli.render import Render
+from localagent.llm.tuned import AS_IT_IS, Tuned, machine, record_path, text
 
 TINY = TinyGguf().bytes
 KEYS = {"name", "path", "bytes", "sha256", "licence", "default"}
@@ -104,3 +105,29 @@ def test_a_broken_manifest_of_the_user_is_named(call: Call, tmp_path: Path) -> N
     assert code == 2
     assert "bad.toml: schema is 9, not 1" in err
     assert "bad.toml: name must be given" in err
+
+
+def test_tune_says_what_was_measured_before_and_measures_no_model_that_cannot_run(
+    call: Call, tiny: Path, tmp_path: Path
+) -> None:
+    call("add", str(tiny), "--name", "mine")
+    digest = hashlib.sha256(TINY).hexdigest()
+    record = Tuned(
+        source_sha256=digest,
+        machine=machine(),
+        form=AS_IT_IS,
+        bytes=len(TINY),
+        sha256=digest,
+        rates={AS_IT_IS: 70.0, "BF16": 71.0},
+        agreement={AS_IT_IS: 1.0, "BF16": 1.0},
+    )
+    place = record_path(tmp_path / "data" / "localagent", digest)
+    place.parent.mkdir()
+    place.write_text(text(record))
+    assert call("tune", "mine") == (0, "mine runs as it is on this machine\n", "")
+    assert json.loads(call("tune", "mine", "--json")[1])["rates"] == {AS_IT_IS: 70.0, "BF16": 71.0}
+    code, out, err = call("tune", "mine", "--again")
+    assert (code, out) == (4, "")
+    assert "llama.cpp cannot load the model" in err
+    assert place.read_text() == text(record)
+    assert call("tune", "nobody")[0] == 1

@@ -179,6 +179,7 @@ class Oracle:
     warning: str = ""
     name: str = "scripted"
     digest: str = "sha256:0"
+    weights: str = "sha256:0"
     tokens_used: int = 0
 
     def score(

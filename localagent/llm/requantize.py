@@ -1,0 +1,33 @@
+"""The confined child that writes a model's weights in another format, from one open file into another.
+
+Started by `tune` through a jail. It may write as much as the jail lets it and then ends; whatever it wrote is hostile
+to the parent, like any model: only a confined child ever loads it.
+"""
+
+import os
+import socket
+import sys
+
+from localagent.errors import LocalagentError
+from localagent.llm.child import NICENESS, checked
+from localagent.llm.engine import requantize
+from localagent.llm.frames import receive_first, send
+
+
+def main(arguments: list[str]) -> int:
+    """Serve the one request of a parent."""
+    os.nice(NICENESS)
+    channel = socket.socket(fileno=int(arguments[0]))
+    request, (source, target) = receive_first(channel, "requantize", 2)
+    try:
+        checked(request, source)
+        requantize(source, target, str(request["type"]))
+    except (LocalagentError, OSError) as fault:
+        send(channel, {"kind": "refused", "why": str(fault)})
+        return 1
+    send(channel, {"kind": "written", "type": request["type"]})
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,192 @@
+"""Which format of a model's weights is fastest on this machine, found by measuring.
+
+Weights that come in one quantization may run several times faster in another: kernels differ by processor. Each format
+is written and read in confined children; one is kept if it is the fastest and orders reference edits as the registered
+file does. Not promised: that it is the fastest under load, or with other thread counts.
+"""
+
+import hashlib
+import os
+import select
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import correlation
+
+from localagent.domain.edit import Edit
+from localagent.errors import AnswerIsNo, CannotEnforce, LocalagentError
+from localagent.llm.engine import FORMATS
+from localagent.llm.frames import FrameBuffer, FrameFault, send_with_descriptors
+from localagent.llm.gguf import read_header
+from localagent.llm.registry import ModelFile
+from localagent.llm.scorer import ModelScorer, child_spec
+from localagent.llm.tuned import AS_IT_IS, Tuned, folder, machine, record_path, text, weights_path
+from localagent.ports import Jail
+
+LEAST_AGREEMENT = 0.97
+LARGEST_SOURCE_BYTES = 400 << 20  # larger ones are written four times as large at worst, and take long
+_GROWTH = 4
+_WRITING_SECONDS = 300.0
+_SCORING_SECONDS = 120.0
+_ROUNDS = 2
+_WORTH = 1.1  # a rewritten file must be so much faster than the registered one
+_COPY_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reference:
+    """Edits of one text that all formats score."""
+
+    source: bytes
+    edits: tuple[Edit, ...]
+
+
+def tune(model: ModelFile, data_dir: Path, jail: Jail, reference: Reference, say: Callable[[str], None]) -> Tuned:
+    """Measure, keep what won, and record it. `model` is a registered file; `say` hears a line for each step.
+
+    AnswerIsNo when the model is too large; CannotEnforce when the registered file itself cannot be scored with.
+    """
+    if model.path is None or model.bytes > LARGEST_SOURCE_BYTES:
+        raise AnswerIsNo(
+            f"{model.name} is not rewritten: only installed files up to {LARGEST_SOURCE_BYTES >> 20} MB are",
+            remedy="it runs as it is; choose its quantization where you got it from",
+        )
+    folder(data_dir).mkdir(parents=True, exist_ok=True, mode=0o755)
+    wanted, rate = _measured(model, jail, reference)
+    say(f"{AS_IT_IS} ({model.quantization}): {rate:.0f} tokens/s")
+    rates, agreement = {AS_IT_IS: rate}, {AS_IT_IS: 1.0}
+    best = Tuned(
+        source_sha256=model.sha256, machine=machine(), form=AS_IT_IS, bytes=model.bytes, sha256=model.sha256,
+        rates=rates, agreement=agreement,
+    )  # fmt: skip
+    least = _WORTH * rate
+    with tempfile.TemporaryDirectory(dir=folder(data_dir), prefix=".tuning-") as scratch:
+        for form in FORMATS:
+            try:
+                made = _rewritten(model, form, jail, Path(scratch))
+                scores, rates[form] = _measured(made, jail, reference)
+            except LocalagentError as fault:
+                say(f"{form}: not usable: {fault}")
+                continue
+            agreement[form] = rank_correlation(wanted, scores)
+            agrees = agreement[form] >= LEAST_AGREEMENT
+            say(
+                f"{form}: {rates[form]:.0f} tokens/s, order agrees to {agreement[form]:.3f}"
+                + ("" if agrees else f" (below {LEAST_AGREEMENT}: not used)")
+            )
+            if agrees and rates[form] > least:
+                best, least = replace(best, form=form, bytes=made.bytes, sha256=made.sha256), rates[form]
+        _keep(best, data_dir, Path(scratch))
+    return best
+
+
+def rank_correlation(one: Sequence[float], other: Sequence[float]) -> float:
+    """Spearman's rank correlation, ties by their mean rank; 0 where either is constant."""
+    if len(set(one)) < 2 or len(set(other)) < 2:
+        return 0.0
+    return correlation(_ranks(one), _ranks(other))
+
+
+def _ranks(values: Sequence[float]) -> list[float]:
+    order = sorted(range(len(values)), key=values.__getitem__)
+    out = [0.0] * len(values)
+    at = 0
+    while at < len(order):
+        end = at
+        while end + 1 < len(order) and values[order[end + 1]] == values[order[at]]:
+            end += 1
+        for k in order[at : end + 1]:
+            out[k] = (at + end) / 2
+        at = end + 1
+    return out
+
+
+def _measured(model: ModelFile, jail: Jail, reference: Reference) -> tuple[list[float], float]:
+    """Scores of the reference edits, and tokens per second of processor time on one thread, the best of the rounds."""
+    scorer = ModelScorer(model, jail, threads=1)
+    try:
+        rate, scores = 0.0, None
+        for number in range(_ROUNDS):
+            tokens, seconds = scorer.tokens_used, scorer.cpu_seconds
+            context = f"# round {number}\n"  # another beginning, so that nothing is remembered
+            got = scorer.score(reference.source, context, reference.edits, timeout_seconds=_SCORING_SECONDS)
+            if scorer.warning or any(score is None for score in got):
+                raise CannotEnforce(scorer.warning or f"{model.name} does not score every reference edit in time")
+            scores = scores or [score for score in got if score is not None]
+            rate = max(rate, (scorer.tokens_used - tokens) / max(1e-6, scorer.cpu_seconds - seconds))
+        return scores or [], rate
+    finally:
+        scorer.close()
+
+
+def _rewritten(model: ModelFile, form: str, jail: Jail, scratch: Path) -> ModelFile:
+    """The model in another format, as a file below `scratch`; what the child wrote is bounded, hashed and parsed."""
+    assert model.path is not None
+    limit = _GROWTH * model.bytes
+    with model.path.open("rb") as source, _nameless(scratch) as target:
+        process = jail.start(child_spec(model, "localagent.llm.requantize", writes_bytes=limit))
+        try:
+            request = {"kind": "requantize", "bytes": model.bytes, "sha256": model.sha256, "type": form}
+            send_with_descriptors(process.channel, request, source.fileno(), target)
+            buffer, until = FrameBuffer(), time.monotonic() + _WRITING_SECONDS
+            answers: list[dict[str, object]] = []
+            while not answers:
+                left = until - time.monotonic()
+                if left <= 0 or not select.select([process.channel], [], [], left)[0]:
+                    raise CannotEnforce(f"writing it took longer than {_WRITING_SECONDS:.0f} s")
+                data = process.channel.recv(1 << 16)
+                if not data:
+                    raise CannotEnforce("the child that writes it ended")
+                answers = list(buffer.feed(data))
+        except (OSError, FrameFault) as fault:
+            raise CannotEnforce(f"the child that writes it failed: {fault}") from None
+        finally:
+            process.kill()
+            process.channel.close()
+        if answers[0]["kind"] != "written":
+            raise CannotEnforce(str(answers[0].get("why", "the child refused"))[:300])
+        path = scratch / f"{form}.gguf"
+        digest, size = _copied(target, path, limit)
+    with path.open("rb") as stream:
+        read_header(stream)
+    return replace(model, path=path, bytes=size, sha256=digest, quantization=form)
+
+
+@contextmanager
+def _nameless(scratch: Path) -> Iterator[int]:
+    """A file without a name, which a jail's own user may write."""
+    with tempfile.TemporaryFile(dir=scratch) as file:
+        os.fchmod(file.fileno(), 0o666)
+        yield file.fileno()
+
+
+def _copied(source: int, path: Path, limit: int) -> tuple[str, int]:
+    digest, size = hashlib.sha256(), 0
+    with path.open("xb") as target:
+        os.lseek(source, 0, os.SEEK_SET)
+        while piece := os.read(source, _COPY_BYTES):
+            size += len(piece)
+            if size > limit:
+                raise CannotEnforce(f"the child wrote more than {limit} bytes")
+            digest.update(piece)
+            target.write(piece)
+    path.chmod(0o644)
+    return digest.hexdigest(), size
+
+
+def _keep(best: Tuned, data_dir: Path, scratch: Path) -> None:
+    """The record last, so that it never names a file that is not there; a file without a record serves nobody."""
+    record, weights = record_path(data_dir, best.source_sha256), weights_path(data_dir, best.source_sha256)
+    record.unlink(missing_ok=True)
+    if best.form == AS_IT_IS:
+        weights.unlink(missing_ok=True)
+    else:
+        with (scratch / f"{best.form}.gguf").open("rb") as made:
+            os.fsync(made.fileno())
+        (scratch / f"{best.form}.gguf").replace(weights)
+    fresh = scratch / "record"
+    fresh.write_text(text(best), encoding="ascii")
+    fresh.replace(record)

@@ -1,0 +1,214 @@
+"""Measuring formats of a model: what is kept, what is refused, and the real thing once."""
+
+import hashlib
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from gguf_builder import TinyGguf
+
+from localagent.app import Settings
+from localagent.app.tuning import reference_edits
+from localagent.domain.jailspec import JailResult, JailSpec
+from localagent.domain.outcome import Ending
+from localagent.errors import AnswerIsNo, CannotEnforce
+from localagent.jail.open import BubblewrapJail
+from localagent.llm import tune as tuning
+from localagent.llm.frames import pack, receive_first
+from localagent.llm.registry import ModelFile
+from localagent.llm.scorer import ModelScorer
+from localagent.llm.tune import Reference, rank_correlation, tune
+from localagent.llm.tuned import AS_IT_IS, Tuned, load, serving, weights_path
+
+TINY = TinyGguf().bytes
+WRITTEN = {"kind": "written", "type": "x"}
+
+
+class Writer:
+    """A requantizing child that answers as it is told, after writing what it is told."""
+
+    backend = level = "played"
+
+    def __init__(self, content: bytes, answer: bytes | None) -> None:
+        self._content, self._answer = content, answer
+        self.channel, self._theirs = socket.socketpair()
+        self.specs: list[JailSpec] = []
+
+    alive = True
+
+    def run(self, spec: JailSpec, *, stdin: bytes = b"") -> JailResult:
+        raise AssertionError("never")
+
+    def start(self, spec: JailSpec) -> "Writer":
+        made = Writer(self._content, self._answer)
+        self.specs.append(spec)
+        threading.Thread(target=made.play, daemon=True).start()
+        return made
+
+    def play(self) -> None:
+        _, (source, target) = receive_first(self._theirs, "requantize", 2)
+        os.write(target, self._content)
+        os.close(source)
+        os.close(target)
+        if self._answer is not None:
+            self._theirs.sendall(self._answer)
+        self._theirs.close()
+
+    def kill(self) -> JailResult:
+        return JailResult(
+            ending=Ending.EXITED, returncode=0, stdout=b"", stderr=b"", wall_seconds=0, backend="", level=""
+        )
+
+    wait = kill
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> ModelFile:
+    path = tmp_path / "m.gguf"
+    path.write_bytes(TINY)
+    digest = hashlib.sha256(TINY).hexdigest()
+    return ModelFile(name="m", path=path, bytes=len(TINY), sha256=digest, licence="MIT", quantization="Q4_1")
+
+
+REFERENCE = Reference(source=b"x = 1\n", edits=())
+
+
+@contextmanager
+def measured(monkeypatch: pytest.MonkeyPatch, found: dict[str, tuple[list[float], float]]) -> Iterator[None]:
+    """Measures are given: by the quantization of the file that would be loaded."""
+    with monkeypatch.context() as patch:
+        patch.setattr(tuning, "_measured", lambda made, _jail, _reference: found[made.quantization])
+        yield
+
+
+def outcome(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    model: ModelFile,
+    found: dict[str, tuple[list[float], float]],
+    writer: Writer,
+) -> tuple[Tuned, list[str]]:
+    said: list[str] = []
+    with measured(monkeypatch, found):
+        return tune(model, tmp_path, writer, REFERENCE, said.append), said
+
+
+def test_the_fastest_that_agrees_is_kept_and_serves(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, model: ModelFile
+) -> None:
+    order = [0.0, -1.0, -2.0, -3.0]
+    found = {
+        "Q4_1": (order, 100.0),
+        "BF16": ([0.0, -1.1, -2.1, -3.3], 180.0),
+        "Q8_0": (order, 200.0),
+        "Q4_0": ([-3.0, -1.0, -2.0, 0.0], 400.0),
+    }
+    best, said = outcome(monkeypatch, tmp_path, model, found, Writer(TINY, pack(WRITTEN)))
+    assert (best.form, best.agreement["BF16"], best.rates) == (
+        "Q8_0", 1.0, {AS_IT_IS: 100.0, "BF16": 180.0, "Q8_0": 200.0, "Q4_0": 400.0},
+    )  # fmt: skip
+    assert "below 0.97: not used" in said[-1]
+    assert load(tmp_path, model.sha256) == best
+    assert weights_path(tmp_path, model.sha256).read_bytes() == TINY
+    assert serving(model, tmp_path).quantization == "Q8_0, rewritten from Q4_1"
+    assert sorted(p.suffix for p in weights_path(tmp_path, model.sha256).parent.iterdir()) == [".gguf", ".json"]
+
+
+def test_a_gain_too_small_to_matter_leaves_the_model_as_it_is(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, model: ModelFile
+) -> None:
+    order = [0.0, -1.0]
+    found = {"Q4_1": (order, 100.0), **dict.fromkeys(("BF16", "Q8_0", "Q4_0"), (order, 105.0))}
+    weights_path(tmp_path, model.sha256).parent.mkdir(parents=True)
+    weights_path(tmp_path, model.sha256).write_bytes(b"of an earlier time")
+    best, _ = outcome(monkeypatch, tmp_path, model, found, Writer(TINY, pack(WRITTEN)))
+    assert best.form == AS_IT_IS
+    assert load(tmp_path, model.sha256) == best
+    assert not weights_path(tmp_path, model.sha256).exists()
+    assert serving(model, tmp_path) is model
+
+
+@pytest.mark.parametrize(
+    ("content", "answer", "why"),
+    [
+        (b"no model", pack(WRITTEN), "magic bytes are missing"),
+        (TINY[:40], pack(WRITTEN), "not usable"),
+        (TINY * 5, pack(WRITTEN), "wrote more than"),
+        (TINY, pack({"kind": "refused", "why": "the disk is full"}), "the disk is full"),
+        (TINY, None, "ended"),
+        (TINY, b"\xff\xff\xff\xff....", "larger than"),
+    ],
+)
+def test_what_a_child_did_not_write_well_is_not_used(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, model: ModelFile, content: bytes, answer: bytes | None, why: str
+) -> None:
+    found = {"Q4_1": ([0.0, -1.0], 100.0)}
+    best, said = outcome(monkeypatch, tmp_path, model, found, Writer(content, answer))
+    assert best.form == AS_IT_IS
+    assert all("not usable" in line and why in line for line in said[1:]), said
+    assert len(said) == 4
+
+
+def test_the_child_may_write_four_times_the_model_and_no_more(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, model: ModelFile
+) -> None:
+    writer = Writer(TINY, None)
+    outcome(monkeypatch, tmp_path, model, {"Q4_1": ([0.0, -1.0], 100.0)}, writer)
+    assert {spec.limits.file_bytes for spec in writer.specs} == {4 * len(TINY)}
+    assert all(bind.access.value == "ro" for spec in writer.specs for bind in spec.binds)
+
+
+def test_a_large_or_absent_model_is_left_alone(tmp_path: Path, model: ModelFile) -> None:
+    for odd in (replace(model, bytes=1 << 40), replace(model, path=None)):
+        with pytest.raises(AnswerIsNo, match="is not rewritten"):
+            tune(odd, tmp_path, Writer(b"", None), REFERENCE, lambda _line: None)
+
+
+def test_ranks_are_compared_not_values() -> None:
+    assert rank_correlation([1, 2, 3, 4], [10, 200, 3000, 4e9]) == pytest.approx(1.0)
+    assert rank_correlation([1, 2, 3, 4], [4, 3, 2, 1]) == pytest.approx(-1.0)
+    assert rank_correlation([1, 1, 2], [5, 5, 9]) == pytest.approx(1.0)
+    assert rank_correlation([1, 1, 1], [1, 2, 3]) == 0.0
+
+
+@pytest.mark.model
+def test_the_bundled_model_is_measured_and_its_rewritten_weights_score_alike(
+    tmp_path: Path, bundled_model: ModelFile, jail: BubblewrapJail, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reference = reference_edits(Settings.from_environ())
+    few = Reference(source=reference.source, edits=reference.edits[::4])
+    monkeypatch.setattr(tuning, "FORMATS", {"BF16": 32})
+    monkeypatch.setattr(tuning, "_ROUNDS", 1)
+    said: list[str] = []
+    best = tune(bundled_model, tmp_path, jail, few, said.append)
+    assert best.agreement["BF16"] > 0.97, said
+    assert set(best.rates) == {AS_IT_IS, "BF16"}
+    if best.form == "BF16":  # where the processor has no kernels for it the registered file may be faster
+        scorer = ModelScorer(serving(bundled_model, tmp_path), jail, threads=1)
+        got = scorer.score(few.source, "", few.edits[:5], timeout_seconds=120)
+        assert scorer.warning == ""
+        assert None not in got
+        assert scorer.digest == f"sha256:{bundled_model.sha256}"
+        assert scorer.weights == f"sha256:{best.sha256}"
+        scorer.close()
+
+
+@pytest.mark.model
+def test_rewritten_weights_that_were_altered_are_refused(
+    tmp_path: Path, bundled_model: ModelFile, jail: BubblewrapJail
+) -> None:
+    altered = tmp_path / "w.gguf"
+    altered.write_bytes(TINY)
+    model = replace(bundled_model, path=altered, bytes=len(TINY), registered_sha256=bundled_model.sha256)
+    scorer = ModelScorer(model, jail, threads=1)
+    few = reference_edits(Settings.from_environ())
+    assert set(scorer.score(few.source, "", few.edits[:2], timeout_seconds=60)) == {None}
+    assert "SHA-256 is not the registered one" in scorer.warning
+    scorer.close()
+    with pytest.raises(CannotEnforce, match="SHA-256"):
+        tune(replace(model, registered_sha256=""), tmp_path, jail, few, lambda _line: None)

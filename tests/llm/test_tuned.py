@@ -1,0 +1,88 @@
+"""The record of a tuned model: what is written is read back, and whatever is not whole serves nobody."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localagent.llm import tuned
+from localagent.llm.registry import ModelFile
+from localagent.llm.tuned import AS_IT_IS, Tuned, load, machine, record_path, serving, text, weights_path
+
+SOURCE = "a" * 64
+WEIGHTS = b"GGUF rewritten"
+
+
+def record(**changed: object) -> Tuned:
+    values: dict[str, object] = {
+        "source_sha256": SOURCE,
+        "machine": machine(),
+        "form": "BF16",
+        "bytes": len(WEIGHTS),
+        "sha256": "b" * 64,
+        "rates": {AS_IT_IS: 100.0, "BF16": 250.0},
+        "agreement": {AS_IT_IS: 1.0, "BF16": 0.99},
+    }
+    return Tuned(**{**values, **changed})  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    tuned.folder(tmp_path).mkdir(parents=True)
+    weights_path(tmp_path, SOURCE).write_bytes(WEIGHTS)
+    record_path(tmp_path, SOURCE).write_text(text(record()))
+    return tmp_path
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> ModelFile:
+    path = tmp_path / "registered.gguf"
+    path.write_bytes(b"GGUF")
+    return ModelFile(name="m", path=path, bytes=4, sha256=SOURCE, licence="MIT", quantization="Q4_1")
+
+
+def test_the_rewritten_file_serves_for_the_registered_one(data: Path, model: ModelFile) -> None:
+    found = serving(model, data)
+    assert (found.path, found.bytes, found.sha256) == (weights_path(data, SOURCE), len(WEIGHTS), "b" * 64)
+    assert (found.name, found.registered_sha256) == ("m", SOURCE)
+    assert found.quantization == "BF16, rewritten from Q4_1"
+    assert record().faster == 2.5
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda data: weights_path(data, SOURCE).write_bytes(WEIGHTS + b"more"),
+        lambda data: weights_path(data, SOURCE).unlink(),
+        lambda data: record_path(data, SOURCE).unlink(),
+        lambda data: record_path(data, SOURCE).write_text("{"),
+        lambda data: record_path(data, SOURCE).write_text("[" * 60_000),
+        lambda data: record_path(data, SOURCE).write_text(text(record(machine="another"))),
+        lambda data: record_path(data, SOURCE).write_text(text(record(source_sha256="c" * 64))),
+        lambda data: record_path(data, SOURCE).write_text(text(record(form=AS_IT_IS))),
+        lambda data: record_path(data, SOURCE).write_text(text(record(rates={"BF16": "fast"}))),
+        lambda data: record_path(data, SOURCE).write_text(text(record()).replace('"form"', '"farm"')),
+    ],
+)
+def test_whatever_is_not_whole_leaves_the_model_as_it_is(data: Path, model: ModelFile, spoil: object) -> None:
+    assert callable(spoil)
+    spoil(data)
+    assert serving(model, data) is model
+
+
+@given(
+    form=st.text(max_size=10),
+    size=st.integers(0, 1 << 60),
+    rates=st.dictionaries(st.text(max_size=5), st.floats(0, 1e9), max_size=4),
+)
+def test_a_record_reads_back_as_it_was_written(
+    form: str, size: int, rates: dict[str, float], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    data = tmp_path_factory.mktemp("data")
+    made = record(form=form, bytes=size, rates=rates)
+    tuned.folder(data).mkdir(parents=True)
+    record_path(data, SOURCE).write_text(text(made))
+    assert load(data, SOURCE) == made
+    assert json.loads(text(made))["schema"] == 1
