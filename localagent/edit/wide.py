@@ -14,6 +14,7 @@ from localagent.index.facts import FileFacts
 _NO_IMPORT = re.compile(r"cannot import name '(\w+)' from (?:partially initialized module )?'([\w.]+)'")
 _NO_MEMBER = re.compile(r"module '([\w.]+)' has no attribute '(\w+)'")
 _NO_NAME = re.compile(r"name '(\w+)' is not defined")
+_NO_METHOD = re.compile(r"(?:type object '(\w+)'|'(\w+)' object) has no attribute '(\w+)'")
 _STRAY = re.compile(r"'(?:return|yield(?: from)?|await)' outside function|'break' outside loop|'continue' not properly")
 _UNRETURNED = frozenset({"AssertionError", "TypeError", "AttributeError"})
 
@@ -32,6 +33,16 @@ def wanted_names(path: RepoPath, failures: Sequence[Failure]) -> list[str]:
     return list(out)
 
 
+def lost_methods(facts: FileFacts, failures: Sequence[Failure]) -> list[tuple[str, str]]:
+    """(class, function): functions of this module that somebody looked for in one of its classes."""
+    out: dict[tuple[str, str], None] = {}
+    for failure in failures:
+        found = _NO_METHOD.search(failure.message) if failure.exception == "AttributeError" else None
+        if found and {found.group(1) or found.group(2), found.group(3)} <= facts.module_names.keys():
+            out.setdefault((found.group(1) or found.group(2), found.group(3)))
+    return list(out)
+
+
 def _unused_function(facts: FileFacts) -> bool:
     """Whether some function follows another of its class and is named nowhere else in the file."""
     for a, b in pairwise(facts.units):
@@ -45,6 +56,8 @@ def _unused_function(facts: FileFacts) -> bool:
 def looks_wide(path: RepoPath, facts: FileFacts, failures: Sequence[Failure]) -> bool:
     """Whether the failures are of a kind that operators of this family answer."""
     if wanted_names(path, failures) or any(undefined_at_import(path, f) or stray_line(path, f) for f in failures):
+        return True
+    if lost_methods(facts, failures):
         return True
     return any(f.exception in _UNRETURNED for f in failures) and _unused_function(facts)
 

@@ -70,6 +70,7 @@ class _Ranking:
         self.traced = bool(self.spectrum)
         self.frames = frames_of(failures, baseline.test_files)
         self.mentioned = mentioned_by(failing_tests(baseline), baseline, sources)
+        self.early = False  # the failing tests ended before they reached what they are about
         self.files, self.unparsed = self._read(sources)
         told = told_words(failures) | words_of(text[:_TEXT_LIMIT])
         rare = rarity(s for statements in self.files.values() for s in statements)
@@ -104,6 +105,9 @@ class _Ranking:
         paths = set(self.spectrum) | framed
         if self.traced:
             paths |= {p for p in self.baseline.import_lines if _module_name(p) in self.mentioned.all}
+            self.early = self._only_helpers(paths)
+            if self.early:
+                paths |= {p for p in self.baseline.import_lines if _module_name(p) in self.mentioned.modules}
         else:
             paths = _reachable_files(sources, self.baseline, self.mentioned, framed)
         files: dict[RepoPath, tuple[Statement, ...]] = {}
@@ -115,6 +119,11 @@ class _Ranking:
             if not files[path]:
                 unparsed.extend(_unparsed(path, sources[path], [k for p, k in self.frames.weights if p == path]))
         return files, unparsed
+
+    def _only_helpers(self, paths: set[RepoPath]) -> bool:
+        """Whether nothing ran but what lies beside the tests."""
+        beside = {p.parts[:-1] for p in self.baseline.test_files}
+        return all(p.parts[:-1] in beside and p.parts[:-1] for p in paths)
 
     def _best_value(self) -> float:
         values = [self._value(p, s) for p, s in self._all() if (p, s.function) not in self.display]
@@ -207,7 +216,8 @@ class _Ranking:
             for name in x.statement.names:
                 users[name] = max(users.get(name, 0.0), x.score)
         for path, s in self._all():
-            if self.traced and self._imported(path, s) and (path, s.line) not in known:
+            ran = self._imported(path, s) or (self.early and s.line in self.baseline.import_lines.get(path, ()))
+            if self.traced and ran and (path, s.line) not in known:
                 near = self.near.get((path, s.function), 0.0)
                 words = self._words(s)
                 score = best * (_IMPORT_TIME + _IMPORT_NEAR * near + _IMPORT_WORDS * words)

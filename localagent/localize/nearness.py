@@ -3,14 +3,15 @@
 Names only: no types, no resolution. A name that several functions bear says the less of each of them.
 """
 
+import ast
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from localagent.domain.outcome import Baseline, TestResult
 from localagent.domain.paths import RepoPath
-from localagent.localize.statements import Statement, statements_of
+from localagent.localize.statements import Statement, parse_quietly, statements_of
 from localagent.ports import Sources
 
 _PER_CALL = 0.7
@@ -25,14 +26,15 @@ Function = tuple[RepoPath, str]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mentioned:
-    """Names in the failing tests' own bodies, and names in their files."""
+    """Names in the failing tests' own bodies, names in their files, and the modules that their files import."""
 
     own: frozenset[str]
     file: frozenset[str]
+    modules: frozenset[str] = frozenset()
 
     @property
     def all(self) -> frozenset[str]:
-        """Both."""
+        """Names in bodies and files."""
         return self.own | self.file
 
 
@@ -41,15 +43,28 @@ def mentioned_by(failing: Iterable[TestResult], baseline: Baseline, sources: Sou
     tests = [t for t in failing if t.path is not None]
     own: set[str] = set()
     file: set[str] = set()
+    modules: set[str] = set()
     known: dict[RepoPath, tuple[Statement, ...]] = {}
     for path in {t.path for t in tests if t.path is not None} or set(baseline.test_files):
         if path in sources:
             known[path] = statements_of(sources[path])
             file.update(n for s in known[path] for n in s.names)
+            modules.update(_imported(sources[path]))
     for t in tests:
         if t.path is not None:
             own.update(n for s in _body_of(t, known.get(t.path, ())) for n in s.names)
-    return Mentioned(own=frozenset(own), file=frozenset(file))
+    return Mentioned(own=frozenset(own), file=frozenset(file), modules=frozenset(modules))
+
+
+def _imported(source: bytes) -> Iterator[str]:
+    """Last parts of the names of modules that a file imports, or imports from; nothing where it does not parse."""
+    tree = parse_quietly(source)
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, ast.ImportFrom):
+            yield (node.module or "").rpartition(".")[2]
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name.rpartition(".")[2] for alias in node.names)
 
 
 def _body_of(test: TestResult, statements: tuple[Statement, ...]) -> list[Statement]:

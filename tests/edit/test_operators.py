@@ -132,6 +132,13 @@ WHOLE = [
         "    def g(self):\n        return 1\n",
     ),
     (
+        "method-indent",
+        Failure(exception="AttributeError", message="type object 'Box' has no attribute 'g'"),
+        "class Box:\n    a = 1\n\ndef f(x):\n    t = '''x\ny'''\n    return x, t\n\n\ndef g(self):\n    return 1\n",
+        "class Box:\n    a = 1\n\n    def f(self, x):\n        t = '''x\ny'''\n        return x, t\n\n\n"
+        "    def g(self):\n        return 1\n",
+    ),
+    (
         "exported-name",
         Failure(exception="ImportError", message="cannot import name 'LinkedList' from 'mod' (mod.py)"),
         "class Linkedlist:\n    def f(self):\n        return Linkedlist()\n",

@@ -263,3 +263,27 @@ def test_a_body_that_became_a_text_is_suspected_where_its_function_ran() -> None
     ranked = place(failing(4, 11), source=source, test=b"f(1)\n", imported=(1, 4, 9))
     assert ranked[:2] == [5, 11] or ranked[:2] == [11, 5]
     assert 10 not in ranked
+
+
+def test_tests_that_fail_in_a_helper_before_the_source_blame_what_they_import() -> None:
+    helper = RepoPath("tests/helper.py")
+    where = Frame(path=helper, line=2, function="call")
+    fail = TestResult(
+        id="t",
+        outcome=Outcome.FAILED,
+        lines={helper: frozenset({2})},
+        path=T,
+        failure=Failure(exception="AttributeError", message="type object 'A' has no attribute 'f'", frames=(where,)),
+    )
+    ran = replace(
+        baseline(fail), import_lines={M: frozenset({1, 4}), helper: frozenset({1}), RepoPath("n.py"): frozenset({1})}
+    )
+    sources = {
+        M: b"class A:\n    x = 1\n\ndef f(self):\n    return 1\n",
+        RepoPath("n.py"): b"y = 1\n",
+        helper: b"def call(a):\n    return a.f\n",
+        T: b"from m import A\nfrom helper import call\n\ndef t():\n    assert call(A)\n",
+    }
+    blamed = {s.path for s in SpectrumLocalizer().localize(ran, sources)}
+    assert M in blamed
+    assert RepoPath("n.py") not in blamed

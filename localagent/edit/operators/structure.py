@@ -13,7 +13,7 @@ from localagent.edit.layout import movable, step
 from localagent.edit.operators.variables import likeness
 from localagent.edit.registry import operator
 from localagent.edit.unit import Stmt
-from localagent.edit.wide import stray_line, undefined_at_import, wanted_names
+from localagent.edit.wide import lost_methods, stray_line, undefined_at_import, wanted_names
 
 
 def _indented(ctx: Context, first: int, end: int, by: str) -> list[Splice3]:
@@ -75,6 +75,31 @@ def class_around(ctx: Context) -> Iterator[Change]:
                     rows[last].end_line,
                     f"class {name} around {s.node.name.value}",
                 )
+
+
+@operator("method-indent", prior=2.4, wide=True)
+def method_indent(ctx: Context) -> Iterator[Change]:
+    """Functions that follow a class go into it when one of them was looked for there, `self` added where it lacks."""
+    rows = ctx.unit.root.statements
+    for class_name, wanted in lost_methods(ctx.facts, ctx.failures):
+        for at, s in enumerate(rows):
+            if not isinstance(s.node, cst.ClassDef) or s.node.name.value != class_name or s.suites[0].inline:
+                continue
+            ends = at
+            while ends + 1 < len(rows) and isinstance(rows[ends + 1].node, cst.FunctionDef) and movable(rows[ends + 1]):
+                ends += 1
+            names = [r.node.name.value for r in rows[at + 1 : ends + 1] if isinstance(r.node, cst.FunctionDef)]
+            if wanted not in names or not s.suites[0].statements:
+                continue
+            inner = s.suites[0].statements[0].indent
+            for last in dict.fromkeys((ends, at + 1 + names.index(wanted))):
+                moved = rows[at + 1 : last + 1]
+                bare = [x for r in moved for x in _self_added(ctx, r)]
+                lines = _indented(ctx, moved[0].line_start, moved[-1].line_end, inner)
+                delta = 0.2 if last == ends else 0.0
+                note = f"{', '.join(names[: last - at])} into class {class_name}"
+                anchor = (s.start, s.start + 1, ctx.unit.slice(s.start, s.start + 1))  # the class is parsed with them
+                yield Change(tuple(sorted([anchor, *lines, *bare])), delta, s.line, moved[-1].end_line, note)
 
 
 @operator("exported-name", prior=2.0, wide=True)
