@@ -232,7 +232,7 @@ def undecided(order: Sequence[Standing], tests: int, verified: int) -> list[Stan
     A rival costs nearly as much and does something else (or nobody knows what). Where programs of many kinds pass, the
     tests say little, and all but those that cost far more are rivals; so it is where a quarter of all programs that ran
     (`verified`) pass. The smallest repair of a file that did not parse is believed all the same, unless half of all
-    programs pass. Several edits under a few tests are believed less than one: many pairs satisfy one example.
+    programs pass. Several guesses under a few tests are believed less than one: many pairs satisfy one example.
     """
     if not order or tests > FEW_TESTS:
         return []
@@ -244,5 +244,6 @@ def undecided(order: Sequence[Standing], tests: int, verified: int) -> list[Stan
     slip = single and _slip(edit) and "replace-token" not in edit.operator and not (little and "+" in edit.operator)
     if slip and not nothing:
         return []  # where the parser failed, the smallest repair is right far more often than not
-    margin = _MARGIN_WEAK if little else _MARGIN_SINGLE if single else _MARGIN_PAIRS
+    guesses = sum(not explained(e) for e in first.candidate.edits)
+    margin = _MARGIN_WEAK if little else _MARGIN_SINGLE if single or guesses <= 1 else _MARGIN_PAIRS
     return [s for s in order[1:] if s.cost - first.cost < margin and (not s.row or not first.row or s.row != first.row)]

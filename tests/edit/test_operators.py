@@ -63,6 +63,22 @@ def test_a_one_line_repair_is_in_the_space(broken: str, fixed: str, operator: st
 
 BLOCKS = [
     (
+        "def f(a, b):\n    a.left = f(b + 1, b)\n    a.right = f(b, b - 1)\n",
+        "def f(a, b):\n    a.right = f(b + 1, b)\n    a.left = f(b, b - 1)\n",
+    ),
+    (
+        "def f(a, b):\n    a.left = f(b + 1, b)\n    a.right = f(b, b - 1)\n",
+        "def f(a, b):\n    a.left = f(b, b - 1)\n    a.right = f(b + 1, b)\n",
+    ),
+    (
+        "def f(a, b):\n    if a == 1 and b == 2 or a == 3:\n        return a\n",
+        "def f(a, b):\n    if a != 1 and b != 2 or a != 3:\n        return a\n",
+    ),
+    (
+        "def f(a, b):\n    a = min(a, max(b) - min(b))\n    a = min(a, b)\n    b = 1\n    return min(a, b)\n",
+        "def f(a, b):\n    a = max(a, max(b) - min(b))\n    a = max(a, b)\n    b = 1\n    return min(a, b)\n",
+    ),
+    (
         "def f(a):\n    t = 0\n    for x in a:\n        t += x\n        return t\n",
         "def f(a):\n    t = 0\n    for x in a:\n        t += x\n    return t\n",
     ),

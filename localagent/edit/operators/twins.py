@@ -1,0 +1,101 @@
+"""The same mistake in every copy: what was written twice, or copied and adapted, is often wrong in all places alike.
+
+Only likely small changes are repeated, and only within one statement or one run of statements of the same form.
+"""
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator
+
+import libcst as cst
+
+from localagent.edit.context import Change, Context
+from localagent.edit.layout import movable
+from localagent.edit.operators.arithmetic import arithmetic_swap, augmented_swap
+from localagent.edit.operators.calls import callee_swap
+from localagent.edit.operators.comparisons import compare_swap
+from localagent.edit.registry import operator
+from localagent.edit.unit import Stmt
+
+_LEAST = -0.2  # only changes at least so likely are made in all places
+_MOST_PLACES = 8
+
+
+@operator("twin-swap", prior=-0.8)
+def twin_swap(ctx: Context) -> Iterator[Change]:
+    """One small swap at every like place of a statement or of statements that follow each other: `min` to `max`."""
+    simple = sorted((s for s in ctx.statements if not s.compound), key=lambda s: s.start)
+    heads = sorted((s for s in ctx.statements if s.compound), key=lambda s: s.start)
+    for propose in (compare_swap, arithmetic_swap, augmented_swap, callee_swap):
+        groups: dict[str, dict[int, list[Change]]] = defaultdict(lambda: defaultdict(list))
+        owners: dict[int, Stmt] = {}
+        for change in propose(ctx):
+            owner = _owner(change, simple, heads)
+            if owner is not None and change.delta >= _LEAST and len(change.splices) == 1:
+                owners[id(owner)] = owner
+                groups[change.note][id(owner)].append(change)
+        for note, found in groups.items():
+            yield from _within(ctx, note, [(owners[key], changes) for key, changes in found.items()])
+            yield from _across(ctx, note, {key: changes[0] for key, changes in found.items()}, owners)
+
+
+def _owner(change: Change, simple: list[Stmt], heads: list[Stmt]) -> Stmt | None:
+    """The simple statement, or the compound one whose head holds a change."""
+    at = change.splices[0][0]
+    for rows in (simple, heads):
+        k = bisect_right([s.start for s in rows], at) - 1
+        if k >= 0 and at < (rows[k].head_end if rows[k].compound else rows[k].end):
+            return rows[k]
+    return None
+
+
+def _within(ctx: Context, note: str, found: list[tuple[Stmt, list[Change]]]) -> Iterator[Change]:
+    for owner, changes in found:
+        splices = tuple(sorted({c.splices[0] for c in changes}))
+        if 1 < len(splices) <= _MOST_PLACES:
+            delta = max(c.delta for c in changes)
+            yield ctx.splice(owner, *splices, delta=delta, note=f"every {note} in the statement")
+
+
+def _across(ctx: Context, note: str, first: dict[int, Change], owners: dict[int, Stmt]) -> Iterator[Change]:
+    """The outermost place of each statement, for the longest runs of like statements."""
+    done: set[int] = set()
+    for key, owner in sorted(owners.items(), key=lambda item: item[1].start):
+        if key in done or key not in first or owner.compound:
+            continue
+        run = [owner]
+        rows = owner.suite.statements
+        while (at := run[-1].index + 1) < len(rows) and id(rows[at]) in first and _alike(run[-1], rows[at]):
+            run.append(rows[at])
+        done.update(id(s) for s in run)
+        if 1 < len(run) <= _MOST_PLACES:
+            changes = [first[id(s)] for s in run]
+            change = ctx.splice(owner, *(c.splices[0] for c in changes), delta=max(c.delta for c in changes))
+            yield change._replace(end_line=run[-1].end_line, note=f"{note} in {len(run)} statements")
+
+
+def _alike(one: Stmt, other: Stmt) -> bool:
+    return type(one.node) is type(other.node) and not one.compound and not other.compound
+
+
+@operator("assignment-mix", prior=-0.6)
+def assignment_mix(ctx: Context) -> Iterator[Change]:
+    """Two assignments that follow each other exchange their targets, or their values: left and right mixed up."""
+    for s in ctx.statements:
+        if s.index + 1 >= len(s.suite.statements) or not movable(s):
+            continue
+        other = s.suite.statements[s.index + 1]
+        one, two = s.node, other.node
+        if not isinstance(one, cst.Assign) or not isinstance(two, cst.Assign):
+            continue
+        if len(one.targets) != 1 or len(two.targets) != 1:
+            continue
+        parts = (one.targets[0].target, two.targets[0].target), (one.value, two.value)
+        for delta, (a, b) in zip((0.0, -0.1), parts, strict=True):
+            spans = ctx.unit.span(a), ctx.unit.span(b)
+            texts = ctx.unit.slice(*spans[0]), ctx.unit.slice(*spans[1])
+            if texts[0] == texts[1] or any(isinstance(x, cst.Tuple) for x in (a, b)):
+                continue
+            note = f"{texts[0][:40]} and {texts[1][:40]} change places"
+            change = ctx.splice(s, (*spans[0], texts[1]), (*spans[1], texts[0]), delta=delta, note=note)
+            yield change._replace(end_line=other.end_line)
