@@ -145,6 +145,27 @@ def test_a_scratch_file_system_that_holds_the_tree_but_no_workspace() -> None:
         assert not (h.root / "state" / "localagent" / "faults").exists()
 
 
+@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("mount") is None, reason="needs a file system of its own")
+@pytest.mark.parametrize("size", ["4k", "16k"])
+def test_a_state_file_system_that_fills_up_on_the_way(size: str) -> None:
+    """No journal, no repair: the run ends with the reason, the tree is as it was, and the report is written."""
+    with home() as h:
+        state = h.root / "state"
+        state.mkdir(exist_ok=True)
+        before = {p.name: p.read_bytes() for p in h.repo.iterdir() if p.is_file()}
+        mount = ["mount", "-t", "tmpfs", "-o", f"size={size},mode=1777", "none", str(state)]
+        if subprocess.run(mount, capture_output=True, check=False).returncode:
+            pytest.skip("no file system can be mounted here")
+        try:
+            ran = h.fix()
+        finally:
+            subprocess.run(["umount", str(state)], check=True)
+        assert ran.code == 1
+        assert "No space left on device" in ran.reason
+        assert {p.name: p.read_bytes() for p in h.repo.iterdir() if p.is_file()} == before
+        assert list(h.scratch.iterdir()) == []
+
+
 def test_scratch_that_cannot_be_written() -> None:
     with home(TMPDIR="/proc") as h:
         ran = h.fix()
