@@ -89,7 +89,7 @@ def test_very_deep_directories(repo: Path, tmp_path: Path) -> None:
     assert "a.py" in snap.entries
 
 
-def as_nobody(found: Callable[[], Mapping[RepoPath, str]]) -> dict[str, str]:
+def as_nobody(found: Callable[[], Mapping[str, str]]) -> dict[str, str]:
     """What a call answers to a process without privileges: a child with another uid where this one is root."""
     if os.geteuid() != 0:
         return dict(found())

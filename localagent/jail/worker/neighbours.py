@@ -15,10 +15,28 @@ import random
 import types
 from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
+from .careless import careless
+from .relations import (
+    all_distinct,
+    atoms_of,
+    bounds_tables,
+    count_kept,
+    holds_atom,
+    index_like,
+    is_nested,
+    is_sorted,
+    is_square,
+    is_table,
+    letter_class,
+    mapped,
+    objects_of,
+    permutations,
+    sorted_somewhere,
+    without,
+)
+
 Call = Tuple[Tuple[Any, ...], Dict[str, Any], bool]  # args, kwargs, whether the relations were kept
 
-_PLAIN = (int, float, str, bool, type(None), bytes, complex)
-_OBJECTS_LIMIT = 200
 _RECORD = 3
 _NUMBERS_LIMIT = 1000
 
@@ -59,7 +77,7 @@ def neighbours(args: Tuple[Any, ...], kwargs: Dict[str, Any], rng: Chance, count
         if careful:
             made = _keeping(copy.deepcopy(rng.choice(kept[-6:] + kept[:1])), start, rng)
         else:
-            made = _careless(copy.deepcopy(start), rng)
+            made = careless(copy.deepcopy(start), rng)
         if made is None:
             continue
         if careful:
@@ -69,81 +87,6 @@ def neighbours(args: Tuple[Any, ...], kwargs: Dict[str, Any], rng: Chance, count
         out.append((tuple(made[: len(args)]), named, careful))
     return out
 
-
-# ---- one argument, no care ---------------------------------------------------------------------------------------
-
-
-def vary(value: Any, rng: random.Random) -> Any:
-    """A near neighbour of a plain value; anything else as it is."""
-    if isinstance(value, bool):
-        return not value
-    if isinstance(value, int):
-        return rng.choice([value + 1, value - 1 if value > 0 else value + 2, value * 2, 1, 2, max(0, value // 2)])
-    if isinstance(value, float):
-        return rng.choice([value + 1.0, value / 2, value * 2])
-    if isinstance(value, str):
-        return "".join(_vary_items(list(value), rng))
-    if isinstance(value, (list, tuple)):
-        items = _vary_items(list(value), rng)
-        return items if isinstance(value, list) else tuple(items)
-    if isinstance(value, dict) and value:
-        out = dict(value)
-        key = rng.choice(list(out))
-        if rng.random() < 0.5:
-            del out[key]
-        else:
-            out[key] = vary(out[key], rng)
-        return out
-    return value
-
-
-def _vary_items(items: List[Any], rng: random.Random) -> List[Any]:
-    if not items:
-        return items
-    ordered = _is_sorted(items)
-    at = rng.randrange(len(items))
-    what = rng.randrange(5)
-    if what == 0 and len(items) > 1:
-        del items[at]
-    elif what == 1:
-        items.insert(at, copy.deepcopy(items[rng.randrange(len(items))]))
-    elif what == 2 and len(items) > 1 and not ordered:
-        other = rng.randrange(len(items))
-        items[at], items[other] = items[other], items[at]
-    elif what == 3 and len(items) > 2:
-        items = items[: max(1, len(items) // 2)]
-    elif not isinstance(items[at], str) or len(items[at]) != 1:
-        items[at] = vary(items[at], rng)
-    else:
-        items[at] = items[rng.randrange(len(items))]
-    return sorted(items) if ordered and len(items) > 1 else items
-
-
-def _is_sorted(items: Any) -> bool:
-    try:
-        return (
-            isinstance(items, list) and len(items) > 2 and all(items[i] <= items[i + 1] for i in range(len(items) - 1))
-        )
-    except TypeError:
-        return False
-
-
-def _careless(tree: List[Any], rng: random.Random) -> Optional[List[Any]]:
-    """One argument changed; a count that equalled a length goes on doing so."""
-    places = [i for i, a in enumerate(tree) if isinstance(a, _PLAIN + (list, tuple, dict)) and a is not None]
-    if not places:
-        return None
-    i = rng.choice(places)
-    old = tree[i]
-    tree[i] = vary(copy.deepcopy(old), rng)
-    if hasattr(old, "__len__"):
-        for k, value in enumerate(tree):
-            if k != i and type(value) is int and value == len(old) and value > 1:
-                tree[k] = len(tree[i])
-    return tree
-
-
-# ---- relations kept ----------------------------------------------------------------------------------------------
 
 _Change = Callable[[List[Any], Chance], Optional[List[Any]]]
 
@@ -155,129 +98,66 @@ def _keeping(tree: List[Any], start: List[Any], rng: Chance) -> Optional[List[An
         made = rng.choice(_CHANGES)(copy.deepcopy(tree), rng)
         if made is None:
             continue
-        if any(_index_like(start[i]) and len(a) <= min(start[i]) for i, a in enumerate(made)):
+        if any(index_like(start[i]) and len(a) <= min(start[i]) for i, a in enumerate(made)):
             continue  # too short for any position that the list may hold
         for i, a in enumerate(made):
-            if isinstance(a, list) and _index_like(start[i]):
+            if isinstance(a, list) and index_like(start[i]):
                 made[i] = [min(v, len(a) - 1) for v in a]
-            elif isinstance(a, list) and _is_sorted(start[i]):
+            elif isinstance(a, list) and is_sorted(start[i]):
                 made[i] = sorted(a)
-            if type(a) is int and not _bounds_tables(tree[i], tree):
-                made[i] = _count_kept(tree[i], a, before, made)
+            if type(a) is int and not bounds_tables(tree[i], tree):
+                made[i] = count_kept(tree[i], a, before, made)
         return made
     return None
 
 
-def _index_like(value: Any) -> bool:
-    """A flat list whose numbers are all positions in it (or -1), the first one or the last one among them."""
-    return (
-        isinstance(value, list)
-        and len(value) > 1
-        and all(type(v) is int and -1 <= v < len(value) for v in value)
-        and (min(value) <= 0 or (len(value) > _RECORD and max(value) == len(value) - 1))
-    )
-
-
-def _count_kept(old: int, new: int, lengths: List[Optional[int]], made: List[Any]) -> int:
-    """A number that was a length stays that length; one that was at most the only length stays so, and positive."""
-    for i, length in enumerate(lengths):
-        if length is not None and old == length and old > 1:
-            return len(made[i])
-    known = [(length, len(made[i])) for i, length in enumerate(lengths) if length]
-    if known and 1 <= old <= max(known)[0]:
-        return max(1, min(new, max(now for _, now in known)))
-    return new
-
-
-def _bounds_tables(number: int, tree: List[Any]) -> bool:
-    """Whether no number of a table is larger: the names of nodes, of rows."""
-    nested = [v for a in tree if _nested(a) for v in _atoms([a]) if type(v) is int]
-    return bool(nested) and number >= max(nested)
-
-
-def _atoms(tree: List[Any]) -> List[Any]:
-    """Ints (not bools) and one-word texts that stand in lists, each once."""
-    found: Dict[Any, None] = {}
-
-    def look(value: Any, depth: int) -> None:
-        if isinstance(value, (list, tuple)):
-            for v in value:
-                look(v, depth + 1)
-        elif isinstance(value, dict):
-            for k, v in value.items():
-                look(k, depth + 1)
-                look(v, depth + 1)
-        elif depth > 1 and (type(value) is int or type(value) is str):
-            found[value] = None
-
-    look(tree, 0)
-    return list(found)
-
-
-def _mapped(value: Any, change: Dict[Any, Any], depth: int = 0, skip: Any = None) -> Any:
-    """Atoms replaced wherever they stand; scalar arguments that equal `skip` stay."""
-    if isinstance(value, list):
-        return [_mapped(v, change, depth + 1, skip) for v in value]
-    if type(value) is tuple:
-        return tuple(_mapped(v, change, depth + 1, skip) for v in value)
-    if type(value) is dict:
-        return {_mapped(k, change, depth + 1, skip): _mapped(v, change, depth + 1, skip) for k, v in value.items()}
-    if (type(value) is int or type(value) is str) and value in change and not (depth == 1 and value == skip):
-        return change[value]
-    return value
-
-
-def _sorted_somewhere(tree: List[Any]) -> bool:
-    return any(isinstance(a, list) and _is_sorted(a) for a in tree)
-
-
 def _swap_values(tree: List[Any], rng: Chance) -> Optional[List[Any]]:
     """Two values change places everywhere."""
-    atoms = _atoms(tree)
+    atoms = atoms_of(tree)
     kind = rng.choice([int, str])
     pool: List[Any] = [a for a in atoms if type(a) is kind]
-    if len(pool) < 2 or _sorted_somewhere(tree):
+    if len(pool) < 2 or sorted_somewhere(tree):
         return None
     a, b = rng.sample(pool, 2)
     top = max(pool) if kind is int else None
-    made: List[Any] = _mapped(tree, {a: b, b: a}, 0, top)
+    made: List[Any] = mapped(tree, {a: b, b: a}, 0, top)
     return made
 
 
 def _shift_values(tree: List[Any], rng: Chance) -> Optional[List[Any]]:
     """All flat numbers from one on become larger: order and equality stay, gaps grow."""
-    if any(_index_like(a) for a in tree) or any(_nested(a) for a in tree):
+    if any(index_like(a) for a in tree) or any(is_nested(a) for a in tree):
         return None
-    pool = sorted(a for a in _atoms(tree) if type(a) is int)
+    pool = sorted(a for a in atoms_of(tree) if type(a) is int)
     if not pool:
         return None
     least, by = rng.choice(pool), rng.choice([1, 1, 2, 5])
-    made: List[Any] = _mapped(tree, {v: v + by for v in pool if v >= least}, 0)
+    made: List[Any] = mapped(tree, {v: v + by for v in pool if v >= least}, 0)
     return made
 
 
 def _new_value(tree: List[Any], rng: Chance) -> Optional[List[Any]]:
     """One place of a flat list takes another value: one of the list's, or a new one where all are distinct."""
-    places = [i for i, a in enumerate(tree) if isinstance(a, list) and a and not _nested(a)]
+    places = [i for i, a in enumerate(tree) if isinstance(a, list) and a and not is_nested(a)]
     if not places:
         return None
     i = rng.choice(places)
     items = tree[i]
     at = rng.randrange(len(items))
-    distinct = len(items) > 1 and _distinct(items)
+    distinct = len(items) > 1 and all_distinct(items)
     if type(items[at]) is int:
         low = min(v for v in items if type(v) is int)
         near = rng.choice([items[at] + step for step in (-2, -1, 1, 2, 3)] + list(rng.numbers[:3]))
         if near < min(low, 1):
             near = items[at] + 1
         value = near if distinct or rng.random() < 0.5 else rng.choice(items)
-        if (distinct and value in items) or any(k != i and _holds(a, items[at]) for k, a in enumerate(tree)):
+        if (distinct and value in items) or any(k != i and holds_atom(a, items[at]) for k, a in enumerate(tree)):
             return None
     elif type(items[at]) is str and not distinct:
         value = rng.choice(items)
     else:
         return None
-    ordered = _is_sorted(items)
+    ordered = is_sorted(items)
     items[at] = value
     if ordered:
         try:
@@ -289,7 +169,7 @@ def _new_value(tree: List[Any], rng: Chance) -> Optional[List[Any]]:
 
 def _cell(tree: List[Any], rng: Chance) -> Optional[List[Any]]:
     """One cell of a table takes a value of the same column."""
-    tables = [a for a in tree if _nested(a) and _table(a)]
+    tables = [a for a in tree if is_nested(a) and is_table(a)]
     if not tables:
         return None
     table = rng.choice(tables)
@@ -309,18 +189,18 @@ def _drop_or_repeat(tree: List[Any], rng: Chance) -> Optional[List[Any]]:
     if not lengths:
         return None
     n = rng.choice(lengths)
-    if n <= 2 and any(_nested(a) for a in tree):
+    if n <= 2 and any(is_nested(a) for a in tree):
         return None
     at = rng.randrange(n)
     alike = [a for a in tree if isinstance(a, (list, str)) and len(a) == n]
-    unlike = [a for a in tree if isinstance(a, list) and len(a) != n and not _nested(a)]
-    repeat = rng.random() < 0.4 and not any(isinstance(a, list) and _distinct(a) for a in alike)
-    if len(alike) > 1 and _permutations(alike):
+    unlike = [a for a in tree if isinstance(a, list) and len(a) != n and not is_nested(a)]
+    repeat = rng.random() < 0.4 and not any(isinstance(a, list) and all_distinct(a) for a in alike)
+    if len(alike) > 1 and permutations(alike):
         gone = alike[0][at]
-        return [_without(a, gone) if isinstance(a, (list, str)) and len(a) == n else a for a in tree]
-    if not repeat and any(_holds(u, a[at]) for u in unlike for a in alike if isinstance(a, list)):
+        return [without(a, gone) if isinstance(a, (list, str)) and len(a) == n else a for a in tree]
+    if not repeat and any(holds_atom(u, a[at]) for u in unlike for a in alike if isinstance(a, list)):
         return None
-    square = [a for a in alike if isinstance(a, list) and _square(a) and n > 2]
+    square = [a for a in alike if isinstance(a, list) and is_square(a) and n > 2]
 
     def cut(a: Any) -> Any:
         return a[:at] + a[at : at + 1] * 2 + a[at + 1 :] if repeat else a[:at] + a[at + 1 :]
@@ -344,11 +224,11 @@ def _shrink(tree: List[Any], rng: Chance) -> Optional[List[Any]]:
     others = [a for a in tree if isinstance(a, list) and not any(a is b for b in alike)]
     if (
         not lengths
-        or (len(alike) > 1 and _permutations(alike))
-        or any(isinstance(a, list) and _square(a) for a in alike)
+        or (len(alike) > 1 and permutations(alike))
+        or any(isinstance(a, list) and is_square(a) for a in alike)
     ):
         return None
-    if any(_holds(u, v) for u in others for a in alike if isinstance(a, list) for v in a):
+    if any(holds_atom(u, v) for u in others for a in alike if isinstance(a, list) for v in a):
         return None
     n = rng.randrange(1, lengths[-1])
     head = rng.random() < 0.5
@@ -362,7 +242,7 @@ def _swap_places(tree: List[Any], rng: Chance) -> Optional[List[Any]]:
         return None
     n = len(rng.choice(alike))
     group = [a for a in alike if len(a) == n]
-    if any(isinstance(a, list) and _is_sorted(a) for a in group) or (len(group) > 1 and _permutations(group)):
+    if any(isinstance(a, list) and is_sorted(a) for a in group) or (len(group) > 1 and permutations(group)):
         return None
     i, j = rng.sample(range(n), 2)
     made = []
@@ -386,7 +266,7 @@ def _scalar(tree: List[Any], rng: Chance) -> Optional[List[Any]]:
     new = rng.choice([old + 1, old - 1, old + 2, old * 2, old // 2, old + 5, old - 2])
     if (old > 0 and new <= 0) or old >= 0 > new:
         new = old + 1
-    if type(old) is int and _bounds_tables(old, tree):
+    if type(old) is int and bounds_tables(old, tree):
         new = max(new, old)
     if new == old:
         return None
@@ -409,7 +289,7 @@ def _text(tree: List[Any], rng: Chance) -> Optional[List[Any]]:
     group = [a for a in (tree if k is None else tree[i]) if isinstance(a, str)]
     fixed = len(group) > 1 and all(len(s) == len(old) for s in group)
     alphabet = [c for s in group for c in s] if k is not None or fixed else list(old)
-    alphabet += [c for c in rng.letters if any(_class(c) == _class(d) for d in alphabet[:50])]
+    alphabet += [c for c in rng.letters if any(letter_class(c) == letter_class(d) for d in alphabet[:50])]
     at = rng.randrange(len(old))
     what = 2 if fixed or len(old) < 2 else rng.randrange(3)
     if what == 0:
@@ -420,20 +300,16 @@ def _text(tree: List[Any], rng: Chance) -> Optional[List[Any]]:
         new = old[:at] + rng.choice(alphabet) + old[at + 1 :]
     if k is None:
         tree[i] = new
-    elif len(tree[i]) > 1 and _distinct(tree[i]) and new in tree[i]:
+    elif len(tree[i]) > 1 and all_distinct(tree[i]) and new in tree[i]:
         return None
     else:
         tree[i][k] = new
     return tree
 
 
-def _class(letter: str) -> str:
-    return "1" if letter.isdigit() else "a" if letter.islower() else "A" if letter.isalpha() else letter
-
-
 def _link(tree: List[Any], rng: Chance) -> Optional[List[Any]]:
     """A link of an object graph (a list, a tree) is cut, turned, or a plain attribute takes another's value."""
-    objects = _objects(tree)
+    objects = objects_of(tree)
     links = [(o, n) for o in objects for n, v in vars(o).items() if any(v is p for p in objects)]
     plain = [(o, n) for o in objects for n, v in vars(o).items() if type(v) is int]
     what = rng.randrange(3)
@@ -460,22 +336,6 @@ def _link(tree: List[Any], rng: Chance) -> Optional[List[Any]]:
     return tree
 
 
-def _objects(tree: List[Any]) -> List[Any]:
-    """Objects with attributes of their own, found through lists and attributes; the first argument may be `self`."""
-    found: List[Any] = []
-    todo = list(tree)
-    while todo and len(found) < _OBJECTS_LIMIT:
-        value = todo.pop(0)
-        if isinstance(value, (list, tuple)):
-            todo.extend(value)
-        elif isinstance(value, type) or callable(value) or any(value is f for f in found):
-            continue
-        elif isinstance(getattr(value, "__dict__", None), dict):
-            found.append(value)
-            todo.extend(vars(value).values())
-    return found
-
-
 _CHANGES: List[_Change] = [
     _swap_values,
     _shift_values,
@@ -493,39 +353,3 @@ _CHANGES: List[_Change] = [
     _link,
     _link,
 ]
-
-
-def _nested(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and any(isinstance(v, (list, tuple)) for v in value)
-
-
-def _table(value: List[Any]) -> bool:
-    """Rows that are lists of one length, at least one long."""
-    return all(isinstance(v, list) and v and len(v) == len(value[0]) for v in value)
-
-
-def _square(value: List[Any]) -> bool:
-    return _nested(value) and _table(value) and len(value[0]) == len(value)
-
-
-def _distinct(items: List[Any]) -> bool:
-    try:
-        return len(set(items)) == len(items)
-    except TypeError:
-        return False
-
-
-def _holds(value: Any, atom: Any) -> bool:
-    return isinstance(value, (list, tuple)) and any(type(v) is type(atom) and v == atom for v in value)
-
-
-def _permutations(group: List[Any]) -> bool:
-    try:
-        return all(sorted(g) == sorted(group[0]) for g in group[1:])
-    except TypeError:
-        return False
-
-
-def _without(items: Any, gone: Any) -> Any:
-    at = list(items).index(gone)
-    return items[:at] + items[at + 1 :]
