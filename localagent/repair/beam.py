@@ -17,7 +17,7 @@ from localagent.repair.expansion import Expansion
 from localagent.repair.identity import behaviour_key, scope_of
 from localagent.repair.lineage import Lineage, Step, shifted_lines
 from localagent.repair.merge import rebased
-from localagent.repair.progress import progress_of, stage_of
+from localagent.repair.progress import progress_of, stage_of, written_lines
 from localagent.repair.run import Run
 
 WIDTH = 3
@@ -138,14 +138,10 @@ class Beam:
             sources[done.path] = done.apply(before)
         return edit
 
-    def _touched(self, step: Step) -> tuple[tuple[RepoPath, int, int], str]:
+    def _touched(self, step: Step) -> tuple[RepoPath, frozenset[int], str]:
         """File and lines of the candidate that its last edit wrote, and what stood on them before."""
-        edit = step.edit
-        before = step.parent.sources(self._run.parts.sources)[edit.path]
-        grown = edit.apply(before).count(b"\n") - before.count(b"\n")
-        lines = before.split(b"\n")[edit.line - 1 : edit.end_line]
-        where = (edit.path, edit.line, max(edit.line, edit.end_line + grown))
-        return where, b"\n".join(lines).decode("utf-8", "replace")
+        before = step.parent.sources(self._run.parts.sources)[step.edit.path]
+        return step.edit.path, *written_lines(step.edit, before)
 
     def _keep(self, step: Step, child: Lineage) -> None:
         """A place in the beam for a candidate that got further, if there is one."""

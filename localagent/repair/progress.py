@@ -7,6 +7,7 @@ that moved on (a file that now parses, a crash replaced by a later crash or by a
 import re
 from collections.abc import Mapping, Sequence
 
+from localagent.domain.edit import Edit
 from localagent.domain.outcome import Baseline, Failure, Frame, QuickResult
 from localagent.domain.paths import RepoPath
 
@@ -28,20 +29,22 @@ def progress_of(
     before: Sequence[Failure],
     baseline: Baseline,
     result: QuickResult,
-    touched: tuple[RepoPath, int, int],
+    path: RepoPath,
+    written: frozenset[int],
     replaced: str = "",
 ) -> float:
     """0 none, (0, 1) the failure moved on, >= 1 the share of failing tests turned plus 1.
 
-    `touched` is the file and the lines the last edit wrote: a crash there is the edit's own and no progress, unless it
-    names something that stood there before (`replaced`, the lines' earlier text): two faults may share a line.
+    `path` and `written` are the file and the lines the last edit wrote: a crash there is the edit's own and no
+    progress, unless it names something that stood there before (`replaced`, the lines' earlier text): two faults may
+    share a line.
     """
     if result.broken:
         return 0.0
     if result.turned:
         return 1.0 + len(result.turned) / max(1, len(baseline.failing))
     new = list(result.failures.values())
-    if not new or not before or any(_crashes_in(f, touched) and not _stood_there(f, replaced) for f in new):
+    if not new or not before or any(_crashes_in(f, path, written) and not _stood_there(f, replaced) for f in new):
         return 0.0
     old_stage = min(stage_of(f) for f in before)
     new_stage = min(stage_of(f) for f in new)
@@ -52,13 +55,30 @@ def progress_of(
     return 0.0
 
 
+def written_lines(edit: Edit, before: bytes) -> tuple[frozenset[int], str]:
+    """Lines of the edited text that an edit wrote, and what stood in their place: blanks that moved are no writing."""
+    lines: set[int] = set()
+    stood: list[bytes] = []
+    grown = 0
+    for splice in edit.splices:
+        old = before[splice.start : splice.end]
+        first = 1 + before.count(b"\n", 0, splice.start) + grown
+        if old.strip() or splice.text.strip():
+            lines.update(range(first, first + splice.text.count(b"\n") + 1))
+            start = before.rfind(b"\n", 0, splice.start) + 1
+            end = before.find(b"\n", splice.end)
+            stood.append(before[start : end if end >= 0 else len(before)])
+        grown += splice.text.count(b"\n") - old.count(b"\n")
+    return frozenset(lines), b"\n".join(stood).decode("utf-8", "replace")
+
+
 def _inner(failure: Failure) -> Frame | None:
     return next((f for f in reversed(failure.frames) if f.path is not None), None)
 
 
-def _crashes_in(failure: Failure, touched: tuple[RepoPath, int, int]) -> bool:
-    frame, (path, first, last) = _inner(failure), touched
-    return stage_of(failure) < _LATE and frame is not None and frame.path == path and first <= frame.line <= last
+def _crashes_in(failure: Failure, path: RepoPath, written: frozenset[int]) -> bool:
+    frame = _inner(failure)
+    return stage_of(failure) < _LATE and frame is not None and frame.path == path and frame.line in written
 
 
 def _named(failure: Failure) -> str:

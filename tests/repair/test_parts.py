@@ -14,6 +14,7 @@ from localagent.repair.control import breaking, no_op
 from localagent.repair.identity import behaviour_key
 from localagent.repair.lineage import Lineage, shifted_lines
 from localagent.repair.progress import progress_of as full_progress_of
+from localagent.repair.progress import written_lines
 from localagent.repair.weights import Weights, load_weights
 
 M = RepoPath("m.py")
@@ -88,7 +89,7 @@ def test_progress_is_turned_tests_or_a_failure_that_moved_on() -> None:
     base = Baseline(tests=(), failing=("t", "u"))
 
     def progress_of(before: list[Failure], baseline: Baseline, result: QuickResult) -> float:
-        return full_progress_of(before, baseline, result, (M, 4, 4))
+        return full_progress_of(before, baseline, result, M, frozenset({4}))
 
     old = [crash("NameError", "name 'x' is not defined", 4)]
     assert progress_of(old, base, quick(turned=("u",))) == 1.5
@@ -99,10 +100,42 @@ def test_progress_is_turned_tests_or_a_failure_that_moved_on() -> None:
     assert progress_of(old, base, quick(failure=crash("NameError", "name 'y' is not defined", 2))) == 0
     assert progress_of(old, base, quick(failure=crash("NameError", "name 'y' is not defined", 4))) == 0
     second = quick(failure=crash("NameError", "name 'y' is not defined", 4))
-    assert full_progress_of(old, base, second, (M, 4, 4), "    return x(y)") == 0.5  # two faults on one line
-    assert full_progress_of(old, base, second, (M, 4, 4), "    return x(yy)") == 0
+    assert full_progress_of(old, base, second, M, frozenset({4}), "    return x(y)") == 0.5  # two faults on one line
+    assert full_progress_of(old, base, second, M, frozenset({4}), "    return x(yy)") == 0
     wrong = [crash("AssertionError", "1 == 2", 9)]
     assert progress_of(wrong, base, quick(failure=crash("TypeError", "no", 4))) == 0
+
+
+def test_lines_between_two_places_of_an_edit_are_not_written_by_it() -> None:
+    before = b"def f(a)\n    b = a\n    c = 0b\n    return c\n"
+    colon, number = before.index(b")") + 1, before.index(b"0b")
+    two = Edit(
+        path=M,
+        splices=(Splice(start=colon, end=colon, text=b":"), Splice(start=number, end=number + 2, text=b"b")),
+        operator="tokens.insert-colon+split-number",
+        line=1,
+        end_line=3,
+        prior=0.0,
+    )
+    assert written_lines(two, before) == (frozenset({1, 3}), "def f(a)\n    c = 0b")
+    old = [Failure(exception="SyntaxError", message="expected ':'", frames=(Frame(path=M, line=1, function=""),))]
+    base = Baseline(tests=(), failing=("t",))
+    for line, progress in ((2, 0.8), (3, 0.0)):
+        got = quick(failure=crash("TypeError", "'int' object is not iterable", line))
+        assert full_progress_of(old, base, got, M, *written_lines(two, before)) == progress
+    lines = Edit(
+        path=M,
+        splices=(
+            Splice(start=9, end=9, text=b"    "),
+            Splice(start=19, end=29, text=b"    x\n    y\n"),
+            Splice(start=30, end=30, text=b"z"),
+        ),
+        operator="x",
+        line=2,
+        end_line=4,
+        prior=0.0,
+    )
+    assert written_lines(lines, before)[0] == frozenset({3, 4, 5, 6})
 
 
 def test_controls_inside_a_function_stay_inside_its_body() -> None:
