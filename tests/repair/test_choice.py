@@ -95,6 +95,20 @@ def test_where_the_parser_failed_the_smallest_repair_is_believed_unless_any_toke
     assert [s.candidate.number for s in undecided(ranked(token, Behaviours()), 1, 60)] == [2]
 
 
+def test_what_error_messages_explain_is_no_guess() -> None:
+    named = edit("undefined-name", "lst -> flst")
+
+    def rivals(*edits: Edit, apart: float = 0.5) -> int:
+        first = candidate(1, 0.0, *edits)
+        rest = [candidate(k, apart + sum(1.0 for _ in edits[1:]), SWAP) for k in range(2, 9)]
+        return len(undecided(ranked([first, *rest], Behaviours()), 1, 60))
+
+    assert rivals(COLON, named, apart=-0.5) == 0  # the parser and a NameError told both
+    assert rivals(named, SWAP) == 0  # one guess beside it counts as one edit
+    assert rivals(SWAP, SWAP) == 7
+    assert rivals(COLON, edit("undefined-name", "lst dropped"), apart=-0.5) > 0
+
+
 def test_programs_of_many_kinds_that_pass_mean_tests_that_tell_little() -> None:
     def order(kinds: int) -> list[Standing]:
         candidates = [candidate(k, 0.4 * k, SWAP) for k in range(kinds + 2)]
