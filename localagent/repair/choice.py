@@ -232,7 +232,8 @@ def undecided(order: Sequence[Standing], tests: int, verified: int) -> list[Stan
     A rival costs nearly as much and does something else (or nobody knows what). Where programs of many kinds pass, the
     tests say little, and all but those that cost far more are rivals; so it is where a quarter of all programs that ran
     (`verified`) pass. The smallest repair of a file that did not parse is believed all the same, also beside edits that
-    an error message explains, unless half of all programs pass. Several guesses under a few tests are believed less than one: many pairs satisfy one example.
+    an error message explains, unless half of all programs pass. Several guesses under a few tests are believed less
+    than one: many pairs satisfy one example.
     """
     if not order or tests > FEW_TESTS:
         return []

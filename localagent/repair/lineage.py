@@ -8,9 +8,12 @@ from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
 from localagent.ports import Sources
 from localagent.repair.identity import scope_of
+from localagent.repair.progress import written_lines
 
 Identity = frozenset[tuple[tuple[str, str], bytes]]
 LineScores = Mapping[RepoPath, Mapping[int, float]]
+
+_WRITTEN = 0.3  # the least suspicion of a line that an edit wrote
 
 
 class Overlay(Mapping[RepoPath, bytes]):
@@ -88,17 +91,21 @@ class Step:
 
 
 def shifted_lines(lines: LineScores, edit: Edit, before: bytes) -> dict[RepoPath, dict[int, float]]:
-    """Line scores of the program after `edit`: lines below it move, lines it touched keep their best score."""
-    delta = edit.apply(before).count(b"\n") - before.count(b"\n")
+    """Line scores of the program after `edit`: lines below a splice move, lines that it wrote keep their best score."""
     out = {p: dict(scores) for p, scores in lines.items()}
-    moved: dict[int, float] = {}
-    touched = [v for k, v in lines.get(edit.path, {}).items() if edit.line <= k <= edit.end_line]
-    for k, v in lines.get(edit.path, {}).items():
-        if k > edit.end_line:
-            moved[k + delta] = v
-        elif k < edit.line:
-            moved[k] = v
-    for k in range(edit.line, max(edit.line, edit.end_line + delta) + 1):
-        moved[k] = max([*touched, 0.3])
+    old = lines.get(edit.path, {})
+    written, _ = written_lines(edit, before)
+    replaced: set[int] = set()
+    moves: list[tuple[int, int]] = []
+    for splice in edit.splices:
+        first = 1 + before.count(b"\n", 0, splice.start)
+        last = first + before.count(b"\n", splice.start, splice.end)
+        if splice.text.strip() or before[splice.start : splice.end].strip() or first != last:
+            replaced.update(range(first, last + 1))
+        moves.append((last, splice.text.count(b"\n") - (last - first)))
+    moved = {k + sum(by for last, by in moves if last < k): v for k, v in old.items() if k not in replaced}
+    best = max([v for k, v in old.items() if k in replaced], default=0.0)
+    if written:
+        moved.update(dict.fromkeys(written, max(best, _WRITTEN)))
     out[edit.path] = moved
     return out

@@ -17,7 +17,7 @@ from localagent.repair.progress import progress_of as full_progress_of
 from localagent.repair.progress import written_lines
 from localagent.repair.weights import Weights, load_weights
 
-M = RepoPath("m.py")
+M, T = RepoPath("m.py"), RepoPath("t.py")
 ROOT = Lineage(number=None, edits=(), changed={}, identity=frozenset(), cost=0.0, round=0, failures=(), lines={})
 
 
@@ -67,6 +67,24 @@ def test_lines_below_an_edit_move_with_it() -> None:
     assert moved[M][1] == 0.1
     assert moved[M][5] == 0.9
     assert moved[M][2] == moved[M][3] == moved[M][4] == 0.5
+
+
+def test_only_the_lines_of_its_splices_share_an_edits_suspicion() -> None:
+    before = b"a\nb\nc\nd\ne\n"
+    two = Edit(
+        path=M,
+        splices=(
+            Splice(start=1, end=1, text=b":"),
+            Splice(start=4, end=4, text=b"    "),
+            Splice(start=6, end=7, text=b"x\ny"),
+        ),
+        operator="x",
+        line=1,
+        end_line=4,
+        prior=0.0,
+    )
+    moved = shifted_lines({M: {1: 0.9, 2: 0.4, 3: 0.2, 4: 0.1, 5: 0.5}, T: {3: 1.0}}, two, before)
+    assert moved == {M: {1: 0.9, 2: 0.4, 3: 0.2, 4: 0.9, 5: 0.9, 6: 0.5}, T: {3: 1.0}}
 
 
 def quick(*, turned: tuple[str, ...] = (), broken: tuple[str, ...] = (), failure: Failure | None = None) -> QuickResult:
