@@ -5,9 +5,11 @@ is written and read in confined children; one is kept if it is the fastest and o
 file does. Not promised: that it is the fastest under load, or with other thread counts.
 """
 
+import fcntl
 import hashlib
 import os
 import select
+import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -34,6 +36,7 @@ _SCORING_SECONDS = 120.0
 _ROUNDS = 2
 _WORTH = 1.1  # a rewritten file must be so much faster than the registered one
 _COPY_BYTES = 1 << 20
+_SCRATCH = ".tuning-"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,14 +50,43 @@ class Reference:
 def tune(model: ModelFile, data_dir: Path, jail: Jail, reference: Reference, say: Callable[[str], None]) -> Tuned:
     """Measure, keep what won, and record it. `model` is a registered file; `say` hears a line for each step.
 
-    AnswerIsNo when the model is too large; CannotEnforce when the registered file itself cannot be scored with.
+    AnswerIsNo when the model is too large, the disk is full, or another process does the same; CannotEnforce when the
+    registered file itself cannot be scored with.
     """
     if model.path is None or model.bytes > LARGEST_SOURCE_BYTES:
         raise AnswerIsNo(
             f"{model.name} is not rewritten: only installed files up to {LARGEST_SOURCE_BYTES >> 20} MB are",
             remedy="it runs as it is; choose its quantization where you got it from",
         )
-    folder(data_dir).mkdir(parents=True, exist_ok=True, mode=0o755)
+    try:
+        with _alone(folder(data_dir)) as scratch:
+            best = _best(model, jail, reference, say, scratch)
+            _keep(best, data_dir, scratch)
+    except OSError as fault:
+        raise AnswerIsNo(
+            f"cannot keep rewritten weights below {folder(data_dir)}: {fault.strerror or fault}",
+            remedy="make room there; the model runs as it is meanwhile",
+        ) from fault
+    return best
+
+
+@contextmanager
+def _alone(place: Path) -> Iterator[Path]:
+    """A scratch folder for the one process that may tune; what a killed one left behind goes away."""
+    place.mkdir(parents=True, exist_ok=True, mode=0o755)
+    with (place / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise AnswerIsNo("another process is measuring models here", remedy="wait until it has ended") from None
+        for left in place.glob(f"{_SCRATCH}*"):
+            shutil.rmtree(left, ignore_errors=True)
+        with tempfile.TemporaryDirectory(dir=place, prefix=_SCRATCH) as scratch:
+            yield Path(scratch)
+
+
+def _best(model: ModelFile, jail: Jail, reference: Reference, say: Callable[[str], None], scratch: Path) -> Tuned:
+    """What was measured; the files of all formats lie in `scratch`."""
     wanted, rate = _measured(model, jail, reference)
     say(f"{AS_IT_IS} ({model.quantization}): {rate:.0f} tokens/s")
     rates, agreement = {AS_IT_IS: rate}, {AS_IT_IS: 1.0}
@@ -63,23 +95,19 @@ def tune(model: ModelFile, data_dir: Path, jail: Jail, reference: Reference, say
         rates=rates, agreement=agreement,
     )  # fmt: skip
     least = _WORTH * rate
-    with tempfile.TemporaryDirectory(dir=folder(data_dir), prefix=".tuning-") as scratch:
-        for form in FORMATS:
-            try:
-                made = _rewritten(model, form, jail, Path(scratch))
-                scores, rates[form] = _measured(made, jail, reference)
-            except LocalagentError as fault:
-                say(f"{form}: not usable: {fault}")
-                continue
-            agreement[form] = rank_correlation(wanted, scores)
-            agrees = agreement[form] >= LEAST_AGREEMENT
-            say(
-                f"{form}: {rates[form]:.0f} tokens/s, order agrees to {agreement[form]:.3f}"
-                + ("" if agrees else f" (below {LEAST_AGREEMENT}: not used)")
-            )
-            if agrees and rates[form] > least:
-                best, least = replace(best, form=form, bytes=made.bytes, sha256=made.sha256), rates[form]
-        _keep(best, data_dir, Path(scratch))
+    for form in FORMATS:
+        try:
+            made = _rewritten(model, form, jail, scratch)
+            scores, rates[form] = _measured(made, jail, reference)
+        except LocalagentError as fault:
+            say(f"{form}: not usable: {fault}")
+            continue
+        agreement[form] = rank_correlation(wanted, scores)
+        agrees = agreement[form] >= LEAST_AGREEMENT
+        refused = "" if agrees else f" (below {LEAST_AGREEMENT}: not used)"
+        say(f"{form}: {rates[form]:.0f} tokens/s, order agrees to {agreement[form]:.3f}{refused}")
+        if agrees and rates[form] > least:
+            best, least = replace(best, form=form, bytes=made.bytes, sha256=made.sha256), rates[form]
     return best
 
 

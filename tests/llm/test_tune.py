@@ -1,5 +1,6 @@
 """Measuring formats of a model: what is kept, what is refused, and the real thing once."""
 
+import fcntl
 import hashlib
 import os
 import socket
@@ -19,6 +20,7 @@ from localagent.domain.outcome import Ending
 from localagent.errors import AnswerIsNo, CannotEnforce
 from localagent.jail.open import BubblewrapJail
 from localagent.llm import tune as tuning
+from localagent.llm import tuned
 from localagent.llm.frames import pack, receive_first
 from localagent.llm.registry import ModelFile
 from localagent.llm.scorer import ModelScorer
@@ -116,7 +118,7 @@ def test_the_fastest_that_agrees_is_kept_and_serves(
     assert load(tmp_path, model.sha256) == best
     assert weights_path(tmp_path, model.sha256).read_bytes() == TINY
     assert serving(model, tmp_path).quantization == "Q8_0, rewritten from Q4_1"
-    assert sorted(p.suffix for p in weights_path(tmp_path, model.sha256).parent.iterdir()) == [".gguf", ".json"]
+    assert sorted(p.suffix for p in weights_path(tmp_path, model.sha256).parent.iterdir()) == ["", ".gguf", ".json"]
 
 
 def test_a_gain_too_small_to_matter_leaves_the_model_as_it_is(
@@ -161,6 +163,34 @@ def test_the_child_may_write_four_times_the_model_and_no_more(
     outcome(monkeypatch, tmp_path, model, {"Q4_1": ([0.0, -1.0], 100.0)}, writer)
     assert {spec.limits.file_bytes for spec in writer.specs} == {4 * len(TINY)}
     assert all(bind.access.value == "ro" for spec in writer.specs for bind in spec.binds)
+
+
+def test_what_a_killed_one_left_goes_away_and_two_at_once_are_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, model: ModelFile
+) -> None:
+    place = tuned.folder(tmp_path)
+    (place / ".tuning-old").mkdir(parents=True)
+    (place / ".tuning-old" / "BF16.gguf").write_bytes(TINY)
+    outcome(monkeypatch, tmp_path, model, {"Q4_1": ([0.0, -1.0], 100.0)}, Writer(TINY, None))
+    assert sorted(p.name for p in place.iterdir()) == [f"{model.sha256}.json", "lock"]
+    with (place / "lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(AnswerIsNo, match="another process is measuring"):
+            tune(model, tmp_path, Writer(b"", None), REFERENCE, lambda _line: None)
+
+
+def test_no_room_for_rewritten_weights_is_an_answer(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, model: ModelFile
+) -> None:
+    def full(*_: object) -> tuple[str, int]:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(tuning, "_copied", full)
+    with pytest.raises(AnswerIsNo, match="No space left on device") as no:
+        outcome(monkeypatch, tmp_path, model, {"Q4_1": ([0.0, -1.0], 100.0)}, Writer(TINY, pack(WRITTEN)))
+    assert "make room" in no.value.remedy
+    assert serving(model, tmp_path) is model
+    assert [p.name for p in tuned.folder(tmp_path).iterdir()] == ["lock"]
 
 
 def test_a_large_or_absent_model_is_left_alone(tmp_path: Path, model: ModelFile) -> None:
