@@ -21,7 +21,14 @@ from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Suspicion
 from localagent.localize.evidence import failing_tests, failures_of, frames_of, rarity, spectrum_of, told_words
-from localagent.localize.nearness import Function, Mentioned, mentioned_by, nearness, only_for_display
+from localagent.localize.nearness import (
+    Function,
+    Mentioned,
+    imported_by,
+    mentioned_by,
+    nearness,
+    only_for_display,
+)
 from localagent.localize.statements import Body, Place, Statement, statements_of, words_of
 from localagent.ports import Sources
 
@@ -104,10 +111,9 @@ class _Ranking:
         framed = {path for path, _ in self.frames.weights}
         paths = set(self.spectrum) | framed
         if self.traced:
-            paths |= {p for p in self.baseline.import_lines if _module_name(p) in self.mentioned.all}
-            self.early = self._only_helpers(paths)
-            if self.early:
-                paths |= {p for p in self.baseline.import_lines if _module_name(p) in self.mentioned.modules}
+            unreached = self._unreached(paths, sources)
+            self.early = bool(unreached)
+            paths |= unreached | {p for p in self.baseline.import_lines if _module_name(p) in self.mentioned.all}
         else:
             paths = _reachable_files(sources, self.baseline, self.mentioned, framed)
         files: dict[RepoPath, tuple[Statement, ...]] = {}
@@ -120,10 +126,18 @@ class _Ranking:
                 unparsed.extend(_unparsed(path, sources[path], [k for p, k in self.frames.weights if p == path]))
         return files, unparsed
 
-    def _only_helpers(self, paths: set[RepoPath]) -> bool:
-        """Whether nothing ran but what lies beside the tests."""
-        beside = {p.parts[:-1] for p in self.baseline.test_files}
-        return all(p.parts[:-1] in beside and p.parts[:-1] for p in paths)
+    def _unreached(self, ran: set[RepoPath], sources: Sources) -> set[RepoPath]:
+        """What the failing tests' files import, where they ended in helpers below the tests' folders; else nothing."""
+        folders = {p.parts[:-1] for p in self.baseline.test_files if p.parts[:-1]}
+
+        def below(path: RepoPath) -> bool:
+            return any(path.parts[: len(folder)] == folder for folder in folders)
+
+        if not all(below(p) for p in ran):
+            return set()
+        files = {t.path for t in failing_tests(self.baseline) if t.path in sources} or self.baseline.test_files
+        imported = {name for p in files if p is not None and p in sources for name in imported_by(sources[p])}
+        return {p for p in self.baseline.import_lines if not below(p) and _module_name(p) in imported}
 
     def _best_value(self) -> float:
         values = [self._value(p, s) for p, s in self._all() if (p, s.function) not in self.display]

@@ -26,15 +26,14 @@ Function = tuple[RepoPath, str]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mentioned:
-    """Names in the failing tests' own bodies, names in their files, and the modules that their files import."""
+    """Names in the failing tests' own bodies, and names in their files."""
 
     own: frozenset[str]
     file: frozenset[str]
-    modules: frozenset[str] = frozenset()
 
     @property
     def all(self) -> frozenset[str]:
-        """Names in bodies and files."""
+        """Both."""
         return self.own | self.file
 
 
@@ -43,20 +42,18 @@ def mentioned_by(failing: Iterable[TestResult], baseline: Baseline, sources: Sou
     tests = [t for t in failing if t.path is not None]
     own: set[str] = set()
     file: set[str] = set()
-    modules: set[str] = set()
     known: dict[RepoPath, tuple[Statement, ...]] = {}
     for path in {t.path for t in tests if t.path is not None} or set(baseline.test_files):
         if path in sources:
             known[path] = statements_of(sources[path])
             file.update(n for s in known[path] for n in s.names)
-            modules.update(_imported(sources[path]))
     for t in tests:
         if t.path is not None:
             own.update(n for s in _body_of(t, known.get(t.path, ())) for n in s.names)
-    return Mentioned(own=frozenset(own), file=frozenset(file), modules=frozenset(modules))
+    return Mentioned(own=frozenset(own), file=frozenset(file))
 
 
-def _imported(source: bytes) -> Iterator[str]:
+def imported_by(source: bytes) -> Iterator[str]:
     """Last parts of the names of modules that a file imports, or imports from; nothing where it does not parse."""
     tree = parse_quietly(source)
     for node in ast.walk(tree) if tree is not None else ():

@@ -239,14 +239,12 @@ def undecided(order: Sequence[Standing], tests: int, verified: int) -> list[Stan
         return []
     first = order[0]
     single = len(first.candidate.edits) == 1
-    edit = first.candidate.edits[0]
     guesses = sum(not explained(e) for e in first.candidate.edits)
+    slips = [part for e in first.candidate.edits if _slip(e) for part in e.operator.split("+")]
     little = weak(order, verified)
     nothing = len(order) > max(_MANY_EDITS, _NOTHING_SHARE * verified)
-    slip = (
-        guesses == 0 and _slip(edit) and "replace-token" not in edit.operator and not (little and "+" in edit.operator)
-    )
-    if slip and not nothing:
+    certain = slips and not guesses and "replace-token" not in "+".join(slips) and not (little and len(slips) > 1)
+    if certain and not nothing:
         return []  # where the parser failed, the smallest repair is right far more often than not
     margin = _MARGIN_WEAK if little else _MARGIN_SINGLE if single or guesses <= 1 else _MARGIN_PAIRS
     return [s for s in order[1:] if s.cost - first.cost < margin and (not s.row or not first.row or s.row != first.row)]

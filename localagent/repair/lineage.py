@@ -8,7 +8,7 @@ from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
 from localagent.ports import Sources
 from localagent.repair.identity import scope_of
-from localagent.repair.progress import written_lines
+from localagent.repair.progress import stretches
 
 Identity = frozenset[tuple[tuple[str, str], bytes]]
 LineScores = Mapping[RepoPath, Mapping[int, float]]
@@ -94,18 +94,11 @@ def shifted_lines(lines: LineScores, edit: Edit, before: bytes) -> dict[RepoPath
     """Line scores of the program after `edit`: lines below a splice move, lines that it wrote keep their best score."""
     out = {p: dict(scores) for p, scores in lines.items()}
     old = lines.get(edit.path, {})
-    written, _ = written_lines(edit, before)
-    replaced: set[int] = set()
-    moves: list[tuple[int, int]] = []
-    for splice in edit.splices:
-        first = 1 + before.count(b"\n", 0, splice.start)
-        last = first + before.count(b"\n", splice.start, splice.end)
-        if splice.text.strip() or before[splice.start : splice.end].strip() or first != last:
-            replaced.update(range(first, last + 1))
-        moves.append((last, splice.text.count(b"\n") - (last - first)))
-    moved = {k + sum(by for last, by in moves if last < k): v for k, v in old.items() if k not in replaced}
-    best = max([v for k, v in old.items() if k in replaced], default=0.0)
-    if written:
-        moved.update(dict.fromkeys(written, max(best, _WRITTEN)))
+    told = [s for s in stretches(edit, before) if not s.blank or s.grown]  # blanks that split or join lines count too
+    replaced = {k for s in told for k in range(s.old_first, s.old_end)}
+    best = max((v for k, v in old.items() if k in replaced or edit.line <= k <= edit.end_line), default=0.0)
+    moved = {k + sum(s.grown for s in told if s.old_end <= k): v for k, v in old.items() if k not in replaced}
+    for s in told:
+        moved.update(dict.fromkeys(range(s.new_first, s.new_end), max(best, _WRITTEN)))
     out[edit.path] = moved
     return out

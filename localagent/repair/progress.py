@@ -6,6 +6,7 @@ that moved on (a file that now parses, a crash replaced by a later crash or by a
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from localagent.domain.edit import Edit
 from localagent.domain.outcome import Baseline, Failure, Frame, QuickResult
@@ -55,21 +56,51 @@ def progress_of(
     return 0.0
 
 
-def written_lines(edit: Edit, before: bytes) -> tuple[frozenset[int], str]:
-    """Lines of the edited text that an edit wrote, and what stood in their place: blanks that moved are no writing."""
-    lines: set[int] = set()
-    stood: list[bytes] = []
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stretch:
+    """Lines that one splice replaces: [old_first, old_end) by [new_first, new_end); only blanks or not."""
+
+    old_first: int
+    old_end: int
+    new_first: int
+    new_end: int
+    blank: bool
+
+    @property
+    def grown(self) -> int:
+        """By how many lines the text became longer."""
+        return (self.new_end - self.new_first) - (self.old_end - self.old_first)
+
+
+def stretches(edit: Edit, before: bytes) -> list[Stretch]:
+    """One for each splice. A line put whole before or after another one leaves that one alone."""
+    out: list[Stretch] = []
     grown = 0
     for splice in edit.splices:
-        old = before[splice.start : splice.end]
-        first = 1 + before.count(b"\n", 0, splice.start) + grown
-        if old.strip() or splice.text.strip():
-            lines.update(range(first, first + splice.text.count(b"\n") + 1))
-            start = before.rfind(b"\n", 0, splice.start) + 1
-            end = before.find(b"\n", splice.end)
-            stood.append(before[start : end if end >= 0 else len(before)])
-        grown += splice.text.count(b"\n") - old.count(b"\n")
-    return frozenset(lines), b"\n".join(stood).decode("utf-8", "replace")
+        old, new = before[splice.start : splice.end], splice.text
+        first = 1 + before.count(b"\n", 0, splice.start)
+        at_line = before[splice.start - 1 : splice.start] in (b"\n", b"")
+        whole = before[splice.end - 1 : splice.end] in (b"\n", b"") and (new.endswith(b"\n") or (not new and at_line))
+        appended = new.startswith(b"\n") and not old and before[splice.start : splice.start + 1] == b"\n"
+        stretch = Stretch(
+            old_first=first + appended,
+            old_end=first + old.count(b"\n") + (not whole),
+            new_first=first + appended + grown,
+            new_end=first + new.count(b"\n") + (not whole) + grown,
+            blank=not old.strip() and not new.strip(),
+        )
+        grown += stretch.grown
+        out.append(stretch)
+    return out
+
+
+def written_lines(edit: Edit, before: bytes) -> tuple[frozenset[int], str]:
+    """Lines of the edited text that an edit wrote, and what stood in their place: blanks that moved are no writing."""
+    told = [s for s in stretches(edit, before) if not s.blank]
+    rows = before.split(b"\n")
+    lines = frozenset(k for s in told for k in range(s.new_first, s.new_end))
+    stood = b"\n".join(row for s in told for row in rows[s.old_first - 1 : s.old_end - 1])
+    return lines, stood.decode("utf-8", "replace")
 
 
 def _inner(failure: Failure) -> Frame | None:

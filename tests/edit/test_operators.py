@@ -149,6 +149,13 @@ WHOLE = [
     ),
     (
         "method-indent",
+        Failure(exception="AttributeError", message="'Box' object has no attribute 'g'"),
+        "class Box:\n    a = 1\n\n@staticmethod\ndef g(x):\n    return x\n\n@classmethod\ndef h(x):\n    return x\n",
+        "class Box:\n    a = 1\n\n    @staticmethod\n    def g(x):\n        return x\n\n    @classmethod\n"
+        "    def h(cls, x):\n        return x\n",
+    ),
+    (
+        "method-indent",
         Failure(exception="AttributeError", message="type object 'Box' has no attribute 'g'"),
         "class Box:\n    a = 1\n\ndef f(x):\n    t = '''x\ny'''\n    return x, t\n\n\ndef g(self):\n    return 1\n",
         "class Box:\n    a = 1\n\n    def f(self, x):\n        t = '''x\ny'''\n        return x, t\n\n\n"

@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -265,8 +266,10 @@ def test_a_body_that_became_a_text_is_suspected_where_its_function_ran() -> None
     assert 10 not in ranked
 
 
-def test_tests_that_fail_in_a_helper_before_the_source_blame_what_they_import() -> None:
-    helper = RepoPath("tests/helper.py")
+@pytest.mark.parametrize("head", [b"from m import A\n", b"import m\n"])
+@pytest.mark.parametrize("place", ["tests/helper.py", "tests/support/helper.py"])
+def test_tests_that_fail_in_a_helper_before_the_source_blame_what_they_import(head: bytes, place: str) -> None:
+    helper, other = RepoPath(place), RepoPath("n.py")
     where = Frame(path=helper, line=2, function="call")
     fail = TestResult(
         id="t",
@@ -275,15 +278,32 @@ def test_tests_that_fail_in_a_helper_before_the_source_blame_what_they_import() 
         path=T,
         failure=Failure(exception="AttributeError", message="type object 'A' has no attribute 'f'", frames=(where,)),
     )
-    ran = replace(
-        baseline(fail), import_lines={M: frozenset({1, 4}), helper: frozenset({1}), RepoPath("n.py"): frozenset({1})}
-    )
+    imported = {M: frozenset({1, 2, 4}), helper: frozenset({1}), other: frozenset({1})}
     sources = {
         M: b"class A:\n    x = 1\n\ndef f(self):\n    return 1\n",
-        RepoPath("n.py"): b"y = 1\n",
+        other: b"y = 1\n",
         helper: b"def call(a):\n    return a.f\n",
-        T: b"from m import A\nfrom helper import call\n\ndef t():\n    assert call(A)\n",
+        T: head + b"from helper import call\n\ndef t():\n    assert call(m.A)\n",
     }
-    blamed = {s.path for s in SpectrumLocalizer().localize(ran, sources)}
-    assert M in blamed
-    assert RepoPath("n.py") not in blamed
+    blamed = SpectrumLocalizer().localize(replace(baseline(fail), import_lines=imported), sources)
+    assert {s.line for s in blamed if s.path == M} == {1, 2, 4}
+    assert other not in {s.path for s in blamed}
+
+
+def test_headers_count_no_more_where_tests_lie_beside_the_sources() -> None:
+    """A function that ran is what the test reached, wherever the test's file lies."""
+
+    def scores(folder: str, tests: str) -> list[float]:
+        source, test = RepoPath(f"{folder}/calc.py"), RepoPath(f"{tests}/test_calc.py")
+        fail = TestResult(id="t", outcome=Outcome.FAILED, lines={source: frozenset({8, 9})}, path=test)
+        ran = Baseline(
+            tests=(fail,),
+            failing=("t",),
+            passing=(),
+            test_files=frozenset({test}),
+            import_lines={source: frozenset({1, 7})},
+        )
+        sources = {source: SOURCE, test: b"from calc import bad\n\ndef t():\n    assert bad(1)\n"}
+        return [round(s.score, 6) for s in SpectrumLocalizer().localize(ran, sources)]
+
+    assert scores("pkg", "pkg") == scores("src", "tests")

@@ -104,6 +104,10 @@ def test_what_error_messages_explain_is_no_guess() -> None:
         return len(undecided(ranked([first, *rest], Behaviours()), 1, 60))
 
     assert rivals(COLON, named, apart=-0.5) == 0  # the parser and a NameError told both
+    assert rivals(named, COLON, apart=-0.5) == 0
+    token = edit("tokens.replace-token", "= -> -")
+    assert rivals(COLON, token, apart=0.1) == rivals(token, COLON, apart=0.1) == 7
+    assert rivals(edit("tokens.insert-colon+replace-token"), apart=0.1) == 7
     assert rivals(named, SWAP) == 0  # one guess beside it counts as one edit
     assert rivals(SWAP, SWAP) == 7
     assert rivals(COLON, edit("undefined-name", "lst dropped"), apart=-0.5) > 0

@@ -87,6 +87,24 @@ def test_only_the_lines_of_its_splices_share_an_edits_suspicion() -> None:
     assert moved == {M: {1: 0.9, 2: 0.4, 3: 0.2, 4: 0.9, 5: 0.9, 6: 0.5}, T: {3: 1.0}}
 
 
+@pytest.mark.parametrize(
+    ("splice", "written", "scores"),
+    [
+        (Splice(start=2, end=2, text=b"n\n"), {2}, {1: 0.1, 2: 0.3, 3: 0.2, 4: 0.3}),  # a line before b
+        (Splice(start=3, end=3, text=b"\nn"), {3}, {1: 0.1, 2: 0.2, 3: 0.3, 4: 0.3}),  # a line after b
+        (Splice(start=2, end=4, text=b""), set(), {1: 0.1, 2: 0.3}),  # b deleted
+        (Splice(start=3, end=4, text=b" "), set(), {1: 0.1, 2: 0.3}),  # b and c joined
+        (Splice(start=2, end=2, text=b"\n"), set(), {1: 0.1, 2: 0.3, 3: 0.2, 4: 0.3}),  # a blank line before b
+    ],
+)
+def test_lines_that_come_and_go(splice: Splice, written: set[int], scores: dict[int, float]) -> None:
+    before = b"a\nb\nc\n"
+    one = Edit(path=M, splices=(splice,), operator="x", line=2, end_line=2, prior=0.0)
+    assert written_lines(one, before)[0] == written
+    moved = shifted_lines({M: {1: 0.1, 2: 0.2, 3: 0.3}}, one, before)[M]
+    assert moved == scores
+
+
 def quick(*, turned: tuple[str, ...] = (), broken: tuple[str, ...] = (), failure: Failure | None = None) -> QuickResult:
     return QuickResult(
         outcomes={"t": Outcome.FAILED},

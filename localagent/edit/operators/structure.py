@@ -38,13 +38,15 @@ def _self_added(ctx: Context, s: Stmt) -> list[Splice3]:
     if not isinstance(node, cst.FunctionDef):
         return []
     first = node.params.params[0].name.value if node.params.params else ""
-    if first in ("self", "cls") or node.params.posonly_params:
+    marks = {d.decorator.value for d in node.decorators if isinstance(d.decorator, cst.Name)}
+    if first in ("self", "cls") or node.params.posonly_params or "staticmethod" in marks:
         return []
+    own = "cls" if "classmethod" in marks else "self"
     open_at = ctx.unit.text.index(b"(", ctx.unit.span(node.name)[1]) + 1
     params = node.params
     starred = isinstance(params.star_arg, (cst.Param, cst.ParamStar)) or params.star_kwarg is not None
     empty = not params.params and not params.kwonly_params and not starred
-    return [(open_at, open_at, "self" if empty else "self, ")]
+    return [(open_at, open_at, own if empty else f"{own}, ")]
 
 
 @operator("class-around", prior=2.4, wide=True)

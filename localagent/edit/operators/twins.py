@@ -23,30 +23,36 @@ _MOST_PLACES = 8
 
 @operator("twin-swap", prior=-0.8)
 def twin_swap(ctx: Context) -> Iterator[Change]:
-    """One small swap at every like place of a statement or of statements that follow each other: `min` to `max`."""
-    simple = sorted((s for s in ctx.statements if not s.compound), key=lambda s: s.start)
-    heads = sorted((s for s in ctx.statements if s.compound), key=lambda s: s.start)
+    """One small swap at all places of a statement, or of statements that follow each other: `min` to `max`."""
+    owners = _Owners(ctx.statements)
     for propose in (compare_swap, arithmetic_swap, augmented_swap, callee_swap):
         groups: dict[str, dict[int, list[Change]]] = defaultdict(lambda: defaultdict(list))
-        owners: dict[int, Stmt] = {}
         for change in propose(ctx):
-            owner = _owner(change, simple, heads)
-            if owner is not None and change.delta >= _LEAST and len(change.splices) == 1:
-                owners[id(owner)] = owner
-                groups[change.note][id(owner)].append(change)
+            if change.delta >= _LEAST and len(change.splices) == 1:
+                owner = owners.of(change.splices[0][0])
+                if owner is not None:
+                    groups[change.note][id(owner)].append(change)
         for note, found in groups.items():
-            yield from _within(ctx, note, [(owners[key], changes) for key, changes in found.items()])
-            yield from _across(ctx, note, {key: changes[0] for key, changes in found.items()}, owners)
+            yield from _within(ctx, note, [(owners.by_id[key], changes) for key, changes in found.items()])
+            yield from _across(ctx, note, {key: changes[0] for key, changes in found.items()}, owners.by_id)
 
 
-def _owner(change: Change, simple: list[Stmt], heads: list[Stmt]) -> Stmt | None:
-    """The simple statement, or the compound one whose head holds a change."""
-    at = change.splices[0][0]
-    for rows in (simple, heads):
-        k = bisect_right([s.start for s in rows], at) - 1
-        if k >= 0 and at < (rows[k].head_end if rows[k].compound else rows[k].end):
-            return rows[k]
-    return None
+class _Owners:
+    """Finds the simple statement around a place, or the compound one whose head holds it."""
+
+    def __init__(self, statements: list[Stmt]) -> None:
+        self.by_id = {id(s): s for s in statements}
+        parts = ([s for s in statements if not s.compound], [s for s in statements if s.compound])
+        self._rows = [sorted(rows, key=lambda s: s.start) for rows in parts]
+        self._starts = [[s.start for s in rows] for rows in self._rows]
+
+    def of(self, at: int) -> Stmt | None:
+        """The statement, or None where a clause's own head holds the place."""
+        for rows, starts in zip(self._rows, self._starts, strict=True):
+            k = bisect_right(starts, at) - 1
+            if k >= 0 and at < (rows[k].head_end if rows[k].compound else rows[k].end):
+                return rows[k]
+        return None
 
 
 def _within(ctx: Context, note: str, found: list[tuple[Stmt, list[Change]]]) -> Iterator[Change]:
@@ -60,8 +66,8 @@ def _within(ctx: Context, note: str, found: list[tuple[Stmt, list[Change]]]) -> 
 def _across(ctx: Context, note: str, first: dict[int, Change], owners: dict[int, Stmt]) -> Iterator[Change]:
     """The outermost place of each statement, for the longest runs of like statements."""
     done: set[int] = set()
-    for key, owner in sorted(owners.items(), key=lambda item: item[1].start):
-        if key in done or key not in first or owner.compound:
+    for owner in sorted((owners[key] for key in first), key=lambda s: s.start):
+        if id(owner) in done or owner.compound:
             continue
         run = [owner]
         rows = owner.suite.statements
