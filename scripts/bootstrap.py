@@ -350,11 +350,11 @@ def set_up(gpu_asked: str) -> None:
     install_llama(gpu)
     need("installing localagent", pip("install", "--no-index", "--no-deps", "--no-build-isolation", "--editable", ROOT))
     place = install_model()
-    tune_model()
     temporary = STAMP.with_suffix(".new")
     temporary.write_text(json.dumps({**want, "model": place}, indent=1), encoding="utf-8")
     temporary.replace(STAMP)
     UNFINISHED.unlink()
+    tune_model()  # everything stands by now: interrupted here, nothing has to be made again
     say(f"ready in {time.monotonic() - begun:.0f} s")
 
 

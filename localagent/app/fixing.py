@@ -182,7 +182,7 @@ def _work(request: FixRequest, task: Task, settings: Settings, policy: Policy, s
         model, no_model = _model(request, settings)
         if no_model:
             sink.emit(Event(kind="warning", at_seconds=0.0, data={"text": no_model}))
-        scorer = ModelScorer(model, jail) if model is not None else None
+        scorer = _scorer(model, settings, jail) if model is not None else None
         if scorer is not None:
             stack.callback(scorer.close)
         scratch = stack.enter_context(scratch_folder(settings.scratch_dir))
@@ -212,7 +212,13 @@ def _work(request: FixRequest, task: Task, settings: Settings, policy: Policy, s
             jail_backend=jail.backend,
             jail_level=jail.level,
             threads=scorer.threads if scorer is not None else 0,
-            warnings=(*((no_model,) if no_model else ()), *result.warnings, *verifier.notes, *_left_out(snapshot)),
+            warnings=(
+                *((no_model,) if no_model else ()),
+                *((scorer.remark,) if scorer is not None and scorer.remark else ()),
+                *result.warnings,
+                *verifier.notes,
+                *_left_out(snapshot),
+            ),
         )
 
 
@@ -231,11 +237,17 @@ def _model(request: FixRequest, settings: Settings) -> tuple[ModelFile | None, s
     registry = Registry(settings.models_dir, settings.data_dir)
     try:
         model = registry.resolve(request.model) if request.model else registry.default()
-        return serving(model, settings.data_dir), ""
+        return model, ""
     except CannotEnforce as fault:
         if request.model:
             raise
         return None, f"no model: {fault}"
+
+
+def _scorer(model: ModelFile, settings: Settings, jail: Jail) -> ModelScorer:
+    """With the format of the weights that is fastest on this machine, where that was measured."""
+    tuned = serving(model, settings.data_dir)
+    return ModelScorer(tuned, jail, spare=None if tuned is model else model)
 
 
 def _left_out(snapshot: Snapshot) -> tuple[str, ...]:

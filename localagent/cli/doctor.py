@@ -19,7 +19,7 @@ from localagent.jail.diagnose import Row, jail_rows
 from localagent.jail.open import BubblewrapJail, interpreter_binds, open_jail
 from localagent.jail.probe import State
 from localagent.llm.registry import ModelFile, Registry
-from localagent.llm.tuned import AS_IT_IS, load, serving
+from localagent.llm.tuned import AS_IT_IS, load, stands
 
 TOOLS = ("pytest", "ruff", "mypy", "bandit", "hypothesis")
 NEEDED_TOOLS = frozenset({"pytest", "bandit"})
@@ -128,9 +128,12 @@ def _tuned_row(model: ModelFile, settings: Settings) -> Row:
     if found is None:
         state, detail = State.ABSENT, "not measured on this machine; the model runs as it is"
         remedy = "`localagent model tune` measures which format of its weights is fastest here"
-    elif found.form != AS_IT_IS and serving(model, settings.data_dir) is model:
+    elif found.failed:
+        state, remedy = State.FAULTY, "`localagent model tune` tries again; the model runs all the same"
+        detail = f"{found.form}; not measured: " + "; ".join(f"{form} ({why})" for form, why in found.failed.items())
+    elif not stands(found, model, settings.data_dir):
         state, detail = State.FAULTY, f"the weights rewritten as {found.form} are gone or altered"
-        remedy = "`localagent model tune --again`; the model runs as it is meanwhile"
+        remedy = "`localagent model tune`; the model runs as it is meanwhile"
     elif found.form != AS_IT_IS:
         detail = f"{found.form}, {found.faster:.1f} times as fast as the registered file"
     return Row(part="model", name="format", state=state, detail=detail, remedy=remedy)

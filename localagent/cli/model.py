@@ -9,7 +9,7 @@ from localagent.app import Settings
 from localagent.app.tuning import tune_model
 from localagent.cli.render import Render
 from localagent.llm.registry import ModelFile, Registry
-from localagent.llm.tuned import AS_IT_IS, load, serving
+from localagent.llm.tuned import AS_IT_IS, load, stands
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,8 +55,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
 def _tune(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     model = Registry(settings.models_dir, settings.data_dir).verify(args.model)
     found = None if args.again else load(settings.data_dir, model.sha256)
-    stands = found is not None and (found.form == AS_IT_IS or serving(model, settings.data_dir) is not model)
-    if found is None or not stands:
+    if found is None or not stands(found, model, settings.data_dir):
         found = tune_model(model.name, settings, render.note)
     if args.json:
         render.json({"name": model.name, **asdict(found)})

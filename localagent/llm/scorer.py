@@ -70,8 +70,13 @@ def child_spec(model: ModelFile, program: str = "localagent.llm.child", *, write
 class ModelScorer:
     """Scores edits with one model in one confined child. Safe to call from several threads; requests queue."""
 
-    def __init__(self, model: ModelFile, jail: Jail, *, threads: int | None = None) -> None:
+    def __init__(
+        self, model: ModelFile, jail: Jail, *, threads: int | None = None, spare: ModelFile | None = None
+    ) -> None:
+        """`spare` is loaded where `model` cannot be: the registered file of rewritten weights."""
         self._model = model
+        self._spare = spare
+        self.remark = ""
         self._jail = jail
         self.threads = threads if threads is not None else free_threads()
         self.load_seconds = 0.0
@@ -149,19 +154,35 @@ class ModelScorer:
 
     def _start(self) -> None:
         try:
-            process = self._jail.start(child_spec(self._model))
-            with self._state:
-                if not self._closed:
-                    self._process = process
-            if self._process is None:
-                process.kill()
-                process.channel.close()
-                return
-            self._load(process)
+            try:
+                self._open()
+            except (Dropped, OSError, FrameFault, LocalagentError) as fault:
+                if self._spare is None or self._closed:
+                    raise
+                self.remark = (
+                    f"rewritten weights of {self._model.name} do not serve ({fault}); the registered file does"
+                )
+                self._model, self._spare = self._spare, None
+                self._open()
         except (Dropped, OSError, FrameFault, LocalagentError) as fault:
             self._drop(fault)
         finally:
             self._loaded.set()
+
+    def _open(self) -> None:
+        """Start a child, in the place of one that failed, and have it load the model."""
+        process = self._jail.start(child_spec(self._model))
+        with self._state:
+            failed, self._process = self._process, None if self._closed else process
+            self._buffer, self._pending = FrameBuffer(), []
+        if failed is not None:
+            failed.kill()
+            failed.channel.close()
+        if self._process is None:
+            process.kill()
+            process.channel.close()
+            return
+        self._load(process)
 
     def _load(self, process: JailProcess) -> None:
         if self._model.path is None:

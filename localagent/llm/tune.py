@@ -34,6 +34,7 @@ _GROWTH = 4
 _WRITING_SECONDS = 300.0
 _SCORING_SECONDS = 120.0
 _ROUNDS = 2
+_LEAST_SCORES = 50
 _WORTH = 1.1  # a rewritten file must be so much faster than the registered one
 _COPY_BYTES = 1 << 20
 _SCRATCH = ".tuning-"
@@ -88,26 +89,38 @@ def _alone(place: Path) -> Iterator[Path]:
 def _best(model: ModelFile, jail: Jail, reference: Reference, say: Callable[[str], None], scratch: Path) -> Tuned:
     """What was measured; the files of all formats lie in `scratch`."""
     wanted, rate = _measured(model, jail, reference)
+    told = [k for k, score in enumerate(wanted) if score is not None]
+    if len(told) < _LEAST_SCORES:
+        raise CannotEnforce(f"{model.name} scores only {len(told)} of {len(wanted)} reference edits")
     say(f"{AS_IT_IS} ({model.quantization}): {rate:.0f} tokens/s")
-    rates, agreement = {AS_IT_IS: rate}, {AS_IT_IS: 1.0}
+    rates, agreement, failed = {AS_IT_IS: rate}, {AS_IT_IS: 1.0}, dict[str, str]()
     best = Tuned(
         source_sha256=model.sha256, machine=machine(), form=AS_IT_IS, bytes=model.bytes, sha256=model.sha256,
-        rates=rates, agreement=agreement,
+        rates=rates, agreement=agreement, failed=failed,
     )  # fmt: skip
     least = _WORTH * rate
     for form in FORMATS:
+        path = scratch / f"{form}.gguf"
         try:
-            made = _rewritten(model, form, jail, scratch)
-            scores, rates[form] = _measured(made, jail, reference)
-        except LocalagentError as fault:
+            made = _rewritten(model, form, jail, path)
+            scores, rate = _measured(made, jail, reference)
+            both = [(a, b) for k in told if (a := wanted[k]) is not None and (b := scores[k]) is not None]
+            if len(both) < len(told):
+                raise CannotEnforce(f"it scores only {len(both)} of {len(told)} edits")
+        except (LocalagentError, OSError) as fault:
+            failed[form] = str(fault)
             say(f"{form}: not usable: {fault}")
+            path.unlink(missing_ok=True)
             continue
-        agreement[form] = rank_correlation(wanted, scores)
+        rates[form], agreement[form] = rate, rank_correlation(*zip(*both, strict=True))
         agrees = agreement[form] >= LEAST_AGREEMENT
         refused = "" if agrees else f" (below {LEAST_AGREEMENT}: not used)"
-        say(f"{form}: {rates[form]:.0f} tokens/s, order agrees to {agreement[form]:.3f}{refused}")
-        if agrees and rates[form] > least:
-            best, least = replace(best, form=form, bytes=made.bytes, sha256=made.sha256), rates[form]
+        say(f"{form}: {rate:.0f} tokens/s, order agrees to {agreement[form]:.3f}{refused}")
+        if agrees and rate > least:
+            (scratch / f"{best.form}.gguf").unlink(missing_ok=True)
+            best, least = replace(best, form=form, bytes=made.bytes, sha256=made.sha256), rate
+        else:
+            path.unlink()
     return best
 
 
@@ -132,29 +145,30 @@ def _ranks(values: Sequence[float]) -> list[float]:
     return out
 
 
-def _measured(model: ModelFile, jail: Jail, reference: Reference) -> tuple[list[float], float]:
+def _measured(model: ModelFile, jail: Jail, reference: Reference) -> tuple[Sequence[float | None], float]:
     """Scores of the reference edits, and tokens per second of processor time on one thread, the best of the rounds."""
     scorer = ModelScorer(model, jail, threads=1)
     try:
-        rate, scores = 0.0, None
+        rate = 0.0
+        first: Sequence[float | None] = ()
         for number in range(_ROUNDS):
             tokens, seconds = scorer.tokens_used, scorer.cpu_seconds
             context = f"# round {number}\n"  # another beginning, so that nothing is remembered
             got = scorer.score(reference.source, context, reference.edits, timeout_seconds=_SCORING_SECONDS)
-            if scorer.warning or any(score is None for score in got):
-                raise CannotEnforce(scorer.warning or f"{model.name} does not score every reference edit in time")
-            scores = scores or [score for score in got if score is not None]
+            if scorer.warning:
+                raise CannotEnforce(scorer.warning)
+            first = first or got
             rate = max(rate, (scorer.tokens_used - tokens) / max(1e-6, scorer.cpu_seconds - seconds))
-        return scores or [], rate
+        return first, rate
     finally:
         scorer.close()
 
 
-def _rewritten(model: ModelFile, form: str, jail: Jail, scratch: Path) -> ModelFile:
-    """The model in another format, as a file below `scratch`; what the child wrote is bounded, hashed and parsed."""
+def _rewritten(model: ModelFile, form: str, jail: Jail, path: Path) -> ModelFile:
+    """The model in another format, as a new file; what the child wrote is bounded, hashed and parsed."""
     assert model.path is not None
     limit = _GROWTH * model.bytes
-    with model.path.open("rb") as source, _nameless(scratch) as target:
+    with model.path.open("rb") as source, _nameless(path.parent) as target:
         process = jail.start(child_spec(model, "localagent.llm.requantize", writes_bytes=limit))
         try:
             request = {"kind": "requantize", "bytes": model.bytes, "sha256": model.sha256, "type": form}
@@ -176,7 +190,6 @@ def _rewritten(model: ModelFile, form: str, jail: Jail, scratch: Path) -> ModelF
             process.channel.close()
         if answers[0]["kind"] != "written":
             raise CannotEnforce(str(answers[0].get("why", "the child refused"))[:300])
-        path = scratch / f"{form}.gguf"
         digest, size = _copied(target, path, limit)
     with path.open("rb") as stream:
         read_header(stream)

@@ -5,6 +5,7 @@ machine it was measured on, and only while it has the size and (checked by whoev
 """
 
 import hashlib
+import importlib.util
 import json
 import platform
 from dataclasses import asdict, dataclass, fields, replace
@@ -18,6 +19,7 @@ FOLDER = "tuned"
 AS_IT_IS = "as it is"
 _SCHEMA = 1
 _MAX_BYTES = 64 << 10
+_HEAD_BYTES = 4096
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,7 +27,7 @@ class Tuned:
     """What `model tune` found. `form` is AS_IT_IS where nothing beats the registered file; then there is no file.
 
     `rates` are tokens per second of processor time on one thread, `agreement` rank correlations with the scores of the
-    registered file, both by form.
+    registered file, `failed` why a form could not be measured, all by form.
     """
 
     source_sha256: str
@@ -35,6 +37,7 @@ class Tuned:
     sha256: str
     rates: dict[str, float]
     agreement: dict[str, float]
+    failed: dict[str, str]
 
     @property
     def faster(self) -> float:
@@ -44,13 +47,19 @@ class Tuned:
 
 @cache
 def machine() -> str:
-    """What the measured speeds depend on: the processor's name and features, as 16 hexadecimal digits."""
+    """What the measured speeds depend on, as 16 hexadecimal digits: the processor's name and features, llama.cpp."""
     try:
         rows = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").split("\n\n", 1)[0].split("\n")
     except OSError:
         rows = []
     told = [row for row in rows if row.split("\t")[0].strip() in ("model name", "flags", "Features", "CPU part")]
-    return hashlib.sha256("\n".join([platform.machine(), *told]).encode()).hexdigest()[:16]
+    digest = hashlib.sha256("\n".join([platform.machine(), *told]).encode())
+    spec = importlib.util.find_spec("llama_cpp")
+    for place in (spec.submodule_search_locations or ()) if spec is not None else ():
+        for library in sorted(Path(place, "lib").glob("*.so*")):
+            with library.open("rb") as stream:  # the build's identity stands near the beginning
+                digest.update(f"{library.name} {library.stat().st_size}".encode() + stream.read(_HEAD_BYTES))
+    return digest.hexdigest()[:16]
 
 
 def folder(data_dir: Path) -> Path:
@@ -106,6 +115,19 @@ def serving(model: ModelFile, data_dir: Path) -> ModelFile:
     )
 
 
+def stands(tuned: Tuned, model: ModelFile, data_dir: Path) -> bool:
+    """Whether a record is complete and its file, read to the end, is the one that was measured."""
+    if tuned.failed:
+        return False
+    if tuned.form == AS_IT_IS:
+        return True
+    try:
+        with weights_path(data_dir, model.sha256).open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest() == tuned.sha256
+    except OSError:
+        return False
+
+
 def _parsed(table: Any) -> Tuned:
     """ValueError for anything but a record."""
     names = {field.name for field in fields(Tuned)}
@@ -113,7 +135,9 @@ def _parsed(table: Any) -> Tuned:
         raise ValueError("not a record of a tuned model")
     del table["schema"]
     numbers = {k: table[k] for k in ("rates", "agreement")}
-    if type(table["bytes"]) is not int or not all(isinstance(v, dict) for v in numbers.values()):
+    if type(table["bytes"]) is not int or not all(isinstance(v, dict) for v in (*numbers.values(), table["failed"])):
+        raise ValueError("not a record of a tuned model")
+    if not all(isinstance(v, str) for v in table["failed"].values()):
         raise ValueError("not a record of a tuned model")
     for found in numbers.values():
         if not all(isinstance(v, int | float) for v in found.values()):

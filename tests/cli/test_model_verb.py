@@ -120,6 +120,7 @@ def test_tune_says_what_was_measured_before_and_measures_no_model_that_cannot_ru
         sha256=digest,
         rates={AS_IT_IS: 70.0, "BF16": 71.0},
         agreement={AS_IT_IS: 1.0, "BF16": 1.0},
+        failed={},
     )
     place = record_path(tmp_path / "data" / "localagent", digest)
     place.parent.mkdir()

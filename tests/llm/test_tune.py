@@ -5,7 +5,7 @@ import hashlib
 import os
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +25,7 @@ from localagent.llm.frames import pack, receive_first
 from localagent.llm.registry import ModelFile
 from localagent.llm.scorer import ModelScorer
 from localagent.llm.tune import Reference, rank_correlation, tune
-from localagent.llm.tuned import AS_IT_IS, Tuned, load, serving, weights_path
+from localagent.llm.tuned import AS_IT_IS, Tuned, load, serving, stands, weights_path
 
 TINY = TinyGguf().bytes
 WRITTEN = {"kind": "written", "type": "x"}
@@ -77,11 +77,14 @@ def model(tmp_path: Path) -> ModelFile:
     return ModelFile(name="m", path=path, bytes=len(TINY), sha256=digest, licence="MIT", quantization="Q4_1")
 
 
+ORDER = [-0.1 * k for k in range(100)]
 REFERENCE = Reference(source=b"x = 1\n", edits=())
 
 
 @contextmanager
-def measured(monkeypatch: pytest.MonkeyPatch, found: dict[str, tuple[list[float], float]]) -> Iterator[None]:
+def measured(
+    monkeypatch: pytest.MonkeyPatch, found: Mapping[str, tuple[Sequence[float | None], float]]
+) -> Iterator[None]:
     """Measures are given: by the quantization of the file that would be loaded."""
     with monkeypatch.context() as patch:
         patch.setattr(tuning, "_measured", lambda made, _jail, _reference: found[made.quantization])
@@ -92,7 +95,7 @@ def outcome(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     model: ModelFile,
-    found: dict[str, tuple[list[float], float]],
+    found: Mapping[str, tuple[Sequence[float | None], float]],
     writer: Writer,
 ) -> tuple[Tuned, list[str]]:
     said: list[str] = []
@@ -103,12 +106,11 @@ def outcome(
 def test_the_fastest_that_agrees_is_kept_and_serves(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, model: ModelFile
 ) -> None:
-    order = [0.0, -1.0, -2.0, -3.0]
     found = {
-        "Q4_1": (order, 100.0),
-        "BF16": ([0.0, -1.1, -2.1, -3.3], 180.0),
-        "Q8_0": (order, 200.0),
-        "Q4_0": ([-3.0, -1.0, -2.0, 0.0], 400.0),
+        "Q4_1": (ORDER, 100.0),
+        "BF16": ([1.1 * v for v in ORDER], 180.0),
+        "Q8_0": (ORDER, 200.0),
+        "Q4_0": (ORDER[::-1], 400.0),
     }
     best, said = outcome(monkeypatch, tmp_path, model, found, Writer(TINY, pack(WRITTEN)))
     assert (best.form, best.agreement["BF16"], best.rates) == (
@@ -124,8 +126,7 @@ def test_the_fastest_that_agrees_is_kept_and_serves(
 def test_a_gain_too_small_to_matter_leaves_the_model_as_it_is(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, model: ModelFile
 ) -> None:
-    order = [0.0, -1.0]
-    found = {"Q4_1": (order, 100.0), **dict.fromkeys(("BF16", "Q8_0", "Q4_0"), (order, 105.0))}
+    found = {"Q4_1": (ORDER, 100.0), **dict.fromkeys(("BF16", "Q8_0", "Q4_0"), (ORDER, 105.0))}
     weights_path(tmp_path, model.sha256).parent.mkdir(parents=True)
     weights_path(tmp_path, model.sha256).write_bytes(b"of an earlier time")
     best, _ = outcome(monkeypatch, tmp_path, model, found, Writer(TINY, pack(WRITTEN)))
@@ -149,18 +150,20 @@ def test_a_gain_too_small_to_matter_leaves_the_model_as_it_is(
 def test_what_a_child_did_not_write_well_is_not_used(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, model: ModelFile, content: bytes, answer: bytes | None, why: str
 ) -> None:
-    found = {"Q4_1": ([0.0, -1.0], 100.0)}
+    found = {"Q4_1": (ORDER, 100.0)}
     best, said = outcome(monkeypatch, tmp_path, model, found, Writer(content, answer))
     assert best.form == AS_IT_IS
     assert all("not usable" in line and why in line for line in said[1:]), said
     assert len(said) == 4
+    assert set(best.failed) == {"BF16", "Q8_0", "Q4_0"}
+    assert not stands(best, model, tmp_path)  # asked again, it measures again
 
 
 def test_the_child_may_write_four_times_the_model_and_no_more(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, model: ModelFile
 ) -> None:
     writer = Writer(TINY, None)
-    outcome(monkeypatch, tmp_path, model, {"Q4_1": ([0.0, -1.0], 100.0)}, writer)
+    outcome(monkeypatch, tmp_path, model, {"Q4_1": (ORDER, 100.0)}, writer)
     assert {spec.limits.file_bytes for spec in writer.specs} == {4 * len(TINY)}
     assert all(bind.access.value == "ro" for spec in writer.specs for bind in spec.binds)
 
@@ -171,7 +174,7 @@ def test_what_a_killed_one_left_goes_away_and_two_at_once_are_refused(
     place = tuned.folder(tmp_path)
     (place / ".tuning-old").mkdir(parents=True)
     (place / ".tuning-old" / "BF16.gguf").write_bytes(TINY)
-    outcome(monkeypatch, tmp_path, model, {"Q4_1": ([0.0, -1.0], 100.0)}, Writer(TINY, None))
+    outcome(monkeypatch, tmp_path, model, {"Q4_1": (ORDER, 100.0)}, Writer(TINY, None))
     assert sorted(p.name for p in place.iterdir()) == [f"{model.sha256}.json", "lock"]
     with (place / "lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
@@ -182,15 +185,32 @@ def test_what_a_killed_one_left_goes_away_and_two_at_once_are_refused(
 def test_no_room_for_rewritten_weights_is_an_answer(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, model: ModelFile
 ) -> None:
-    def full(*_: object) -> tuple[str, int]:
+    def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(tuning, "_copied", full)
+    with monkeypatch.context() as patch:
+        patch.setattr(tuning, "_copied", full)
+        best, _ = outcome(patch, tmp_path, model, {"Q4_1": (ORDER, 100.0)}, Writer(TINY, pack(WRITTEN)))
+        assert best.form == AS_IT_IS
+        assert "No space left on device" in best.failed["BF16"]
+    monkeypatch.setattr(tuning, "_keep", full)
     with pytest.raises(AnswerIsNo, match="No space left on device") as no:
-        outcome(monkeypatch, tmp_path, model, {"Q4_1": ([0.0, -1.0], 100.0)}, Writer(TINY, pack(WRITTEN)))
+        outcome(monkeypatch, tmp_path, model, {"Q4_1": (ORDER, 100.0)}, Writer(TINY, None))
     assert "make room" in no.value.remedy
-    assert serving(model, tmp_path) is model
-    assert [p.name for p in tuned.folder(tmp_path).iterdir()] == ["lock"]
+    assert sorted(p.suffix for p in tuned.folder(tmp_path).iterdir()) == ["", ".json"]
+
+
+def test_a_model_that_scores_few_edits_is_left_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, model: ModelFile
+) -> None:
+    few: list[float | None] = [*ORDER[:10], *[None] * 190]
+    with pytest.raises(CannotEnforce, match="scores only 10 of 200"):
+        outcome(monkeypatch, tmp_path, model, {"Q4_1": (few, 100.0)}, Writer(TINY, None))
+    most: list[float | None] = [*ORDER, None]
+    found = {"Q4_1": (most, 100.0), "BF16": (most, 300.0), "Q8_0": ([None, *ORDER], 400.0), "Q4_0": (most, 90.0)}
+    best, said = outcome(monkeypatch, tmp_path, model, found, Writer(TINY, pack(WRITTEN)))
+    assert (best.form, list(best.failed)) == ("BF16", ["Q8_0"])
+    assert "scores only 99 of 100 edits" in said[2]
 
 
 def test_a_large_or_absent_model_is_left_alone(tmp_path: Path, model: ModelFile) -> None:
@@ -214,18 +234,29 @@ def test_the_bundled_model_is_measured_and_its_rewritten_weights_score_alike(
     few = Reference(source=reference.source, edits=reference.edits[::4])
     monkeypatch.setattr(tuning, "FORMATS", {"BF16": 32})
     monkeypatch.setattr(tuning, "_ROUNDS", 1)
+    monkeypatch.setattr(tuning, "_WORTH", 0.0)  # also where the processor has no kernels for it
     said: list[str] = []
     best = tune(bundled_model, tmp_path, jail, few, said.append)
     assert best.agreement["BF16"] > 0.97, said
     assert set(best.rates) == {AS_IT_IS, "BF16"}
-    if best.form == "BF16":  # where the processor has no kernels for it the registered file may be faster
-        scorer = ModelScorer(serving(bundled_model, tmp_path), jail, threads=1)
-        got = scorer.score(few.source, "", few.edits[:5], timeout_seconds=120)
-        assert scorer.warning == ""
-        assert None not in got
-        assert scorer.digest == f"sha256:{bundled_model.sha256}"
-        assert scorer.weights == f"sha256:{best.sha256}"
-        scorer.close()
+    assert best.form == "BF16"
+    made = serving(bundled_model, tmp_path)
+    scorer = ModelScorer(made, jail, threads=1)
+    got = scorer.score(few.source, "", few.edits[:5], timeout_seconds=120)
+    assert scorer.warning == ""
+    assert None not in got
+    assert scorer.digest == f"sha256:{bundled_model.sha256}"
+    assert scorer.weights == f"sha256:{best.sha256}"
+    scorer.close()
+    assert made.path is not None
+    with made.path.open("r+b") as weights:
+        weights.seek(-2, os.SEEK_END)
+        weights.write(b"\xaa\x55")
+    spared = ModelScorer(made, jail, threads=1, spare=bundled_model)
+    assert None not in spared.score(few.source, "", few.edits[:5], timeout_seconds=120)
+    assert "SHA-256 is not the registered one" in spared.remark
+    assert (spared.warning, spared.weights) == ("", f"sha256:{bundled_model.sha256}")
+    spared.close()
 
 
 @pytest.mark.model

@@ -1,5 +1,6 @@
 """The record of a tuned model: what is written is read back, and whatever is not whole serves nobody."""
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from localagent.llm import tuned
 from localagent.llm.registry import ModelFile
-from localagent.llm.tuned import AS_IT_IS, Tuned, load, machine, record_path, serving, text, weights_path
+from localagent.llm.tuned import AS_IT_IS, Tuned, load, machine, record_path, serving, stands, text, weights_path
 
 SOURCE = "a" * 64
 WEIGHTS = b"GGUF rewritten"
@@ -24,6 +25,7 @@ def record(**changed: object) -> Tuned:
         "sha256": "b" * 64,
         "rates": {AS_IT_IS: 100.0, "BF16": 250.0},
         "agreement": {AS_IT_IS: 1.0, "BF16": 0.99},
+        "failed": {},
     }
     return Tuned(**{**values, **changed})  # type: ignore[arg-type]
 
@@ -70,6 +72,16 @@ def test_whatever_is_not_whole_leaves_the_model_as_it_is(data: Path, model: Mode
     assert callable(spoil)
     spoil(data)
     assert serving(model, data) is model
+
+
+def test_a_record_stands_while_it_is_complete_and_its_file_is_the_measured_one(data: Path, model: ModelFile) -> None:
+    right = record(sha256=hashlib.sha256(WEIGHTS).hexdigest())
+    assert stands(right, model, data)
+    assert not stands(record(), model, data)
+    assert not stands(record(sha256=right.sha256, failed={"Q8_0": "the disk is full"}), model, data)
+    assert stands(record(form=AS_IT_IS), model, data)
+    weights_path(data, SOURCE).unlink()
+    assert not stands(right, model, data)
 
 
 @given(
