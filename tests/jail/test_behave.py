@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from localagent.jail.worker import behave
-from localagent.jail.worker.behave import Capture, call_all, inputs
+from localagent.jail.worker.behave import Capture, call_all, inputs, shape
 from localagent.jail.worker.neighbours import Chance
 from localagent.jail.worker.wire import Reader, send
 
@@ -141,3 +141,8 @@ def in_child(work: Callable[[], Any]) -> Any:
     os.close(read_fd)
     os.waitpid(pid, 0)
     return answer["row"], answer["crashes"]
+
+
+def test_shapes_are_equal_where_a_test_could_not_tell_values_apart() -> None:
+    assert shape([True, 1.0, {0: False}]) == shape([1, 1, {0: 0}])
+    assert len({shape(v) for v in (1, 1.5, "1", None, [1], (1,), float("inf"), float("nan"))}) == 8

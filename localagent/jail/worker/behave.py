@@ -142,9 +142,14 @@ class Capture:
 
 
 def shape(value: Any, depth: int = 0) -> str:
-    """A text that is equal for values of equal structure: attributes of objects instead of their addresses."""
+    """A text that is equal for values of equal structure: attributes of objects instead of their addresses.
+
+    `True`, `1` and `1.0` are equal here as they are to a test that compares with `==`.
+    """
     if depth > 60:
         return "..."
+    if isinstance(value, bool) or (isinstance(value, float) and value.is_integer()):
+        return repr(int(value))[:_SHAPE_LIMIT]
     if isinstance(value, _PLAIN):
         return repr(value)[:_SHAPE_LIMIT]
     if isinstance(value, (list, tuple)):
