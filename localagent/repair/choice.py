@@ -101,6 +101,8 @@ def _alike(old: str, new: str) -> bool:
     for name in set(after) - set(before):
         words = {w.lower() for w in _HUMPS.findall(name) if len(w) > 2}
         for gone in set(before) - set(after):
+            if name.lower() == gone.lower():
+                return True
             lost = {w.lower() for w in _HUMPS.findall(gone) if len(w) > 2}
             if name.lower() in lost or gone.lower() in words:
                 return True

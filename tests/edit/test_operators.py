@@ -286,3 +286,12 @@ def test_another_languages_self_is_put_right_everywhere_first() -> None:
     reported = [e for e in edits if e.operator.startswith("undefined-")]
     best = max(reported, key=lambda e: e.prior)
     assert best.apply(broken.encode()).decode() == broken.replace("this.", "self.")
+
+
+def test_a_name_put_right_everywhere_is_offered_where_it_failed() -> None:
+    source = b"class A:\n    def f(self, a):\n        if a:\n            return this.x\n        return this.y\n"
+    where = Frame(path=PATH, line=5, function="f")
+    failure = Failure(exception="NameError", message="name 'this' is not defined", frames=(where,))
+    edits = LibcstEditSpace({}).edits(PATH, {PATH: source}, lines=frozenset({2, 3, 5}), failures=[failure])
+    first = next(e for e in edits if e.operator == "undefined-everywhere")
+    assert (first.line, first.apply(source).count(b"self.")) == (5, 2)

@@ -72,6 +72,7 @@ def test_losing_a_call_costs_more_than_correcting_its_name() -> None:
         ("self.get_values(d) -> list(d.values())", True),
         ("self.get_values(d) -> d.items()", False),
         ("sort -> sorted", True),
+        ("self.L -> l", True),
         ("value -> count", False),
         ("value = 0", False),
     ],

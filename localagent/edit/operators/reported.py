@@ -99,11 +99,13 @@ def undefined_everywhere(ctx: Context) -> Iterator[Change]:
             *([f"self.{name}"] if ctx.span.class_path else []),
         ]
         foreign = FOREIGN_NAMES.get(name, ())
+        told = ctx.lines_of(failure)
+        at = next((e for e in uses if e.line in told), uses[0])  # the first use may stand where no test comes
         for other in dict.fromkeys(targets):
             if other != name:
                 splices = tuple((e.start, e.end, other) for e in uses)
                 delta = 1.6 if other in foreign else 1.2 * likeness(name, other) - 0.6
-                yield ctx.splice(uses[0], *splices, delta=delta, note=f"{name} -> {other} everywhere")
+                yield ctx.splice(at, *splices, delta=delta, note=f"{name} -> {other} everywhere")
 
 
 @operator("parameter-rename", prior=1.4)
