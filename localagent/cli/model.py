@@ -9,7 +9,7 @@ from localagent.app import Settings
 from localagent.app.tuning import tune_model
 from localagent.cli.render import Render
 from localagent.llm.registry import ModelFile, Registry
-from localagent.llm.tuned import AS_IT_IS, load, stands
+from localagent.llm.tuned import AS_IT_IS, load, serving, stands
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +38,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     """List, add, verify, or tune. 0 when the answer is yes, 1 when it is no."""
     registry = Registry(settings.models_dir, settings.data_dir)
     if args.action == "list":
-        return _list(registry.list(), render, as_json=args.json)
+        return _list(registry.list(), settings, render, as_json=args.json)
     if args.action == "tune":
         return _tune(args, settings, render)
     if args.action == "add":
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     else:
         model, what = registry.verify(args.model), "verified"
     if args.json:
-        render.json(_row(model))
+        render.json(_row(model, settings))
     else:
         render.line(f"{what} {model.name}: {model.bytes} bytes, sha256 {model.sha256}, {model.path}")
     return 0
@@ -65,22 +65,24 @@ def _tune(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     return 0
 
 
-def _list(models: tuple[ModelFile, ...], render: Render, *, as_json: bool) -> int:
+def _list(models: tuple[ModelFile, ...], settings: Settings, render: Render, *, as_json: bool) -> int:
     if as_json:
-        render.json([_row(model) for model in models])
+        render.json([_row(model, settings) for model in models])
         return 0
     for model in models:
         mark = "*" if model.default else " "
         where = (
             str(model.path) if model.path else "not installed; `make setup` brings it, or `localagent model add FILE`"
         )
-        render.line(f"{mark} {model.name}  {model.quantization}  {model.bytes / 1e6:.0f} MB  {model.licence}  {where}")
+        served = serving(model, settings.data_dir)
+        form = model.quantization if served is model else f"{model.quantization} (here: {served.quantization})"
+        render.line(f"{mark} {model.name}  {form}  {model.bytes / 1e6:.0f} MB  {model.licence}  {where}")
     if not models:
         render.note("no models are known; add one with `localagent model add FILE`")
     return 0
 
 
-def _row(model: ModelFile) -> dict[str, Any]:
+def _row(model: ModelFile, settings: Settings) -> dict[str, Any]:
     return {
         "name": model.name,
         "path": str(model.path) if model.path else None,
@@ -91,4 +93,5 @@ def _row(model: ModelFile) -> dict[str, Any]:
         "context_tokens": model.context_tokens,
         "dialect": model.dialect,
         "quantization": model.quantization,
+        "served": serving(model, settings.data_dir).quantization,
     }

@@ -52,6 +52,7 @@ def test_list_json_has_an_object_for_each_model(call: Call) -> None:
     assert model["name"] == "smollm2-135m-instruct"
     manifest = tomllib.loads((Path(entry.__file__).parents[2] / "models" / "smollm2-135m-instruct.toml").read_text())
     assert (model["bytes"], model["sha256"]) == (manifest["bytes"], manifest["sha256"])
+    assert model["served"] == model["quantization"] == manifest["quantization"]  # nothing was measured for this user
 
 
 def test_add_then_verify_by_name_and_file(call: Call, tiny: Path, tmp_path: Path) -> None:
