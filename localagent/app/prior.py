@@ -11,9 +11,9 @@ def load_prior(path: Path) -> dict[str, float]:
     if not path.is_file():
         return {}
     try:
-        data = json.loads(path.read_text())
+        data = json.loads(path.read_text(), object_pairs_hook=_once)
     except ValueError as error:
-        raise UsageFault(f"{path}: not JSON: {error}") from error
+        raise UsageFault(f"{path}: not JSON as it should be: {error}") from error
     if not isinstance(data, dict) or not isinstance(data.get("operators"), dict) or data.get("schema") != 1:
         raise UsageFault(f"{path}: expected schema 1 with an object `operators`")
     data = data["operators"]
@@ -21,3 +21,12 @@ def load_prior(path: Path) -> dict[str, float]:
     if faults:
         raise UsageFault(faults)
     return {str(k): float(v) for k, v in data.items()}
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """An object whose keys stand once: of two weights of one operator nobody knows which was meant."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        names = [key for key, _ in pairs]
+        raise ValueError("written twice: " + ", ".join(sorted({k for k in names if names.count(k) > 1})))
+    return made
