@@ -236,8 +236,7 @@ def _model(request: FixRequest, settings: Settings) -> tuple[ModelFile | None, s
         return None, ""
     registry = Registry(settings.models_dir, settings.data_dir)
     try:
-        model = registry.resolve(request.model) if request.model else registry.default()
-        return model, ""
+        return (registry.resolve(request.model) if request.model else registry.default()), ""
     except CannotEnforce as fault:
         if request.model:
             raise

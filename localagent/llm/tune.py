@@ -66,7 +66,7 @@ def tune(model: ModelFile, data_dir: Path, jail: Jail, reference: Reference, say
     except OSError as fault:
         raise AnswerIsNo(
             f"cannot keep rewritten weights below {folder(data_dir)}: {fault.strerror or fault}",
-            remedy="make room there; the model runs as it is meanwhile",
+            remedy="make room there; the model runs as before meanwhile",
         ) from fault
     return best
 
