@@ -213,19 +213,28 @@ def test_no_room_for_our_own_records() -> None:
         assert list(h.scratch.iterdir()) == []
 
 
-CHECKED = {
-    "prog.py": (
-        "import sys\n\n\ndef main(n):\n    return n - 3\n\n\nif __name__ == '__main__':\n    sys.exit(main(4))\n"
-    ),
-}
+def checked(condition: str) -> dict[str, str]:
+    """A program that is its own check: it exits 0 if a condition on its one function holds."""
+    head = "import sys\n\n\ndef main(n):\n    return n - 3\n\n\nif __name__ == '__main__':\n"
+    return {"prog.py": f"{head}    sys.exit(0 if {condition} else 1)\n"}
 
 
 @pytest.mark.slow
 def test_a_check_alone() -> None:
-    with home(CHECKED) as h:
+    with home(checked("[main(n) for n in (4, 9, 25)] == [7, 12, 28]")) as h:
         ran = h.fix("--check", "python prog.py", candidates=40)
         assert ran.code == 0, (ran.out, ran.err)
         assert ran.report["fail_to_pass"] == ["check:python prog.py"]
+        assert "return n + 3" in ran.report["patch"]
+
+
+@pytest.mark.slow
+def test_a_check_that_many_programs_pass_leaves_the_choice_to_a_person() -> None:
+    with home(checked("main(4) == 0")) as h:
+        ran = h.fix("--check", "python prog.py", candidates=40)
+        assert (ran.code, ran.report["outcome"]) == (1, "needs-person")
+        assert "patches pass the few tests" in ran.reason
+        assert ran.report["patch"] is None
 
 
 def test_unittest_as_a_check_on_a_python_without_pytest() -> None:
