@@ -33,7 +33,9 @@ _NEGATING = frozenset(
     {"== -> !=", "!= -> ==", "is -> is not", "is not -> is", "< -> >=", ">= -> <", "> -> <=", "<= -> >"}
 )
 _NEGATION = 0.5
+_NEGATED_WHOLE = 0.4  # a condition of several parts is seldom wrong as a whole
 _NEAR = ("+-", "*/", "///", "***", "//%", "&|", "|^", "&^", "<<>>")
+_SEVERAL_PARTS = re.compile(r"\b(and|or)\b")
 _DROPPED_ONE = re.compile(r"(.+?) *[-+] *1 -> \1")
 _ONE = 0.3  # taken off for a `+ 1` or `- 1` that goes: it is written by mistake more often than other operands
 _FAR = 0.7  # an arithmetic operator that becomes one of another kind
@@ -79,6 +81,8 @@ def malus(edit: Edit, before: bytes | None = None) -> float:
         cost -= _RESEMBLANCE
     if edit.note in _NEGATING:
         cost += _NEGATION
+    if edit.operator == "negate" and _SEVERAL_PARTS.search(edit.note.partition(" -> ")[0]):
+        cost += _NEGATED_WHOLE
     if edit.operator == "operand-drop" and _DROPPED_ONE.fullmatch(edit.note):
         cost -= _ONE
     if edit.operator in ("augmented-swap", "arithmetic-swap") and _far(*edit.note.partition(" -> ")[::2]):

@@ -64,6 +64,11 @@ def test_losing_a_call_costs_more_than_correcting_its_name() -> None:
     assert malus(edit("undefined-name", "sort dropped")) > malus(edit("undefined-name", "sort -> sorted"))
 
 
+def test_denying_a_condition_of_several_parts_costs_more_than_denying_one() -> None:
+    assert malus(edit("negate", "(a < b or c) -> not (a < b or c)")) > malus(edit("negate", "a < b -> not a < b"))
+    assert malus(edit("negate", "order -> not order")) == malus(edit("negate", "a -> not a"))
+
+
 @pytest.mark.parametrize(
     ("note", "alike"),
     [
