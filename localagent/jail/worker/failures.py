@@ -7,6 +7,7 @@ that a hostile `repr` tells the truth.
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any, Dict, List, Optional, Tuple
 
 MESSAGE_LIMIT = 2000
@@ -27,6 +28,14 @@ def relative_path(root: str, filename: Any) -> Optional[str]:
         inside = full.startswith(root.rstrip("/") + "/")
         _relative[key] = full[len(root.rstrip("/")) + 1 :] if inside else None
     return _relative[key]
+
+
+def know_loaded_files(root: str) -> None:
+    """Settle once where the loaded modules lie, so that no forked child has to ask again."""
+    for module in list(sys.modules.values()):
+        code_file = getattr(module, "__file__", None)
+        if isinstance(code_file, str):
+            relative_path(root, code_file)
 
 
 def bounded(text: Any, limit: int) -> str:

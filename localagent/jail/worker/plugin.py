@@ -121,14 +121,14 @@ class SessionPlugin:
             outcome = "failed"  # somebody changed the report's mind
         if outcome not in ("passed", "skipped"):
             outcome = "failed"
-        self._record(call.when, outcome, raised, str(getattr(report, "longreprtext", "") or ""))
+        self._record(call.when, outcome, raised, report)
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: Any) -> None:
         if str(report.outcome) == "failed" and self._attempt.phases.get(report.when) in ("passed", None):
-            self._record(report.when, "failed", None, str(getattr(report, "longreprtext", "") or ""))
+            self._record(report.when, "failed", None, report)
 
-    def _record(self, when: str, outcome: str, raised: Optional[BaseException], text: str = "") -> None:
+    def _record(self, when: str, outcome: str, raised: Optional[BaseException], report: Any = None) -> None:
         if self._attempt.phases.get(when) != "failed":
             self._attempt.phases[when] = outcome
         if outcome != "failed" or self._attempt.failure is not None:
@@ -136,7 +136,7 @@ class SessionPlugin:
         if raised is not None:
             self._attempt.failure = describe(self._root, raised, self._sides)
         else:
-            self._attempt.failure = plain("Failed", text)
+            self._attempt.failure = plain("Failed", str(getattr(report, "longreprtext", "") or ""))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_assertrepr_compare(self, config: Any, op: str, left: Any, right: Any) -> None:

@@ -16,15 +16,24 @@ from typing import Any, Dict, List, Optional, Set, Tuple
 
 from . import confine
 from .behave import Capture, table
-from .failures import describe, plain
+from .failures import describe, know_loaded_files, plain
 from .lines import LineTracer
 from .plugin import SessionPlugin, describe_item
 from .runner import EXIT_HUNG, Watch, run_items
 from .swap import CannotSwap, SwapIndex
 from .wire import Reader, WireClosed, WireFault, WireTimeout, send
 
+_OVERRULED: Tuple[Tuple[str, Any], ...] = (
+    ("numprocesses", None),
+    ("dist", "no"),
+    ("tx", []),
+    ("maxfail", 0),
+    ("usepdb", False),
+    ("tbstyle", "no"),
+)
 _SLICE_SECONDS = 0.05
 _TELL_SECONDS = 0.3
+_STATUS_PATIENCE_SECONDS = 0.02
 _WALL_AFTER_HANG_SECONDS = 2.0
 _exit = os._exit
 _getpid = os.getpid
@@ -153,7 +162,8 @@ class Session:
         except pytest_config.UsageError as fault:
             self._refuse("usage", plain("UsageError", ""), "\n".join(str(a) for a in fault.args))
             return
-        for name, value in (("numprocesses", None), ("dist", "no"), ("tx", []), ("maxfail", 0), ("usepdb", False)):
+        # tbstyle: pytest's long rendering of a failure looks at every loaded module; nobody reads it here
+        for name, value in _OVERRULED:
             if hasattr(config.option, name):
                 setattr(config.option, name, value)
         try:
@@ -206,6 +216,7 @@ class Session:
         self._kept_files = confine.scratch_entries()
         if self._request["swap"]:
             self._index = SwapIndex(self._root)
+            know_loaded_files(self._root)
             gc.collect()
             gc.freeze()  # many children will be forked from here
         self._send(
@@ -400,7 +411,7 @@ class Session:
                 why = "garbage"
                 break
         os.close(read_fd)
-        status = _end_child(pid)
+        status = _end_child(pid, patience_seconds=0.0 if finished else _STATUS_PATIENCE_SECONDS)
         if not finished and started is not None:
             record = _unfinished(started, why, status)
             results.append(record)
@@ -458,9 +469,12 @@ def _gone(pid: int) -> bool:
         return True
 
 
-def _end_child(pid: int) -> int:
-    """Kill (harmless when it ended) and reap; the wait status, or -1 when somebody else reaped it."""
-    patience = _monotonic() + 0.02
+def _end_child(pid: int, patience_seconds: float = _STATUS_PATIENCE_SECONDS) -> int:
+    """Kill (harmless when it ended) and reap; the wait status, or -1 when somebody else reaped it.
+
+    A child that may be about to end by itself is given `patience_seconds`, so that the status tells how.
+    """
+    patience = _monotonic() + patience_seconds
     while not _gone(pid) and _monotonic() < patience:
         os.sched_yield()
     _signal(-pid, signal.SIGKILL)
