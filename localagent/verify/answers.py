@@ -53,12 +53,16 @@ class Item:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Collected:
-    """What a session offers. `errors` are by file (or node id when no file is known)."""
+    """What a session offers. `errors` are by file (or node id when no file is known).
+
+    `unforkable` says what a child forked from the session would lack, or "".
+    """
 
     items: tuple[Item, ...]
     errors: Mapping[str, Failure]
     import_lines: Mapping[RepoPath, frozenset[int]]
     rootdir: str
+    unforkable: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -203,6 +207,7 @@ def collected_of(answer: Mapping[str, Any]) -> Collected:
         errors=_errors_of(answer.get("errors")),
         import_lines=lines_of(answer.get("import_lines")) or {},
         rootdir=clean(answer.get("rootdir")),
+        unforkable=clean(answer.get("unforkable") or ""),
     )
 
 

@@ -54,6 +54,7 @@ class Plan:
         self.notes: list[str] = []
         self._lock = threading.Lock()
         self._cold = False
+        self.inline = False  # a fork of the session would lack something: tests run in the session itself
         self.unsteady: set[str] = set()  # passing tests that depend on what runs before them: the full check's affair
 
     @property
@@ -172,6 +173,10 @@ class WarmSlot:
                 self._collect_cpu_seconds = min(MOST_COLLECT_CPU_SECONDS, 1.0 + 4 * took)
                 self._items = {item.id: item for item in answer.items}
                 self._rootdir = answer.rootdir
+                if answer.unforkable:
+                    plan.inline = True
+                    plan.go_cold(answer.unforkable)
+                    return
                 self._compare(room)
         for name in plan.targets.checks:
             known = plan.commands[name]
@@ -350,6 +355,7 @@ class WarmSlot:
         return RunRequest(
             items=items,
             session=session,
+            inline=self._plan.inline,
             stop_on_bad=stop,
             grace_seconds=GRACE_SECONDS,
             cpu_seconds=cpu,

@@ -206,6 +206,24 @@ def test_tests_that_write_into_the_tree_go_cold_with_a_note() -> None:
         assert any("jail of its own" in note for note in h.verifier.notes)
 
 
+def test_a_thread_that_a_fork_would_lose_goes_cold_with_a_note() -> None:
+    files = {
+        "m.py": (
+            "import queue, threading\nasked, answers = queue.Queue(), queue.Queue()\n"
+            "def serve():\n    while True:\n        answers.put(asked.get() + 1)\n"
+            "threading.Thread(target=serve, name='adder', daemon=True).start()\n"
+            "def f(n):\n    asked.put(n)\n    return answers.get(timeout=5)\n"
+        ),
+        "test_m.py": "from m import f\ndef test_f():\n    assert f(1) == 3\n",
+    }
+    with house(files) as h:
+        baseline = h.verifier.baseline()
+        quick = h.verifier.quick(baseline, jobs=1)
+        result = quick.check(h.candidate("m.py", "get() + 1", "get() + 2"), cpu_seconds=2.0)
+        assert (result.plausible, result.route) == (True, QuickRoute.COLD)
+        assert any("jail of its own: importing the tests started 1 thread(s) (adder)" in n for n in h.verifier.notes)
+
+
 def test_check_commands_alone() -> None:
     files = {"prog.py": "import sys\ndef main():\n    raise KeyError('x')\n    return 0\nsys.exit(main())\n"}
     with house(files, checks=("python prog.py",)) as h:

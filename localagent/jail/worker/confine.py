@@ -10,6 +10,8 @@ import os
 import resource
 import shutil
 import signal
+import sys
+import threading
 import time
 from typing import Any, Dict, List, Set
 
@@ -123,6 +125,20 @@ def _end(pid: int) -> None:
         os.waitpid(pid, 0)
     except OSError:
         return
+
+
+def lost_in_a_fork() -> str:
+    """What the code under test has running here that a forked child would lack, or ""."""
+    others = [t.name for t in threading.enumerate() if t is not threading.main_thread() and t.is_alive()]
+    if others:
+        return "importing the tests started %d thread(s) (%s)" % (len(others), ", ".join(others[:3])[:200])
+    torch = sys.modules.get("torch")
+    try:
+        if torch is not None and torch.cuda.is_initialized():
+            return "importing the tests opened a CUDA device"
+    except Exception:  # whatever calls itself torch here
+        return ""
+    return ""
 
 
 def scratch_entries() -> Dict[str, Set[str]]:

@@ -226,6 +226,7 @@ class Session:
                 "errors": plugin.errors,
                 "import_lines": lines,
                 "rootdir": str(getattr(session.config, "rootpath", None) or session.config.rootdir),
+                "unforkable": confine.lost_in_a_fork() if self._request["swap"] else "",
             }
         )
         while True:
