@@ -1,27 +1,29 @@
 """`localagent deps check|approve|approvals|install`: which distributions may come in, and bringing them in."""
 
 import argparse
-import os
-import pwd
 from collections.abc import Iterable
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 
-from packaging.version import InvalidVersion, Version
-
 from localagent.app import Settings
+from localagent.cli.deps_approve import approvals, approve
 from localagent.cli.render import Render
-from localagent.deps.check import Guard, pinned
+from localagent.deps.check import Guard
+from localagent.deps.choose import Chosen
+from localagent.deps.install import Order, install
 from localagent.deps.known import load_known
+from localagent.deps.landing import Environment, environment, fresh_target
 from localagent.deps.locks import Locks, read_locks
 from localagent.deps.reading import read_below, read_named
 from localagent.deps.requirement import parse_requirement
 from localagent.deps.sources import MOST_FILE_BYTES, Item, parse_project, parse_requirements
 from localagent.deps.squat import KnownNames
-from localagent.domain.dependency import Answer, Approval, Ruling, Unreadable
-from localagent.domain.policy import DependencyRules, Permission
-from localagent.errors import AnswerIsNo, UsageFault
+from localagent.deps.wheelhouse import index_folder
+from localagent.domain.dependency import Answer, Ruling, Wanted
+from localagent.domain.policy import Permission, Policy
+from localagent.errors import CannotEnforce, UsageFault
+from localagent.jail.level import at_least
+from localagent.jail.open import BubblewrapJail, open_jail
 from localagent.policy.load import load_policy
 from localagent.record.approvals import ApprovalStore
 
@@ -33,13 +35,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     checking = actions.add_parser("check", help="may these distributions come in?", allow_abbrev=False)
     _requirements(checking)
+    installing = actions.add_parser(
+        "install", help="install from a folder of wheels, unpacked in a jail", allow_abbrev=False
+    )
+    _requirements(installing)
+    installing.add_argument("--index", required=True, metavar="DIR", help="a folder of wheels: *.whl or NAME/*.whl")
+    where = installing.add_mutually_exclusive_group()
+    where.add_argument(
+        "--target", type=Path, metavar="DIR", help="a folder to make; without it, a trial that lands nowhere"
+    )
+    where.add_argument(
+        "--python", type=Path, metavar="VENV", help="put it into this virtual environment's site-packages"
+    )
     approving = actions.add_parser("approve", help="let a name in, on the record", allow_abbrev=False)
     approving.add_argument("name", metavar="NAME[==VERSION]")
     approving.add_argument("--reason", required=True, metavar="TEXT", help="why; kept in the journal of approvals")
     approving.add_argument("--distinct-from", default="", metavar="NAME", help="the known name that it is not")
     approving.add_argument("--withdraw", action="store_true", help="take every approval of NAME back instead")
     listing = actions.add_parser("approvals", help="what was approved, by whom and why", allow_abbrev=False)
-    for action in (checking, approving, listing):
+    for action in (checking, installing, approving, listing):
         action.add_argument("--policy", type=Path, metavar="FILE", help="default: the bundled default policy")
         action.add_argument("--json", action="store_true", help="one JSON object on standard output")
 
@@ -61,21 +75,22 @@ def _requirements(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     """0 when everything asked for may come in (or was recorded), 1 when not."""
     path: Path = args.policy or settings.policies_dir / "default.toml"
-    rules = load_policy(path).dependencies
+    policy = load_policy(path)
+    rules = policy.dependencies
     if args.action == "approvals":
-        return _approvals(args, ApprovalStore(settings.state_dir), rules, render)
+        return approvals(args, ApprovalStore(settings.state_dir), rules, render)
     known = load_known(path.parent / rules.known_names)
     if args.action == "approve":
-        return _approve(args, ApprovalStore(settings.state_dir), path, rules, known, render)
-    return _check(args, settings, rules, known, render)
+        return approve(args, ApprovalStore(settings.state_dir), path, rules, known, render)
+    if args.action == "install":
+        return _install(args, settings, policy, known, render)
+    return _check(args, settings, policy, known, render)
 
 
-def _check(
-    args: argparse.Namespace, settings: Settings, rules: DependencyRules, known: KnownNames, render: Render
-) -> int:
-    guard, locks = guard_of(args, settings, rules, known)
+def _check(args: argparse.Namespace, settings: Settings, policy: Policy, known: KnownNames, render: Render) -> int:
+    guard, locks = guard_of(args, settings, policy, known)
     items = wanted_items(args, known)
-    if not items and not (args.specs or args.files):
+    if not (args.specs or args.files):
         items = project_items(args, known)
     rulings = [guard.rule(item) for item in items]
     answer = overall(rulings)
@@ -86,10 +101,87 @@ def _check(
     return 0 if answer is Answer.ALLOWED else 1
 
 
-def guard_of(
-    args: argparse.Namespace, settings: Settings, rules: DependencyRules, known: KnownNames
-) -> tuple[Guard, Locks]:
+def _install(args: argparse.Namespace, settings: Settings, policy: Policy, known: KnownNames, render: Render) -> int:
+    index = index_folder(args.index)
+    if not (args.specs or args.files):
+        raise UsageFault("nothing to install", remedy="name requirements or -r FILE")
+    place: Path | Environment | None = None
+    if args.target is not None:
+        place = fresh_target(args.target)
+    elif args.python is not None:
+        place = environment(args.python)
+    guard, locks = guard_of(args, settings, policy, known)
+    items = wanted_items(args, known)
+    rulings = [guard.rule(item) for item in items]
+    if (answer := overall(rulings)) is not Answer.ALLOWED:
+        if args.json:
+            render.json({**verdict_json(rulings, locks), "answer": str(answer), "installed": []})
+        else:
+            show(rulings, locks, render)
+            render.error("nothing was installed: not every name may come in")
+        return 1
+    order = Order(
+        wanted=[item for item in items if isinstance(item, Wanted)],
+        index=index,
+        locked=locks.entries,
+        require_hashes=policy.dependencies.require_hashes,
+        place=place,
+    )
+    chosen = install(order, jail_for(policy), settings.scratch_dir)
+    landed = place.site if isinstance(place, Environment) else place
+    if args.json:
+        rows = [installed_json(one) for one in chosen]
+        where = str(landed) if landed else None
+        render.json({**verdict_json(rulings, locks), "answer": str(answer), "target": where, "installed": rows})
+    else:
+        show_installed(chosen, landed, render)
+    return 0
+
+
+def jail_for(policy: Policy) -> BubblewrapJail:
+    """A jail that the policy finds sound enough; CannotEnforce otherwise."""
+    jail = open_jail(allow_third_party=policy.third_party_binaries is Permission.ALLOW)
+    if not at_least(jail.level, policy.least_jail_level.value):
+        raise CannotEnforce(
+            f"this machine's jail reaches level {jail.level}, and the policy asks for {policy.least_jail_level.value}",
+            remedy="`localagent doctor` says which layer is missing and what mends it",
+        )
+    return jail
+
+
+def installed_json(one: Chosen) -> dict[str, object]:
+    """One installed distribution as JSON."""
+    return {
+        "name": one.wheel.name,
+        "version": one.wheel.version,
+        "wheel": one.copy.name,
+        "sha256": one.sha256,
+        "digest_named_by": one.vouched or None,
+        "files": len(one.wheel.files),
+        "scripts": list(one.wheel.scripts),
+        "left_out": list(one.wheel.left_out),
+        "startup": list(one.wheel.startup),
+    }
+
+
+def show_installed(chosen: list[Chosen], landed: Path | None, render: Render) -> None:
+    """One line a distribution; what was not written below it."""
+    for one in chosen:
+        vouched = one.vouched or "nobody (the policy requires no hashes)"
+        what = f"{one.wheel.name}=={one.wheel.version}  {len(one.wheel.files)} files"
+        render.line(f"{what}  sha256:{one.sha256} named by {vouched}")
+        for script in one.wheel.scripts:
+            render.line(f"  entry script, not written: {script}")
+        for line in one.wheel.left_out:
+            render.line(f"  left out: {line}")
+        for line in one.wheel.startup:
+            render.line(f"  would run at each start of Python in a site folder: {line}")
+    render.line(f"installed into {landed}" if landed else "a trial: unpacked in the jail, nothing was written")
+
+
+def guard_of(args: argparse.Namespace, settings: Settings, policy: Policy, known: KnownNames) -> tuple[Guard, Locks]:
     """The guard that the arguments describe, and the lock files it counts."""
+    rules = policy.dependencies
     if args.repo is not None and not args.repo.is_dir():
         raise UsageFault(f"--repo: {args.repo} is not a directory")
     locks = Locks() if args.repo is None else read_locks(args.repo, rules.lock_files, known)
@@ -146,91 +238,3 @@ def show(rulings: list[Ruling], locks: Locks, render: Render) -> None:
             render.line(f"{'':<{width}}  a person may say: {ruling.approve}")
     if not rulings:
         render.line("nothing is asked for")
-
-
-def _approve(
-    args: argparse.Namespace,
-    store: ApprovalStore,
-    path: Path,
-    rules: DependencyRules,
-    known: KnownNames,
-    render: Render,
-) -> int:
-    item = parse_requirement(args.name, "the command line", known)
-    if isinstance(item, Unreadable):
-        raise UsageFault(f"{args.name!r}: {item.why}")
-    version = pinned(item.specifier)
-    faults = [f"--reason {args.reason!r}: say why"] if not args.reason.strip() or len(args.reason) > 2000 else []
-    if item.extras or item.marker or (item.specifier and not version):
-        faults.append(f"{args.name!r}: a name, or a name and one version: NAME==VERSION")
-    if version:
-        try:
-            Version(version)
-        except InvalidVersion as error:
-            faults.append(str(error))
-    if faults:
-        raise UsageFault(faults)
-    approval = Approval(
-        name=item.name,
-        version=version,
-        reason=args.reason.strip(),
-        who=_user(),
-        at=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
-        policy=str(path),
-        distinct_from=args.distinct_from,
-    )
-    if args.withdraw:
-        digest, what = store.withdraw(approval), "withdrawn"
-    else:
-        _refuse_approval(approval, rules, known)
-        digest, what = store.approve(approval), "approved"
-    if args.json:
-        render.json({"state": what, **asdict(approval), "digest": digest, "journal": str(store.path)})
-    else:
-        render.line(
-            f"{what} {item.name}{'==' + version if version else ''} as {approval.who}; {digest} in {store.path}"
-        )
-    return 0
-
-
-def _refuse_approval(approval: Approval, rules: DependencyRules, known: KnownNames) -> None:
-    """AnswerIsNo when the policy lets no approval of that name count."""
-    if rules.approvals is Permission.DENY:
-        raise AnswerIsNo(
-            "this policy counts no approvals", remedy="whoever keeps the policy adds the name to `dependencies.allow`"
-        )
-    guard = Guard(rules=rules, known=known)
-    denied = guard.rule(parse_requirement(approval.name, "", known))
-    if denied.answer is Answer.REFUSED and denied.likeness is None:
-        raise AnswerIsNo(f"{approval.name}: {denied.why}", remedy="an approval does not outweigh the policy's `deny`")
-    likeness = known.look_alike(approval.name)
-    if likeness is not None and approval.distinct_from != likeness.known:
-        raise AnswerIsNo(
-            f"{approval.name} looks like {likeness.known!r}: {likeness.family}, {likeness.detail}",
-            remedy=f"if it is really meant, say so: --distinct-from {likeness.known}",
-        )
-
-
-def _user() -> str:
-    number = os.getuid()
-    try:
-        return f"{pwd.getpwuid(number).pw_name} (uid {number})"
-    except KeyError:
-        return f"uid {number}"
-
-
-def _approvals(args: argparse.Namespace, store: ApprovalStore, rules: DependencyRules, render: Render) -> int:
-    found = store.standing()
-    counted = rules.approvals is Permission.ALLOW
-    if args.json:
-        render.json({"counted": counted, "journal": str(store.path), "approvals": [asdict(a) for a in found]})
-        return 0
-    for a in found:
-        name = f"{a.name}{'==' + a.version if a.version else ''}"
-        told = f", told apart from {a.distinct_from}" if a.distinct_from else ""
-        render.line(f"{name}  {a.at}  {a.who}: {a.reason}{told}")
-    if not found:
-        render.line("nothing was approved")
-    if not counted:
-        render.note("this policy counts no approvals")
-    return 0
