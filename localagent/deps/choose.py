@@ -12,6 +12,7 @@ from packaging.utils import canonicalize_name
 
 from localagent.deps.archive import WheelRefused
 from localagent.deps.check import fits
+from localagent.deps.requirement import MOST_CHARACTERS
 from localagent.deps.wheel import Wheel, read_wheel, sha256_of
 from localagent.deps.wheelhouse import Wheelhouse
 from localagent.domain.dependency import Locked, Wanted
@@ -126,11 +127,13 @@ def missing(chosen: Sequence[Chosen], wanted: Sequence[Wanted], present: Mapping
         extras = {extra for item in wanted if item.name == one.wheel.name for extra in item.extras}
         for text in one.wheel.requires:
             try:
+                if len(text) > MOST_CHARACTERS:
+                    raise InvalidRequirement(f"longer than {MOST_CHARACTERS} characters")
                 need = Requirement(text)
                 applies = need.marker is None or any(_true(need.marker, extra) for extra in ("", *extras))
-            except (InvalidRequirement, UndefinedComparison, UndefinedEnvironmentName) as error:
+            except (InvalidRequirement, UndefinedComparison, UndefinedEnvironmentName, RecursionError) as error:
                 lines.append(
-                    f"{one.wheel.name} needs {text!r}, which cannot be understood: {str(error).splitlines()[0]}"
+                    f"{one.wheel.name} needs {text[:80]!r}, which cannot be understood: {str(error).splitlines()[0]}"
                 )
                 continue
             version = versions.get(canonicalize_name(need.name))

@@ -6,6 +6,7 @@ Full-width, mathematical and accented forms are folded by Unicode normalisation 
 name outside ASCII is refused whether it is found here or not; the table only tells which name it was made to look like.
 """
 
+import re
 import unicodedata
 
 # ASCII character, then the code points (hex) that look like it.
@@ -27,7 +28,7 @@ _MAP = {
     for point in points
 }
 _MAP[0xAD] = ""  # the soft hyphen is not shown at all
-_PUNYCODE = "xn--"
+_PUNYCODE = re.compile(r"xn--?(?=.)", re.IGNORECASE)  # with one hyphen where a name was normalised before
 
 
 def fold(text: str) -> str:
@@ -41,9 +42,9 @@ def _decoded(text: str) -> str:
     """Internationalised labels (`xn--...`, as domain names write them) as the characters they stand for."""
     labels = text.split(".")
     for n, label in enumerate(labels):
-        if label.lower().startswith(_PUNYCODE):
+        if found := _PUNYCODE.match(label):
             try:
-                labels[n] = label[len(_PUNYCODE) :].encode("ascii").decode("punycode")
+                labels[n] = label[found.end() :].encode("ascii").decode("punycode")
             except (UnicodeError, ValueError, OverflowError):  # not one: shown as it is
                 continue
     return ".".join(labels)
@@ -51,7 +52,7 @@ def _decoded(text: str) -> str:
 
 def is_disguised(text: str) -> bool:
     """True for a text outside ASCII, or one that stands for such."""
-    return not text.isascii() or text.lower().startswith(_PUNYCODE)
+    return not text.isascii() or _PUNYCODE.match(text) is not None
 
 
 def scripts(text: str) -> tuple[str, ...]:

@@ -124,10 +124,12 @@ def land_in(unpacked: Path, chosen: Sequence[Chosen], place: Environment) -> Non
                     raise FileExistsError(0, f"{name} has come there meanwhile")
                 (stage / name).rename(place.site / name)
                 moved.append(name)
-        except OSError as error:
+        except BaseException as error:
             for name in reversed(moved):
                 (place.site / name).rename(stage / name)
-            raise NotInstallable(f"{place.site}: {error.strerror or error}; it is as it was") from error
+            if isinstance(error, OSError):
+                raise NotInstallable(f"{place.site}: {error.strerror or error}; it is as it was") from error
+            raise
 
 
 @contextmanager

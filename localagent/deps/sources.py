@@ -20,6 +20,8 @@ _COMMENT = re.compile(r"(^|\s)#.*$")
 _HASH = re.compile(r"\s--hash[=\s]\s*(\S+)")
 _SHA256 = re.compile(r"sha256:([0-9a-f]{64})")
 _VARIABLE = re.compile(r"\$\{[A-Z0-9_]+\}")
+_OTHER_BREAKS = re.compile("[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f\\u2028\\u2029]")
+_COOKIE = re.compile(r"^#.*?coding[:=][ \t]*([-\w.]+)")
 _HARMLESS = {"--require-hashes", "--no-index", "--only-binary :all:", "--only-binary=:all:"}
 _OPTIONS = {
     "-e": "an editable requirement: its build runs code of a folder",
@@ -51,13 +53,26 @@ def text_of(data: bytes, source: str) -> str:
 def parse_requirements(data: bytes, source: str, known: KnownNames) -> list[Item]:
     """Every requirement of a requirements file, in order; what cannot be taken is an Unreadable with its line."""
     items: list[Item] = []
-    for number, line in _joined(text_of(data, source)):
+    text = text_of(data, source)
+    _refuse_two_readings(text, source)
+    for number, line in _joined(text):
         if len(items) >= MOST_REQUIREMENTS:
             raise UsageFault(f"{source}: more than {MOST_REQUIREMENTS:,} requirements")
         item = _line(line, f"{source}:{number}", known)
         if item is not None:
             items.append(item)
     return items
+
+
+def _refuse_two_readings(text: str, source: str) -> None:
+    """UsageFault where pip could read other lines, or other letters, than are read here."""
+    if found := _OTHER_BREAKS.search(text):
+        line = text.count("\n", 0, found.start()) + 1
+        raise UsageFault(f"{source}:{line}: a control character ({found[0]!r}), which some take for a new line")
+    for beginning in text.split("\n")[:2]:
+        cookie = _COOKIE.search(beginning)
+        if cookie and cookie[1].lower().replace("_", "-") not in ("utf-8", "utf8", "ascii"):
+            raise UsageFault(f"{source}: declares another encoding ({cookie[1]!r}); UTF-8 is read here")
 
 
 def _joined(text: str) -> Iterator[tuple[int, str]]:

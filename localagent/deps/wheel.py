@@ -25,6 +25,7 @@ from localagent.deps.archive import Archive, WheelRefused, open_archive, path_fa
 MOST_METADATA_BYTES = 8 << 20
 _RECORD_ALGORITHMS = ("sha256", "sha384", "sha512")
 _NOT_RECORDED = ("RECORD", "RECORD.jws", "RECORD.p7s")
+_INSTALLERS_OWN = ("INSTALLER", "REQUESTED", "direct_url.json")
 _AT_EACH_START = ("sitecustomize", "usercustomize")
 _DATA_FOLDERS = ("share", "etc")
 _DATA = re.compile(r"[^/]+\.data")
@@ -169,6 +170,9 @@ def _landings(
         if path in {f"{dist_info}/{name}" for name in _NOT_RECORDED}:
             continue
         top, _, rest = path.partition("/")
+        if top == dist_info and rest in _INSTALLERS_OWN:
+            left_out.append(f"{path}: for installers to write")
+            continue
         place, outside = path, False
         if _DATA.fullmatch(top):
             kind, _, below = rest.partition("/")

@@ -50,6 +50,7 @@ def rule(spec: str, guard: Guard | None = None) -> Ruling:
         ("nunpy", Answer.REFUSED, "looks like 'numpy': edit distance, 1 edit away although r.txt locks it"),
         ("numpy", Answer.UNKNOWN, "on no list"),
         ("./x", Answer.REFUSED, "a local path"),
+        ("xn--rquests-bya", Answer.REFUSED, "looks like 'requests': homoglyphs"),
     ],
 )
 def test_the_answer_and_its_reason(spec: str, answer: Answer, why: str) -> None:
@@ -130,7 +131,7 @@ def test_a_requirements_lock_is_every_line_pinned_and_hashed(tmp_path: Path) -> 
         (f"foo==1.* --hash=sha256:{DIGEST}\n", "not pinned"),
         (f"foo==1 --hash=sha256:{DIGEST}\n-e .\n", "2: an editable requirement"),
         ("", "no pin stands there"),
-        ("\x00", "not a requirement"),
+        ("\x00", "a control character"),
     ],
 )
 def test_a_file_that_is_not_wholly_a_lock_counts_for_nothing(tmp_path: Path, text: str, reason: str) -> None:

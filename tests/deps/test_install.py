@@ -1,5 +1,6 @@
 """Installing from a folder of wheels: real jails, real pip, tiny wheels."""
 
+import os
 import sys
 import venv
 from pathlib import Path
@@ -71,6 +72,7 @@ def test_a_fresh_folder_holds_the_wheels_and_nothing_else(index: Path, tmp_path:
             "frob-1.0.data/data/share/man/man1/frob.1": b"man",
             "frob-1.0.data/headers/frob.h": b"h",
             "frob.pth": b"import frob\n",
+            "frob-1.0.dist-info/direct_url.json": b"{}",
         },
         requires=["zork>=1; python_version > '3'", "other; extra == 'x'"],
         entry_points="[console_scripts]\nFrob = frob:main\n",
@@ -81,7 +83,7 @@ def test_a_fresh_folder_holds_the_wheels_and_nothing_else(index: Path, tmp_path:
     assert (one.wheel.name, two.wheel.version, one.vouched) == ("frob", "1.2", "r.txt:1")
     assert one.wheel.scripts == ("Frob = frob:main",)
     assert one.wheel.startup == ("frob.pth",)
-    assert [line.split(":")[0].split("/")[-1] for line in one.wheel.left_out] == ["tool", "frob.h"]
+    assert [line.split(":")[0].split("/")[-1] for line in one.wheel.left_out] == ["tool", "frob.h", "direct_url.json"]
     held = {str(path.relative_to(target)): path for path in target.rglob("*") if path.is_file()}
     assert set(held) == {
         "bin/raw", "frob.pth", "frob/__init__.py", "frob/more.py", "share/man/man1/frob.1", "zork/__init__.py",
@@ -153,6 +155,9 @@ def test_every_dependency_must_be_asked_for(index: Path, tmp_path: Path, jail: B
     assert "'bad ==', which cannot be understood" in said
     assert "more" not in said
     assert "old" not in said
+    deep = write_wheel(index, "deep", requires=["n; " + "(" * 400, "m" * 2000])
+    said = refused(order(pins(deep), index), jail, tmp_path)
+    assert said.count("which cannot be understood") == 2
     text = pins(path).replace("frob", "frob[x]")
     assert "frob needs more: not asked for" in refused(order(text, index), jail, tmp_path)
 
@@ -204,6 +209,24 @@ def test_what_an_environment_holds_satisfies_and_startup_code_is_refused(
     path = write_wheel(index, "starter", files={"starter.pth": b"import os\n"})
     said = refused(order(pins(path), index, environment(home)), jail, tmp_path)
     assert "starter.pth would run at each start of that Python" in said
+
+
+def test_an_interrupt_takes_back_what_was_renamed(
+    index: Path, tmp_path: Path, jail: BubblewrapJail, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = environment(made(tmp_path / "env"))
+    path = write_wheel(index, files={"a/x.py": b"", "b/x.py": b""})
+    real = os.path.lexists
+
+    def interrupted(asked: Path) -> bool:
+        if asked == place.site / "b" and (place.site / "a").exists():
+            raise KeyboardInterrupt
+        return real(asked)
+
+    monkeypatch.setattr("os.path.lexists", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        install(order(pins(path), index, place), jail, tmp_path)
+    assert list(place.site.iterdir()) == []
 
 
 def test_what_was_renamed_is_taken_back(

@@ -129,6 +129,18 @@ def test_files_that_are_not_utf8_are_refused() -> None:
         parse_requirements(b"\xff", "r.txt", KNOWN)
 
 
+@pytest.mark.parametrize("character", ["\x0c", "\x0b", "\x1c", "\x85", "\u2028", "\u2029", "\x00"])
+def test_what_pip_would_take_for_a_new_line_is_refused(character: str) -> None:
+    with pytest.raises(UsageFault, match=r"r\.txt:2: a control character"):
+        lines(f"foo\n# a comment{character}evil\n")
+
+
+def test_a_declared_encoding_is_refused_unless_it_is_ours() -> None:
+    with pytest.raises(UsageFault, match="declares another encoding"):
+        lines("# -*- coding: utf-7 -*-\nfoo\n")
+    assert len(lines("# -*- coding: utf-8 -*-\nfoo\n")) == 1
+
+
 def test_too_many_requirements_are_refused() -> None:
     with pytest.raises(UsageFault, match="more than 20,000"):
         lines("a\n" * 20_002)

@@ -219,6 +219,24 @@ def test_what_is_no_zip(tmp_path: Path, data: bytes) -> None:
     assert "not a ZIP file" in why(tmp_path, data)
 
 
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    name=st.sampled_from(["METADATA", "WHEEL", "entry_points.txt"]),
+    data=st.binary(max_size=60) | st.text(alphabet="[]=:%\n\r Nname-Versio1.0wheel", max_size=60).map(str.encode),
+    keep=st.booleans(),
+)
+def test_no_metadata_breaks_the_reader(tmp_path: Path, name: str, data: bytes, keep: bool) -> None:
+    members = wheel_files()
+    before = members.get(f"{INFO}/{name}", b"[console_scripts]\n") if keep else b""
+    members[f"{INFO}/{name}"] = before + data
+    del members[f"{INFO}/RECORD"]
+    members[f"{INFO}/RECORD"] = record_of(members, INFO)
+    path = tmp_path / "frob-1.0-py3-none-any.whl"
+    path.write_bytes(zipped(members.items()))
+    with contextlib.suppress(WheelRefused):
+        assert read_wheel(path).name == "frob"
+
+
 SOUND = zipped(wheel_files(entry_points="[console_scripts]\nx = frob:x\n").items())
 
 
