@@ -15,7 +15,7 @@ from pathlib import Path
 from localagent.deps.archive import MOST_DEPTH
 from localagent.deps.choose import Chosen, NotInstallable
 from localagent.deps.wheel import Landing
-from localagent.domain.jailspec import Access, Bind, JailLimits, JailSpec
+from localagent.domain.jailspec import Access, Bind, JailLimits, JailResult, JailSpec
 from localagent.domain.outcome import Ending
 from localagent.errors import CannotEnforce
 from localagent.jail.open import interpreter_binds
@@ -70,13 +70,24 @@ def unpack(jail: Jail, chosen: Sequence[Chosen], wheels: Path, out: Path) -> Pat
         env=_ENV,
         limits=limits,
     )
-    result = jail.run(spec)
+    result = _run(jail, spec)
     if result.ending is not Ending.EXITED or result.returncode:
         said = (result.stderr or result.stdout)[-_SAID_BYTES:].decode(errors="replace").strip()
         raise NotInstallable(f"pip refused ({result.ending}, exit {result.returncode}): {said}")
     site = out / SITE
     _compare(site, expected, {one.wheel.dist_info for one in chosen})
     return site
+
+
+def _run(jail: Jail, spec: JailSpec) -> JailResult:
+    """Run to the end; when we are interrupted the jail is ended first, so that nobody writes while we clean up."""
+    process = jail.start(spec)
+    with process.channel:
+        try:
+            return process.wait()
+        finally:
+            if process.alive:
+                process.kill()
 
 
 def merged(chosen: Sequence[Chosen]) -> dict[str, Landing]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from wheel_builder import digest, encoded, write_wheel
 
+from localagent.deps import choose as choosing
 from localagent.deps import install as installing
 from localagent.deps import landing, unpack
 from localagent.deps.choose import Chosen, NotInstallable
@@ -16,8 +17,9 @@ from localagent.deps.landing import Environment, environment, fresh_target
 from localagent.deps.sources import parse_requirements
 from localagent.deps.squat import KnownNames
 from localagent.domain.dependency import Locked, Wanted
+from localagent.domain.jailspec import JailResult, JailSpec
 from localagent.errors import CannotEnforce, LocalagentError, UsageFault
-from localagent.jail.open import BubblewrapJail, open_jail
+from localagent.jail.open import BubblewrapJail, BubblewrapProcess, open_jail
 
 KNOWN = KnownNames(["requests"])
 
@@ -209,6 +211,53 @@ def test_what_an_environment_holds_satisfies_and_startup_code_is_refused(
     path = write_wheel(index, "starter", files={"starter.pth": b"import os\n"})
     said = refused(order(pins(path), index, environment(home)), jail, tmp_path)
     assert "starter.pth would run at each start of that Python" in said
+
+
+class Impatient:
+    """A real jail; whoever waits for it is interrupted."""
+
+    def __init__(self, jail: BubblewrapJail) -> None:
+        self.backend, self.level = jail.backend, jail.level
+        self._jail = jail
+        self.started: list[BubblewrapProcess] = []
+
+    def run(self, spec: JailSpec, *, stdin: bytes = b"") -> JailResult:
+        return self._jail.run(spec, stdin=stdin)
+
+    def start(self, spec: JailSpec) -> "ImpatientProcess":
+        self.started.append(self._jail.start(spec))
+        return ImpatientProcess(self.started[-1])
+
+
+class ImpatientProcess:
+    def __init__(self, process: BubblewrapProcess) -> None:
+        self.channel, self.kill = process.channel, process.kill
+        self._process = process
+
+    @property
+    def alive(self) -> bool:
+        return self._process.alive
+
+    def wait(self) -> JailResult:
+        raise KeyboardInterrupt
+
+
+def test_an_interrupt_ends_the_jail_before_anything_is_removed(
+    index: Path, tmp_path: Path, jail: BubblewrapJail
+) -> None:
+    impatient = Impatient(jail)
+    with pytest.raises(KeyboardInterrupt):
+        install(order(pins(write_wheel(index)), index, tmp_path / "t"), impatient, tmp_path)
+    assert [process.alive for process in impatient.started] == [False]
+    assert [path.name for path in tmp_path.iterdir()] == ["index"]
+
+
+def test_a_wheel_that_became_a_link_is_not_copied(tmp_path: Path) -> None:
+    (tmp_path / "frob-1.0-py3-none-any.whl").symlink_to("/etc/passwd")
+    (tmp_path / "copies").mkdir()
+    with pytest.raises(NotInstallable, match="cannot be copied"):
+        choosing._copied(tmp_path / "frob-1.0-py3-none-any.whl", tmp_path / "copies")
+    assert list((tmp_path / "copies").iterdir()) == []
 
 
 def test_an_interrupt_takes_back_what_was_renamed(

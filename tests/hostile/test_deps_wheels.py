@@ -204,6 +204,17 @@ def test_sizes_that_lie(tmp_path: Path) -> None:
     assert "more than" in why(tmp_path, bytes(data))
 
 
+def test_a_name_that_readers_understand_differently(tmp_path: Path) -> None:
+    data = with_member("frob/x.py@.txt").replace(b"frob/x.py@.txt", b"frob/x.py\0.txt")
+    assert "a name that readers understand differently" in why(tmp_path, data)
+
+
+def test_a_second_end_record_is_refused(tmp_path: Path) -> None:
+    data = zipped(wheel_files().items())
+    at = data.rindex(b"PK\x05\x06")
+    assert "ZIP64" in why(tmp_path, data[:at] + b"PK\x06\x07" + bytes(16) + data[at:])
+
+
 def test_encryption_and_strange_compression(tmp_path: Path) -> None:
     data = bytearray(zipped(wheel_files().items()))
     entry = data.index(b"PK\x01\x02")
