@@ -11,7 +11,7 @@ from setuptools.command.build_py import build_py
 ROOT = Path(__file__).resolve().parent
 PACKED = {
     "models": (".toml", ".md", ".json"),
-    "policies": (".toml", ".md"),
+    "policies": (".toml", ".md", ".txt"),
     "sandbox": (".toml", ".json", ".md", ".txt"),
 }
 

@@ -25,6 +25,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "model": ("model", "list, add, verify models"),
     "policy": ("policy", "show or check a policy"),
     "jail": ("jail", "run a command in the jail"),
+    "deps": ("deps", "check, approve and install dependencies from an offline index"),
 }
 
 

@@ -76,6 +76,22 @@ class DangerRule:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class DependencyRules:
+    """Which distributions may come in, and where the answer is looked for.
+
+    `allow` and `deny` are normalised names that may hold `*`. `known_names` is a path relative to the policy's folder.
+    `lock_files` are paths relative to the repository whose last part may hold `*`.
+    """
+
+    allow: tuple[str, ...]
+    deny: tuple[str, ...]
+    known_names: str
+    lock_files: tuple[str, ...]
+    require_hashes: bool
+    approvals: Permission
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Policy:
     """A whole policy. `deny_at` is the severity from which a newly introduced danger is refused."""
 
@@ -91,3 +107,4 @@ class Policy:
     ruff: Switch
     mypy: Switch
     least_jail_level: JailLevel
+    dependencies: DependencyRules

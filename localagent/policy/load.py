@@ -10,7 +10,16 @@ from pathlib import Path
 import pathspec
 
 from localagent.domain.gate import Severity
-from localagent.domain.policy import DangerRule, JailLevel, PathRules, Permission, Policy, SizeRules, Switch
+from localagent.domain.policy import (
+    DangerRule,
+    DependencyRules,
+    JailLevel,
+    PathRules,
+    Permission,
+    Policy,
+    SizeRules,
+    Switch,
+)
 from localagent.errors import UsageFault
 from localagent.policy.table import Faults, Table
 
@@ -18,6 +27,8 @@ SCHEMA = "localagent/policy/1"
 _MOST_BYTES = 1 << 20
 _NAME = re.compile(r"[\w*]+(\.[\w*]+)*(:\w+)?")
 _RULE_ID = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_DISTRIBUTION = re.compile(r"(?=.*[a-z0-9])[a-z0-9*]+(-[a-z0-9*]+)*")
+_FILE_PATTERN = re.compile(r"(?!\.\.?(/|$))[^*/\\\0]+(/(?!\.\.?(/|$))[^*/\\\0]+)*")
 _REMEDY = "`localagent policy show` prints a policy that is right; docs/policy.md describes every key"
 
 
@@ -66,6 +77,7 @@ def _policy(top: Table) -> Policy:
         ruff=checks.take_choice("ruff", Switch),
         mypy=checks.take_choice("mypy", Switch),
         least_jail_level=jail.take_choice("least_level", JailLevel),
+        dependencies=_dependencies(top.take_table("dependencies")),
     )
     for table in (danger, repair, checks, jail, top):
         table.close()
@@ -99,6 +111,36 @@ def _size(table: Table) -> SizeRules:
         max_changed_bytes=table.take_count("max_changed_bytes", most=10_000_000),
         max_file_bytes=table.take_count("max_file_bytes", most=100_000_000),
         max_depth=table.take_count("max_depth", most=200),
+    )
+    table.close()
+    return rules
+
+
+def _distribution_fault(name: str) -> str:
+    if _DISTRIBUTION.fullmatch(name):
+        return ""
+    return f"{name!r} is not a normalised name (PEP 503: lower case, words joined by one `-`); `*` may stand in it"
+
+
+def _inside_fault(path: str) -> str:
+    """The last part may hold `*`, the others not; no part leads up or out."""
+    folder, slash, last = path.rpartition("/")
+    if _FILE_PATTERN.fullmatch(folder + slash + last.replace("*", "x")):
+        return ""
+    return f"{path!r} is not a relative path without `..`; only its last part may hold `*`"
+
+
+def _dependencies(table: Table) -> DependencyRules:
+    known_names = table.take_text("known_names")
+    if fault := _inside_fault(known_names) or ("a pattern is not one file" if "*" in known_names else ""):
+        table.fault("known_names", fault)
+    rules = DependencyRules(
+        allow=table.take_texts("allow", required=True, valid=_distribution_fault),
+        deny=table.take_texts("deny", required=True, valid=_distribution_fault),
+        known_names=known_names,
+        lock_files=table.take_texts("lock_files", required=True, valid=_inside_fault),
+        require_hashes=table.take_flag("require_hashes"),
+        approvals=table.take_choice("approvals", Permission),
     )
     table.close()
     return rules

@@ -79,6 +79,13 @@ class Table:
         self.fault(key, f"must be an integer from 1 to {most}, not {_kind(found)}")
         return 1
 
+    def take_flag(self, key: str) -> bool:
+        """True or false, nothing that stands for it."""
+        found = self._take(key, True)
+        if not isinstance(found, bool):
+            self.fault(key, f"must be true or false, not {_kind(found)}")
+        return found is True
+
     def take_choice(self, key: str, choices: type[_E]) -> _E:
         """One of an enumeration's values."""
         first = next(iter(choices))

@@ -10,7 +10,10 @@ from localagent.errors import UsageFault
 from localagent.policy.load import load_policy, parse_policy
 
 POLICIES = Path(__file__).parents[2] / "policies"
-KEY = re.compile(r"(schema|name|max_\w+|swallowed\w+|special\w+|ruff|mypy|least_level|third\w+|(bandit_)?deny_at) = ")
+KEY = re.compile(
+    r"(schema|name|max_\w+|swallowed\w+|special\w+|ruff|mypy|least_level|third\w+|known_names|require_\w+|approvals"
+    r"|(bandit_)?deny_at) = "
+)
 DEFAULT = (POLICIES / "default.toml").read_text()
 
 
@@ -41,6 +44,12 @@ def test_strict_is_never_wider_than_the_default() -> None:
     assert strict.least_jail_level >= default.least_jail_level
     assert {r.id for r in default.dangers} <= {r.id for r in strict.dangers}
     assert set(default.paths.denied) <= set(strict.paths.denied)
+    loose, tight = default.dependencies, strict.dependencies
+    assert set(tight.allow) <= set(loose.allow)
+    assert set(loose.deny) <= set(tight.deny)
+    assert set(tight.lock_files) <= set(loose.lock_files)
+    assert tight.require_hashes >= loose.require_hashes
+    assert (loose.approvals, tight.approvals) == (Permission.ALLOW, Permission.DENY)
 
 
 def test_every_fault_is_listed_with_its_dotted_path() -> None:
@@ -80,6 +89,14 @@ def test_every_fault_is_listed_with_its_dotted_path() -> None:
             "[[danger.rule]]\nid = 'a'\nnames = ['os system']",
             "danger.rule[0].names[0]: 'os system' is not a dotted name",
         ),
+        ("[dependencies]\nallow = ['Flask']", "dependencies.allow[0]: 'Flask' is not a normalised name"),
+        ("[dependencies]\nallow = ['*']", "dependencies.allow[0]: '*' is not a normalised name"),
+        ("[dependencies]\nlock_files = ['../x']", "dependencies.lock_files[0]: '../x' is not a relative path"),
+        ("[dependencies]\nlock_files = ['*/x']", "dependencies.lock_files[0]: '*/x' is not a relative path"),
+        ("[dependencies]\nknown_names = '/etc/passwd'", "dependencies.known_names: '/etc/passwd' is not a relative"),
+        ("[dependencies]\nknown_names = '*.txt'", "dependencies.known_names: a pattern is not one file"),
+        ("[dependencies]\nrequire_hashes = 'true'", "dependencies.require_hashes: must be true or false, not 'true'"),
+        ("[dependencies]\nrequire_hash = true", "dependencies.require_hash: unknown key"),
         ("[danger]\nrule = 3", "danger.rule: must be an array of tables"),
         ("[danger]\nrule = [3]", "danger.rule[0]: must be a table"),
     ],

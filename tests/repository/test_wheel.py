@@ -41,6 +41,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_carries_data_but_no_weights(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert "localagent/_data/policies/default.toml" in names
+    assert "localagent/_data/policies/known-packages.txt" in names
     assert any(name.startswith("localagent/_data/models/") for name in names)
     assert any(name.startswith("localagent/_data/sandbox/") for name in names)
     assert not [name for name in names if name.endswith(".gguf") or name.startswith(("tests", "bench", "examples"))]

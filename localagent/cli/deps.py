@@ -1,0 +1,240 @@
+"""`localagent deps check|approve|approvals|install`: which distributions may come in, and bringing them in."""
+
+import argparse
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+
+from localagent.app import Settings
+from localagent.cli.deps_approve import approvals, approve
+from localagent.cli.render import Render
+from localagent.deps.check import Guard
+from localagent.deps.choose import Chosen
+from localagent.deps.install import Order, install
+from localagent.deps.known import load_known
+from localagent.deps.landing import Environment, environment, fresh_target
+from localagent.deps.locks import Locks, read_locks
+from localagent.deps.reading import read_below, read_named
+from localagent.deps.requirement import parse_requirement
+from localagent.deps.sources import MOST_FILE_BYTES, Item, parse_project, parse_requirements
+from localagent.deps.squat import KnownNames
+from localagent.deps.wheelhouse import index_folder
+from localagent.domain.dependency import Answer, Ruling, Wanted
+from localagent.domain.policy import Permission, Policy
+from localagent.errors import CannotEnforce, UsageFault
+from localagent.jail.level import at_least
+from localagent.jail.open import BubblewrapJail, open_jail
+from localagent.policy.load import load_policy
+from localagent.record.approvals import ApprovalStore
+
+PROJECT = "pyproject.toml"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The verb's arguments."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    checking = actions.add_parser("check", help="may these distributions come in?", allow_abbrev=False)
+    _requirements(checking)
+    installing = actions.add_parser(
+        "install", help="install from a folder of wheels, unpacked in a jail", allow_abbrev=False
+    )
+    _requirements(installing)
+    installing.add_argument("--index", required=True, metavar="DIR", help="a folder of wheels: *.whl or NAME/*.whl")
+    where = installing.add_mutually_exclusive_group()
+    where.add_argument(
+        "--target", type=Path, metavar="DIR", help="a folder to make; without it, a trial that lands nowhere"
+    )
+    where.add_argument(
+        "--python", type=Path, metavar="VENV", help="put it into this virtual environment's site-packages"
+    )
+    approving = actions.add_parser("approve", help="let a name in, on the record", allow_abbrev=False)
+    approving.add_argument("name", metavar="NAME[==VERSION]")
+    approving.add_argument("--reason", required=True, metavar="TEXT", help="why; kept in the journal of approvals")
+    approving.add_argument("--distinct-from", default="", metavar="NAME", help="the known name that it is not")
+    approving.add_argument("--withdraw", action="store_true", help="take every approval of NAME back instead")
+    listing = actions.add_parser("approvals", help="what was approved, by whom and why", allow_abbrev=False)
+    for action in (checking, installing, approving, listing):
+        action.add_argument("--policy", type=Path, metavar="FILE", help="default: the bundled default policy")
+        action.add_argument("--json", action="store_true", help="one JSON object on standard output")
+
+
+def _requirements(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("specs", nargs="*", metavar="SPEC", help="a requirement (PEP 508), such as 'attrs>=23'")
+    parser.add_argument(
+        "-r",
+        dest="files",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="FILE",
+        help="a requirements file; repeatable",
+    )
+    parser.add_argument("--repo", type=Path, metavar="DIR", help="the repository whose lock files count")
+
+
+def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
+    """0 when everything asked for may come in (or was recorded), 1 when not."""
+    path: Path = args.policy or settings.policies_dir / "default.toml"
+    policy = load_policy(path)
+    rules = policy.dependencies
+    if args.action == "approvals":
+        return approvals(args, ApprovalStore(settings.state_dir), rules, render)
+    known = load_known(path.parent / rules.known_names)
+    if args.action == "approve":
+        return approve(args, ApprovalStore(settings.state_dir), path, rules, known, render)
+    if args.action == "install":
+        return _install(args, settings, policy, known, render)
+    return _check(args, settings, policy, known, render)
+
+
+def _check(args: argparse.Namespace, settings: Settings, policy: Policy, known: KnownNames, render: Render) -> int:
+    guard, locks = guard_of(args, settings, policy, known)
+    items = wanted_items(args, known)
+    if not (args.specs or args.files):
+        items = project_items(args, known)
+    rulings = [guard.rule(item) for item in items]
+    answer = overall(rulings)
+    if args.json:
+        render.json({**verdict_json(rulings, locks), "answer": str(answer)})
+    else:
+        show(rulings, locks, render)
+    return 0 if answer is Answer.ALLOWED else 1
+
+
+def _install(args: argparse.Namespace, settings: Settings, policy: Policy, known: KnownNames, render: Render) -> int:
+    index = index_folder(args.index)
+    if not (args.specs or args.files):
+        raise UsageFault("nothing to install", remedy="name requirements or -r FILE")
+    place: Path | Environment | None = None
+    if args.target is not None:
+        place = fresh_target(args.target)
+    elif args.python is not None:
+        place = environment(args.python)
+    guard, locks = guard_of(args, settings, policy, known)
+    items = wanted_items(args, known)
+    rulings = [guard.rule(item) for item in items]
+    if (answer := overall(rulings)) is not Answer.ALLOWED:
+        if args.json:
+            render.json({**verdict_json(rulings, locks), "answer": str(answer), "installed": []})
+        else:
+            show(rulings, locks, render)
+            render.error("nothing was installed: not every name may come in")
+        return 1
+    order = Order(
+        wanted=[item for item in items if isinstance(item, Wanted)],
+        index=index,
+        locked=locks.entries,
+        require_hashes=policy.dependencies.require_hashes,
+        place=place,
+    )
+    chosen = install(order, jail_for(policy), settings.scratch_dir)
+    landed = place.site if isinstance(place, Environment) else place
+    if args.json:
+        rows = [installed_json(one) for one in chosen]
+        where = str(landed) if landed else None
+        render.json({**verdict_json(rulings, locks), "answer": str(answer), "target": where, "installed": rows})
+    else:
+        show_installed(chosen, landed, render)
+    return 0
+
+
+def jail_for(policy: Policy) -> BubblewrapJail:
+    """A jail that the policy finds sound enough; CannotEnforce otherwise."""
+    jail = open_jail(allow_third_party=policy.third_party_binaries is Permission.ALLOW)
+    if not at_least(jail.level, policy.least_jail_level.value):
+        raise CannotEnforce(
+            f"this machine's jail reaches level {jail.level}, and the policy asks for {policy.least_jail_level.value}",
+            remedy="`localagent doctor` says which layer is missing and what mends it",
+        )
+    return jail
+
+
+def installed_json(one: Chosen) -> dict[str, object]:
+    """One installed distribution as JSON."""
+    return {
+        "name": one.wheel.name,
+        "version": one.wheel.version,
+        "wheel": one.copy.name,
+        "sha256": one.sha256,
+        "digest_named_by": one.vouched or None,
+        "files": len(one.wheel.files),
+        "scripts": list(one.wheel.scripts),
+        "left_out": list(one.wheel.left_out),
+        "startup": list(one.wheel.startup),
+    }
+
+
+def show_installed(chosen: list[Chosen], landed: Path | None, render: Render) -> None:
+    """One line a distribution; what was not written below it."""
+    for one in chosen:
+        vouched = one.vouched or "nobody (the policy requires no hashes)"
+        what = f"{one.wheel.name}=={one.wheel.version}  {len(one.wheel.files)} files"
+        render.line(f"{what}  sha256:{one.sha256} named by {vouched}")
+        for script in one.wheel.scripts:
+            render.line(f"  entry script, not written: {script}")
+        for line in one.wheel.left_out:
+            render.line(f"  left out: {line}")
+        for line in one.wheel.startup:
+            render.line(f"  would run at each start of Python in a site folder: {line}")
+    render.line(f"installed into {landed}" if landed else "a trial: unpacked in the jail, nothing was written")
+
+
+def guard_of(args: argparse.Namespace, settings: Settings, policy: Policy, known: KnownNames) -> tuple[Guard, Locks]:
+    """The guard that the arguments describe, and the lock files it counts."""
+    rules = policy.dependencies
+    if args.repo is not None and not args.repo.is_dir():
+        raise UsageFault(f"--repo: {args.repo} is not a directory")
+    locks = Locks() if args.repo is None else read_locks(args.repo, rules.lock_files, known)
+    approvals = ApprovalStore(settings.state_dir).standing() if rules.approvals is Permission.ALLOW else ()
+    option = str(args.policy) if args.policy else ""
+    guard = Guard(rules=rules, known=known, locked=locks.entries, approvals=approvals, policy_option=option)
+    return guard, locks
+
+
+def wanted_items(args: argparse.Namespace, known: KnownNames) -> list[Item]:
+    """What the command line and the files named on it ask for."""
+    if not (args.specs or args.files or args.repo):
+        raise UsageFault("nothing to check", remedy="name requirements, -r FILE, or --repo DIR")
+    items = [parse_requirement(spec, "the command line", known) for spec in args.specs]
+    for path in args.files:
+        items += parse_requirements(read_named(path, MOST_FILE_BYTES), str(path), known)
+    return items
+
+
+def project_items(args: argparse.Namespace, known: KnownNames) -> list[Item]:
+    """What the repository's pyproject.toml asks for."""
+    try:
+        data = read_below(args.repo, PROJECT, MOST_FILE_BYTES)
+    except OSError as error:
+        raise UsageFault(
+            f"{args.repo / PROJECT}: cannot be read: {error.strerror or error}", remedy="name requirements or -r FILE"
+        ) from error
+    return parse_project(data, PROJECT, known)
+
+
+def overall(rulings: Iterable[Ruling]) -> Answer:
+    """REFUSED if anything is, else UNKNOWN if anything is, else ALLOWED."""
+    answers = {ruling.answer for ruling in rulings}
+    return next((a for a in (Answer.REFUSED, Answer.UNKNOWN) if a in answers), Answer.ALLOWED)
+
+
+def verdict_json(rulings: list[Ruling], locks: Locks) -> dict[str, object]:
+    """The answers as JSON."""
+    return {
+        "requirements": [{**asdict(ruling), "approve": ruling.approve or None} for ruling in rulings],
+        "locks": list(locks.files),
+        "not_locks": list(locks.left_out),
+    }
+
+
+def show(rulings: list[Ruling], locks: Locks, render: Render) -> None:
+    """One line a requirement; the approval command below what a person may approve."""
+    for line in locks.left_out:
+        render.note(f"not counted as a lock: {line}")
+    width = max((len(str(ruling.answer)) for ruling in rulings), default=0)
+    for ruling in rulings:
+        render.line(f"{ruling.answer:<{width}}  {ruling.shown}  ({ruling.source}): {ruling.why}")
+        if ruling.approve:
+            render.line(f"{'':<{width}}  a person may say: {ruling.approve}")
+    if not rulings:
+        render.line("nothing is asked for")

@@ -1,0 +1,109 @@
+"""`localagent deps approve|approvals`: a person lets a name in, on the record; and what the record says."""
+
+import argparse
+import os
+import pwd
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+
+from packaging.version import InvalidVersion, Version
+
+from localagent.cli.render import Render
+from localagent.deps.check import Guard, pinned
+from localagent.deps.requirement import parse_requirement
+from localagent.deps.squat import KnownNames
+from localagent.domain.dependency import Answer, Approval, Unreadable
+from localagent.domain.policy import DependencyRules, Permission
+from localagent.errors import AnswerIsNo, UsageFault
+from localagent.record.approvals import ApprovalStore
+
+
+def approve(
+    args: argparse.Namespace,
+    store: ApprovalStore,
+    path: Path,
+    rules: DependencyRules,
+    known: KnownNames,
+    render: Render,
+) -> int:
+    """Record an approval, or take one back; 0, or AnswerIsNo where the policy lets it not count."""
+    item = parse_requirement(args.name, "the command line", known)
+    if isinstance(item, Unreadable):
+        raise UsageFault(f"{args.name!r}: {item.why}")
+    version = pinned(item.specifier)
+    faults = [f"--reason {args.reason!r}: say why"] if not args.reason.strip() or len(args.reason) > 2000 else []
+    if item.extras or item.marker or (item.specifier and not version):
+        faults.append(f"{args.name!r}: a name, or a name and one version: NAME==VERSION")
+    if version:
+        try:
+            Version(version)
+        except InvalidVersion as error:
+            faults.append(str(error))
+    if faults:
+        raise UsageFault(faults)
+    approval = Approval(
+        name=item.name,
+        version=version,
+        reason=args.reason.strip(),
+        who=_user(),
+        at=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        policy=str(path),
+        distinct_from=args.distinct_from,
+    )
+    if args.withdraw:
+        digest, what = store.withdraw(approval), "withdrawn"
+    else:
+        _refuse_approval(approval, rules, known)
+        digest, what = store.approve(approval), "approved"
+    if args.json:
+        render.json({"state": what, **asdict(approval), "digest": digest, "journal": str(store.path)})
+    else:
+        render.line(
+            f"{what} {item.name}{'==' + version if version else ''} as {approval.who}; {digest} in {store.path}"
+        )
+    return 0
+
+
+def _refuse_approval(approval: Approval, rules: DependencyRules, known: KnownNames) -> None:
+    """AnswerIsNo when the policy lets no approval of that name count."""
+    if rules.approvals is Permission.DENY:
+        raise AnswerIsNo(
+            "this policy counts no approvals", remedy="whoever keeps the policy adds the name to `dependencies.allow`"
+        )
+    guard = Guard(rules=rules, known=known)
+    denied = guard.rule(parse_requirement(approval.name, "", known))
+    if denied.answer is Answer.REFUSED and denied.likeness is None:
+        raise AnswerIsNo(f"{approval.name}: {denied.why}", remedy="an approval does not outweigh the policy's `deny`")
+    likeness = known.look_alike(approval.name)
+    if likeness is not None and approval.distinct_from != likeness.known:
+        raise AnswerIsNo(
+            f"{approval.name} looks like {likeness.known!r}: {likeness.family}, {likeness.detail}",
+            remedy=f"if it is really meant, say so: --distinct-from {likeness.known}",
+        )
+
+
+def _user() -> str:
+    number = os.getuid()
+    try:
+        return f"{pwd.getpwuid(number).pw_name} (uid {number})"
+    except KeyError:
+        return f"uid {number}"
+
+
+def approvals(args: argparse.Namespace, store: ApprovalStore, rules: DependencyRules, render: Render) -> int:
+    """List what stands approved."""
+    found = store.standing()
+    counted = rules.approvals is Permission.ALLOW
+    if args.json:
+        render.json({"counted": counted, "journal": str(store.path), "approvals": [asdict(a) for a in found]})
+        return 0
+    for a in found:
+        name = f"{a.name}{'==' + a.version if a.version else ''}"
+        told = f", told apart from {a.distinct_from}" if a.distinct_from else ""
+        render.line(f"{name}  {a.at}  {a.who}: {a.reason}{told}")
+    if not found:
+        render.line("nothing was approved")
+    if not counted:
+        render.note("this policy counts no approvals")
+    return 0
