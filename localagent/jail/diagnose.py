@@ -10,8 +10,9 @@ from localagent.domain.jailspec import JailLimits, JailSpec
 from localagent.domain.outcome import Ending
 from localagent.errors import CannotEnforce
 from localagent.jail import host, probe
+from localagent.jail.backend import Backend
 from localagent.jail.probe import State
-from localagent.jail.runner import Backend, BubblewrapJail
+from localagent.jail.runner import NamespaceJail
 
 NAMESPACES = ("user", "pid", "net", "ipc", "uts", "mnt", "cgroup")
 SECCOMP_REMEDY = "apt install libseccomp2 (and `make setup` for pyseccomp); jails work without it at a lower level"
@@ -102,7 +103,7 @@ def _cgroup(backend: Backend) -> Row:
     if backend.cgroups is None:
         return Row(part="jail", name="cgroup", state=State.ABSENT, detail="memory is watched", remedy=CGROUP_REMEDY)
     limits = JailLimits(wall_seconds=10, cpu_seconds=10, resident_bytes=32 << 20, tmp_bytes=1 << 20)
-    result = BubblewrapJail(backend).run(JailSpec(argv=("/usr/bin/tail", "/dev/zero"), cwd="/", limits=limits))
+    result = NamespaceJail(backend).run(JailSpec(argv=("/usr/bin/tail", "/dev/zero"), cwd="/", limits=limits))
     where = f"version {backend.cgroups.version}"
     if result.ending is Ending.MEMORY:
         return Row(part="jail", name="cgroup", state=State.WORKS, detail=f"{where}: ended a jail that took too much")

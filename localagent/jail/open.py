@@ -6,13 +6,13 @@ from localagent.domain.jailspec import JailLimits
 from localagent.jail import probe, profile
 from localagent.jail.binds import interpreter_binds
 from localagent.jail.host import fresh_uid
-from localagent.jail.runner import BubblewrapJail, BubblewrapProcess
+from localagent.jail.runner import NamespaceJail, NamespaceProcess
 from localagent.jail.workspace import Workspace, scratch_folder, sweep
 
 
-def open_jail(*, allow_third_party: bool = True) -> BubblewrapJail:
+def open_jail(*, allow_third_party: bool = True) -> NamespaceJail:
     """A sound jail, or CannotEnforce with the reason and the remedy. Probed once per process."""
-    return BubblewrapJail(probe.find_backend(allow_third_party=allow_third_party))
+    return NamespaceJail(probe.find_backend(allow_third_party=allow_third_party))
 
 
 def load_profile(path: Path) -> JailLimits:
@@ -21,8 +21,8 @@ def load_profile(path: Path) -> JailLimits:
 
 
 __all__ = [
-    "BubblewrapJail",
-    "BubblewrapProcess",
+    "NamespaceJail",
+    "NamespaceProcess",
     "Workspace",
     "fresh_uid",
     "interpreter_binds",

