@@ -39,21 +39,13 @@ def jail_rows() -> Iterator[Row]:
     for result in probe.every():
         chosen = chosen or result.backend
         detail = f"{result.program} {result.version}: {result.detail}" if result.version else result.program
-        remedy = "" if result.state is State.WORKS else probe.REMEDY
+        remedy = "" if result.state is State.WORKS else probe.REMEDIES[result.kind]
         yield Row(part="backend", name=result.name, state=result.state, detail=detail, remedy=remedy)
-    yield from (_nsjail(*found) for found in probe.nsjails())
     if chosen is None:
         yield Row(part="jail", name="jail", state=State.ABSENT, detail="none", remedy=probe.REMEDY, needed=True)
         return
-    yield Row(part="jail", name="level", state=State.WORKS, detail=chosen.level, needed=True)
+    yield Row(part="jail", name="level", state=State.WORKS, detail=f"{chosen.level} with {chosen.name}", needed=True)
     yield from _layers(chosen)
-
-
-def _nsjail(name: str, program: str) -> Row:
-    starts = probe.nsjail_starts(program)
-    state = State.WORKS if starts else State.ABSENT
-    detail = f"{program}: {'starts' if starts else 'does not start'}; not used yet"
-    return Row(part="backend", name=name, state=state, detail=detail)
 
 
 def _layers(backend: Backend) -> Iterator[Row]:

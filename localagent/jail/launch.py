@@ -1,9 +1,11 @@
-"""First program of every jail, run as `python -I -S launch.py FD`: gives up everything, then becomes bubblewrap.
+"""First program of every jail, run as `python -I -S launch.py FD`: gives up everything, then becomes the backend.
 
 Reads one JSON object from descriptor FD. Standard library only, one thread, nothing of the repository. In this order:
-die with the parent; join cgroups; make unreachable sources reachable in a mount namespace of its own (each blocking
-folder is covered by an empty tmpfs into which just the sources are bound at their own paths); rlimits; an unprivileged
-real uid with no supplementary groups; no_new_privs; exec. A fault is written as one JSON line to the status descriptor
+die with the parent; join cgroups; in a mount namespace of its own cover folders by an empty tmpfs into which just the
+sources are bound at their own paths (folders that block an unprivileged user, and those in which the backend would
+leave folders of its own; without root it takes a user namespace of its own for that); rlimits; an unprivileged
+real uid with no supplementary groups; no_new_privs; signals as in a fresh session; exec. A fault is written as one JSON
+line to the status descriptor
 and ends with 125.
 """
 
@@ -16,7 +18,7 @@ import stat
 import sys
 from typing import Any
 
-CLONE_NEWNS = 0x00020000
+CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 1, 2, 4, 32, 4096, 16384, 1 << 18
 PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS = 1, 38
 FAILED = 125
@@ -48,13 +50,22 @@ def join(procs_files: list[str]) -> None:
             file.write("0")
 
 
-def uncover(covers: list[str], sources: list[str]) -> None:
-    """Cover each blocking folder by a tmpfs and bind the sources below it back at their own paths."""
+def own_users() -> None:
+    """A user namespace with nobody but ourselves in it, so that an unprivileged user may mount in one of his own."""
+    uid, gid = os.getuid(), os.getgid()
+    _check(_LIBC.unshare(CLONE_NEWUSER), "unshare user")
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+        with open(f"/proc/self/{name}", "w") as file:  # noqa: PTH123
+            file.write(text)
+
+
+def cover(covers: list[tuple[str, int]], sources: list[str]) -> None:
+    """Cover each folder by a tmpfs of the mode given and bind the sources below it back at their own paths."""
     _check(_LIBC.unshare(CLONE_NEWNS), "unshare")
     _mount("none", "/", "none", MS_REC | MS_PRIVATE)
     opened = [(path, os.open(path, os.O_PATH | os.O_CLOEXEC)) for path in sources]
-    for cover in covers:
-        _mount("tmpfs", cover, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0711,size=256k")
+    for folder, mode in covers:
+        _mount("tmpfs", folder, "tmpfs", MS_NOSUID | MS_NODEV, f"mode={mode:04o},size=256k")
     for path, number in opened:
         os.makedirs(os.path.dirname(path), mode=0o711, exist_ok=True)  # noqa: PTH103, PTH120
         if stat.S_ISDIR(os.fstat(number).st_mode):
@@ -88,12 +99,17 @@ def main(order: dict[str, Any]) -> None:
     die_with(order["parent"])
     join(order["cgroups"])
     if order["covers"]:
-        uncover(order["covers"], order["sources"])
+        if order["uid"] is None and os.geteuid() != 0:
+            own_users()
+            die_with(order["parent"])  # a change of credentials may forget it
+        cover(order["covers"], order["sources"])
     limit(order["limits"])
     if order["uid"] is not None:
         become(order["uid"])
         die_with(order["parent"])  # a change of uid forgets it
     _check(_LIBC.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl")
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # ignored by Python, which the command must not inherit
+        signal.signal(number, signal.SIG_DFL)
     os.execve(order["argv"][0], order["argv"], {})  # noqa: S606
 
 

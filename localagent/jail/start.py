@@ -10,22 +10,23 @@ import stat
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from localagent.domain.jailspec import Access, JailSpec
 from localagent.errors import CannotEnforce
-from localagent.jail import host, mountpoints, seccomp
+from localagent.jail import host, mountpoints
 from localagent.jail.backend import Backend
-from localagent.jail.bubblewrap import SYNTHETIC_ETC, Descriptors, bwrap_argv
 from localagent.jail.disk_usage import DiskWatch
+from localagent.jail.handover import Opened, hand_over, memfd
+from localagent.jail.handover import Pipes as Ends
 from localagent.jail.limits import rlimits
-from localagent.jail.reports import BubblewrapReports
 from localagent.jail.spawner import spawn
 from localagent.jail.watch import Pipes, Watch
 
 LAUNCHER = Path(__file__).with_name("launch.py")
 CHANNEL = "{channel}"
+PASSABLE, OPEN = 0o711, 0o1777  # modes of covers
 SETUP_REMEDY = "run `localagent doctor` to see which layer fails on this machine"
 
 
@@ -44,29 +45,31 @@ def uid_for(spec: JailSpec) -> int | None:
     return owners.pop() if owners else host.fresh_uid()
 
 
-def _memfd(name: str, content: bytes) -> int:
-    number = os.memfd_create(name, os.MFD_CLOEXEC)
-    view = memoryview(content)
-    while view:
-        view = view[os.write(number, view) :]
-    os.lseek(number, 0, os.SEEK_SET)
-    return number
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Covers:
+    """Folders that the launcher covers by empty ones (with the mode given), and what it binds back below them."""
+
+    folders: tuple[tuple[str, int], ...] = ()
+    sources: tuple[str, ...] = ()
 
 
-def _hidden(uid: int | None, sources: Sequence[str]) -> tuple[list[str], list[str]]:
-    """(folders a stranger's uid cannot pass, sources below them); outermost ones only."""
-    if uid is None:
-        return [], []
+def _covers(uid: int | None, sources: Sequence[str], work_folders: Sequence[str]) -> _Covers:
+    """Covers for what a stranger cannot pass and for where the backend would leave folders; outermost ones only."""
     try:
-        blocked = {source: folder for source in sources if (folder := host.blocking_folder(source))}
+        blocked = (
+            {folder for source in sources if (folder := host.blocking_folder(source))} if uid is not None else set()
+        )
     except OSError as fault:
         raise CannotEnforce(f"the jail could not be made: {fault}", remedy=SETUP_REMEDY) from fault
-    if "/" in blocked.values():
+    if "/" in blocked:
         raise CannotEnforce(
             "the root folder is closed to other users, so no unprivileged jail can start", remedy="chmod o+x /"
         )
-    covers = _outermost(set(blocked.values()))
-    return covers, _outermost(set(blocked))
+    folders = _outermost(blocked | set(work_folders))
+    below = {os.path.realpath(source) for source in sources}
+    hidden = {path for path in below if any(path.startswith(folder + "/") for folder in folders)}
+    modes = tuple((folder, OPEN if folder in work_folders else PASSABLE) for folder in folders)
+    return _Covers(folders=modes, sources=tuple(_outermost(hidden)))
 
 
 def _refuse_closed(uid: int | None, spec: JailSpec) -> None:
@@ -92,64 +95,59 @@ def start(backend: Backend, spec: JailSpec, *, stdin: bytes, channel: bool) -> t
     spec = mountpoints.resolved(spec)
     uid = uid_for(spec)
     _refuse_closed(uid, spec)
-    covers, sources = _hidden(uid, [*(bind.source for bind in spec.binds), *backend.needs, backend.program])
     cgroup = backend.cgroups.make(spec.limits) if backend.cgroups else None
-    passed: list[int] = []  # closed here once the child has them
-    kept: list[int] = []
+    opened = Opened()
     ours: socket.socket | None = None
     try:
-        status_read, status_write = os.pipe2(os.O_CLOEXEC)
-        kept.append(status_read)
-        passed.append(status_write)
-        etc = tuple(_memfd("localagent-etc", content) for _, content in SYNTHETIC_ETC)
-        passed += etc
-        code = seccomp.program() if backend.seccomp else None
-        filter_fd = None if code is None else _memfd("localagent-seccomp", code)
-        passed += [] if filter_fd is None else [filter_fd]
-        block_read, block_write = os.pipe2(os.O_CLOEXEC)
-        passed.append(block_read)
-        kept.append(block_write)
+        status_read, status = os.pipe2(os.O_CLOEXEC)
+        opened.kept.append(status_read)
+        opened.passed.append(status)
+        block, block_write = os.pipe2(os.O_CLOEXEC)
+        opened.passed.append(block)
+        opened.kept.append(block_write)
+        number = None
         if channel:
             ours, theirs = socket.socketpair()
             number = theirs.detach()
-            passed.append(number)
+            opened.passed.append(number)
             spec = replace(spec, argv=tuple(str(number) if word == CHANNEL else word for word in spec.argv))
+        handover = hand_over(backend, spec, Ends(status=status, block=block, channel=number), opened)
+        sources = [*(bind.source for bind in spec.binds), *backend.needs, backend.program]
+        covers = _covers(uid, sources, handover.work_folders)
         order = {
             "parent": os.getpid(),
-            "status": status_write,
+            "status": status,
             "cgroups": list(cgroup.procs_files) if cgroup else [],
-            "covers": covers,
-            "sources": sources,
+            "covers": covers.folders,
+            "sources": covers.sources,
             "limits": rlimits(spec.limits, uid),
             "uid": uid,
-            "argv": bwrap_argv(
-                spec,
-                host.system_layout(),
-                Descriptors(status=status_write, etc=etc, seccomp=filter_fd, block=block_read),
-                program=backend.program,
-                cgroup_namespace=backend.cgroup_namespace,
-            ),
+            "argv": handover.argv,
         }
-        order_fd = _memfd("localagent-order", json.dumps(order).encode())
-        passed.append(order_fd)
-        stdin_fd = _memfd("localagent-stdin", stdin) if stdin else os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-        argv = (sys.executable, "-I", "-S", "-B", str(LAUNCHER), str(order_fd))
-        try:
-            child = spawn(argv, stdin=stdin_fd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, pass_fds=passed)
-        finally:
-            os.close(stdin_fd)
-        kept.clear()
-    except OSError as fault:
+        child = _launch(order, stdin, opened)
+        opened.kept.clear()
+    except (OSError, CannotEnforce) as fault:
         if cgroup:
             cgroup.remove()
         if ours is not None:
             ours.close()
+        if isinstance(fault, CannotEnforce):
+            raise
         raise CannotEnforce(f"the jail could not be started: {fault}", remedy=SETUP_REMEDY) from fault
     finally:
-        for number in (*passed, *kept):
-            os.close(number)
+        opened.close()
     writable = [bind.source for bind in spec.binds if bind.access is Access.READ_WRITE]
     late = uid is None and host.counts_processes_per_namespace()
     pipes = Pipes(status=status_read, block=block_write, limit_processes_late=late)
     disk = DiskWatch(writable, spec.limits.tmp_bytes)
-    return Watch(spec.limits, child, pipes, BubblewrapReports(), cgroup, disk), ours
+    return Watch(spec.limits, child, pipes, handover.reports, cgroup, disk), ours
+
+
+def _launch(order: dict[str, object], stdin: bytes, opened: Opened) -> "subprocess.Popen[bytes]":
+    order_fd = opened.memfd("localagent-order", json.dumps(order).encode())
+    stdin_fd = memfd("localagent-stdin", stdin) if stdin else os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    argv = (sys.executable, "-I", "-S", "-B", str(LAUNCHER), str(order_fd))
+    try:
+        return spawn(argv, stdin=stdin_fd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, pass_fds=opened.passed)
+    finally:
+        os.close(stdin_fd)

@@ -85,6 +85,13 @@ class Watch:
 
     def run(self, wake: int) -> End:
         """Watch until nothing is left; a byte on `wake` means: end it now."""
+        try:
+            self._watch(wake)
+            return self._end()
+        finally:
+            self._reports.close()
+
+    def _watch(self, wake: int) -> None:
         self._wake = wake
         outer = os.pidfd_open(self.pid)
         try:
@@ -106,7 +113,6 @@ class Watch:
             for stream in (self._child.stdout, self._child.stderr):
                 if stream is not None:
                     stream.close()
-        return self._end()
 
     def _loop(self, selector: selectors.BaseSelector, outer: int) -> None:
         """Until the outer process ends or something has to be ended."""
@@ -124,7 +130,7 @@ class Watch:
             self._read(selector, ready)
             if self._wake in ready:
                 self._ended_by = self._ended_by or Ending.CANCELLED
-            if outer in ready:
+            if outer in ready or self._reports.over():
                 return
 
     def _read(self, selector: selectors.BaseSelector, ready: set[int]) -> None:
@@ -198,10 +204,18 @@ class Watch:
                 selector.unregister(number)
             waiting -= ready
         self._child.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        self._drain_status()
         self._could = self._could_have_used()
         if waiting:
             self._ended_by = self._ended_by or Ending.CANCELLED
         self._wall_seconds = time.monotonic() - self._began
+
+    def _drain_status(self) -> None:
+        """Take the last reports, which may have come together with the end."""
+        os.set_blocking(self._status, False)
+        with suppress(BlockingIOError):  # somebody still holds the other end: all that was said was read
+            while piece := os.read(self._status, 1 << 12):
+                self._reports.take(piece)
 
     def _kill_all(self, outer: int) -> None:
         if self._init_fd < 0:  # not told yet: whatever the outer process has below it
@@ -229,6 +243,7 @@ class Watch:
         else:
             ending = Ending.COULD_NOT_START
             fault = self._reports.start_fault(stderr, self._child.returncode)
+            stderr += self._reports.remark()
         return End(
             ending=ending,
             returncode=told.returncode if told is not None and self._ended_by is None else -1,

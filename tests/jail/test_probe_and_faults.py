@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from localagent.errors import CannotEnforce
-from localagent.jail import probe
+from localagent.jail import candidates, probe
 from localagent.jail.faults import Build, known, refusing
 from localagent.jail.level import LEVELS, Layer, at_least, level_of
 from localagent.jail.open import NamespaceJail
@@ -79,7 +79,7 @@ def test_a_trial_jail_on_the_hosts_namespaces_is_not_sound(jail: NamespaceJail) 
 
 
 def test_nothing_sound_is_cannot_enforce_with_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probe, "SYSTEM_FOLDERS", (str(tmp_path),))
+    monkeypatch.setattr(candidates, "SYSTEM_FOLDERS", (str(tmp_path),))
     fake(tmp_path / "bwrap", "exit 1")
     probe.probed.cache_clear()
     try:

