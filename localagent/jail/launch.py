@@ -1,24 +1,29 @@
-"""First program of every jail, run as `python -I -S launch.py FD`: gives up everything, then becomes the backend.
+"""First program of every jail, kept ready as `python -I -S launch.py SOCKET PARENT`: gives up all, becomes the backend.
 
-Reads one JSON object from descriptor FD. Standard library only, one thread, nothing of the repository. In this order:
-die with the parent; join cgroups; in a mount namespace of its own cover folders by an empty tmpfs into which just the
-sources are bound at their own paths (folders that block an unprivileged user, and those in which the backend would
-leave folders of its own; without root it takes a user namespace of its own for that); rlimits; an unprivileged
-real uid with no supplementary groups; no_new_privs; signals as in a fresh session; exec. A fault is written as one JSON
-line to the status descriptor
-and ends with 125.
+One process of ours waits for orders, so that no jail pays for starting Python: for each it clones a child of our own
+process (CLONE_PARENT), which carries the order out. Standard library only, one thread, nothing of the repository. In
+this order: die with the parent; take the descriptors; a session of its own; join cgroups; in a mount namespace of its
+own cover folders by an empty tmpfs into which just the sources are bound at their own paths (folders that block an
+unprivileged user, and those in which the backend would leave folders of its own; without root it takes a user
+namespace of its own for that); rlimits; an unprivileged real uid with no supplementary groups; no_new_privs; signals
+as in a fresh session; exec. A fault is written as one JSON line to the status descriptor and ends with 125.
 """
 
+import array
 import ctypes
+import fcntl
+import gc
 import json
 import os
 import resource
 import signal
+import socket
 import stat
 import sys
 from typing import Any
 
-CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
+CLONE_NEWNS, CLONE_NEWUSER, CLONE_PARENT = 0x00020000, 0x10000000, 0x00008000
+CLONE_NUMBERS = {"x86_64": 56, "aarch64": 220, "riscv64": 220, "loongarch64": 220, "ppc64le": 120, "armv7l": 120}
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 1, 2, 4, 32, 4096, 16384, 1 << 18
 PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS = 1, 38
 FAILED = 125
@@ -43,9 +48,41 @@ def die_with(parent: int) -> None:
         os._exit(FAILED)
 
 
-def join(procs_files: list[str]) -> None:
-    """Enter the cgroups whose `cgroup.procs` are given."""
-    for path in procs_files:
+def clone_sibling() -> int:
+    """Fork, with the child a child of our parent's: 0 in the child, its number in ours."""
+    number = CLONE_NUMBERS.get(os.uname().machine)
+    if number is None:
+        raise OSError(f"the launcher does not know the processor {os.uname().machine}")
+    flags = CLONE_PARENT | int(signal.SIGCHLD)
+    pid = int(_LIBC.syscall(ctypes.c_long(number), ctypes.c_ulong(flags), *[ctypes.c_ulong(0)] * 4))
+    _check(min(pid, 0), "clone")
+    return pid
+
+
+def take(received: list[int], numbers: list[int]) -> None:
+    """Give each received descriptor its number in the child and close every other: no order may come from a jail."""
+    above = max(numbers) + 1
+    moved = [fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, above) for number in received]
+    for number, wanted in zip(moved, numbers):  # noqa: B905 - as many of the one as of the other
+        os.dup2(number, wanted, inheritable=True)
+    kept = sorted(numbers)
+    for low, high in zip(kept, [*kept[1:], 1 << 20]):  # noqa: B905 - pairs of neighbours
+        os.closerange(low + 1, high)
+
+
+def receive(orders: socket.socket) -> tuple[bytes, list[int]]:
+    """One message and its descriptors, which are closed at exec (socket.recv_fds of Python 3.11 forgets that flag)."""
+    received = array.array("i")
+    text, parts, _, _ = orders.recvmsg(1 << 16, socket.CMSG_SPACE(253 * received.itemsize), socket.MSG_CMSG_CLOEXEC)
+    for level, kind, data in parts:
+        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+            received.frombytes(data[: len(data) - len(data) % received.itemsize])
+    return text, list(received)
+
+
+def join(files: list[str]) -> None:
+    """Enter the cgroups whose list of processes, or of threads (we have one, and that is quicker), are given."""
+    for path in files:
         with open(path, "w") as file:  # noqa: PTH123 - fewer imports, this runs before every jail
             file.write("0")
 
@@ -93,10 +130,11 @@ def become(uid: int) -> None:
     os.setresuid(uid, uid, uid)
 
 
-def main(order: dict[str, Any]) -> None:
+def carry_out(order: dict[str, Any]) -> None:
     """Carry out the order; does not return."""
     os.umask(0o022)
     die_with(order["parent"])
+    os.setsid()
     join(order["cgroups"])
     if order["covers"]:
         if order["uid"] is None and os.geteuid() != 0:
@@ -113,11 +151,41 @@ def main(order: dict[str, Any]) -> None:
     os.execve(order["argv"][0], order["argv"], {})  # noqa: S606
 
 
-if __name__ == "__main__":
-    with os.fdopen(int(sys.argv[1]), "rb") as stream:
-        task = json.loads(stream.read())
+def obey(received: list[int], numbers: list[int]) -> None:
+    """The child: the first descriptor holds the order, the rest get their numbers. Does not return."""
+    status = -1
     try:
-        main(task)
+        with os.fdopen(received[0], "rb") as stream:
+            order = json.loads(stream.read())
+        take(received[1:], numbers)
+        status = order["status"]
+        carry_out(order)
     except (OSError, ValueError) as fault:
-        os.write(task["status"], (json.dumps({"launch-fault": str(fault)}) + "\n").encode())
+        os.write(status, (json.dumps({"launch-fault": str(fault)}) + "\n").encode())
+    finally:
         os._exit(FAILED)
+
+
+def serve(orders: socket.socket) -> None:
+    """Answer each message of descriptors, whose text lists their numbers, by the process made for it or a fault."""
+    while True:
+        text, received = receive(orders)
+        if not text:
+            return
+        try:
+            pid = clone_sibling()
+            if pid == 0:
+                obey(received, json.loads(text))
+            answer: dict[str, object] = {"pid": pid}
+        except OSError as fault:
+            answer = {"fault": str(fault)}
+        for number in received:
+            os.close(number)
+        orders.send(json.dumps(answer).encode())
+
+
+if __name__ == "__main__":
+    die_with(int(sys.argv[2]))
+    gc.disable()
+    os.set_inheritable(int(sys.argv[1]), False)
+    serve(socket.socket(fileno=int(sys.argv[1])))

@@ -1,39 +1,55 @@
-"""One long-lived thread that starts every child of this process.
+"""One long-lived thread that has every jail started, by one launcher process (launch.py) kept ready below it.
 
-`PR_SET_PDEATHSIG` is bound to the thread that forked: were a pool thread to start a warm worker and end, the kernel
-would kill the worker. A process that was forked from ours gets a spawner of its own.
+`PR_SET_PDEATHSIG` is bound to the thread that forked, and a jail counts as forked by the thread that started the
+launcher: were a pool thread to start a warm worker and end, the kernel would kill the worker. A process that was
+forked from ours gets a spawner of its own.
 """
 
+import json
 import os
 import queue
+import socket
 import subprocess
+import sys
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from pathlib import Path
+
+LAUNCHER = Path(__file__).with_name("launch.py")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Child:
+    """A started process, child of ours, and our ends of its output."""
+
+    pid: int
+    stdout: int
+    stderr: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Start:
-    """What to start: never through a shell, with an empty environment, in a session of its own."""
+    """What to start: descriptors keep their numbers; nothing else of ours is there, and the environment is empty."""
 
-    argv: tuple[str, ...]
+    order: int
     stdin: int
-    stdout: int
-    stderr: int
-    pass_fds: tuple[int, ...]
+    passed: tuple[int, ...]
 
 
 class Spawner:
     """Starts children from one thread that lives as long as the process."""
 
     def __init__(self) -> None:
-        self._requests: queue.SimpleQueue[tuple[Start, Future[subprocess.Popen[bytes]]]] = queue.SimpleQueue()
+        self._requests: queue.SimpleQueue[tuple[Start, Future[Child]]] = queue.SimpleQueue()
+        self._launcher: subprocess.Popen[bytes] | None = None
+        self._orders: socket.socket | None = None
         threading.Thread(target=self._serve, name="localagent-spawner", daemon=True).start()
 
-    def start(self, start: Start) -> "subprocess.Popen[bytes]":
-        """Start a child; raises OSError as Popen does."""
-        future: Future[subprocess.Popen[bytes]] = Future()
+    def start(self, start: Start) -> Child:
+        """Start a child; OSError when it cannot be."""
+        future: Future[Child] = Future()
         self._requests.put((start, future))
         return future.result()
 
@@ -41,35 +57,78 @@ class Spawner:
         while True:
             start, future = self._requests.get()
             try:
-                future.set_result(_popen(start))
+                future.set_result(self._started(start))
             except (OSError, ValueError, subprocess.SubprocessError) as fault:
                 future.set_exception(fault)
 
+    def _started(self, start: Start) -> Child:
+        out_read, out_write = os.pipe2(os.O_CLOEXEC)
+        err_read, err_write = os.pipe2(os.O_CLOEXEC)
+        try:
+            sent = (start.order, start.stdin, out_write, err_write, *start.passed)
+            pid = self._order(sent, (0, 1, 2, *start.passed))
+        except (OSError, ValueError):
+            os.close(out_read)
+            os.close(err_read)
+            raise
+        finally:
+            os.close(out_write)
+            os.close(err_write)
+        return Child(pid=pid, stdout=out_read, stderr=err_read)
 
-def _popen(start: Start) -> "subprocess.Popen[bytes]":
-    return subprocess.Popen(
-        start.argv,
-        stdin=start.stdin,
-        stdout=start.stdout,
-        stderr=start.stderr,
-        pass_fds=start.pass_fds,
-        close_fds=True,
-        cwd="/",
-        env={},
-        start_new_session=True,
-    )
+    def _order(self, sent: Sequence[int], numbers: Sequence[int]) -> int:
+        """Send descriptors with the numbers they shall have; the process that the launcher made."""
+        text = json.dumps(numbers).encode()
+        try:
+            orders = self._ready()
+            socket.send_fds(orders, [text], list(sent))
+        except (BrokenPipeError, ConnectionError):  # it was killed since: another one
+            self._end()
+            orders = self._ready()
+            socket.send_fds(orders, [text], list(sent))
+        answer = orders.recv(1 << 12)
+        if not answer:
+            self._end()
+            raise OSError("the launcher ended before it had started the jail")
+        told = json.loads(answer)
+        if "pid" not in told:
+            raise OSError(told["fault"])
+        return int(told["pid"])
+
+    def _ready(self) -> socket.socket:
+        if self._orders is None:
+            self._orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with theirs:
+                self._launcher = subprocess.Popen(
+                    (sys.executable, "-I", "-S", "-B", str(LAUNCHER), str(theirs.fileno()), str(os.getpid())),
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    pass_fds=(theirs.fileno(),),
+                    cwd="/",
+                    env={},
+                    start_new_session=True,
+                )
+        return self._orders
+
+    def _end(self) -> None:
+        if self._orders is not None:
+            self._orders.close()
+            self._orders = None
+        if self._launcher is not None:
+            self._launcher.kill()
+            self._launcher.wait()
+            self._launcher = None
 
 
 _lock = threading.Lock()
 _spawners: dict[int, Spawner] = {}
 
 
-def spawn(
-    argv: Sequence[str], *, stdin: int, stdout: int, stderr: int, pass_fds: Sequence[int]
-) -> "subprocess.Popen[bytes]":
-    """Start a child from this process's spawner thread."""
+def spawn(order: int, *, stdin: int, passed: Sequence[int]) -> Child:
+    """Have the order (a descriptor of JSON, see launch.carry_out) carried out in a child of this process."""
     with _lock:
         spawner = _spawners.get(os.getpid())
         if spawner is None:
             spawner = _spawners[os.getpid()] = Spawner()
-    return spawner.start(Start(argv=tuple(argv), stdin=stdin, stdout=stdout, stderr=stderr, pass_fds=tuple(pass_fds)))
+    return spawner.start(Start(order=order, stdin=stdin, passed=tuple(passed)))

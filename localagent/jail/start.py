@@ -7,8 +7,6 @@ import json
 import os
 import socket
 import stat
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,10 +19,9 @@ from localagent.jail.disk_usage import DiskWatch
 from localagent.jail.handover import Opened, hand_over, memfd
 from localagent.jail.handover import Pipes as Ends
 from localagent.jail.limits import rlimits
-from localagent.jail.spawner import spawn
+from localagent.jail.spawner import Child, spawn
 from localagent.jail.watch import Pipes, Watch
 
-LAUNCHER = Path(__file__).with_name("launch.py")
 CHANNEL = "{channel}"
 PASSABLE, OPEN = 0o711, 0o1777  # modes of covers
 SETUP_REMEDY = "run `localagent doctor` to see which layer fails on this machine"
@@ -117,7 +114,7 @@ def start(backend: Backend, spec: JailSpec, *, stdin: bytes, channel: bool) -> t
         order = {
             "parent": os.getpid(),
             "status": status,
-            "cgroups": list(cgroup.procs_files) if cgroup else [],
+            "cgroups": list(cgroup.join_files) if cgroup else [],
             "covers": covers.folders,
             "sources": covers.sources,
             "limits": rlimits(spec.limits, uid),
@@ -143,11 +140,11 @@ def start(backend: Backend, spec: JailSpec, *, stdin: bytes, channel: bool) -> t
     return Watch(spec.limits, child, pipes, handover.reports, cgroup, disk), ours
 
 
-def _launch(order: dict[str, object], stdin: bytes, opened: Opened) -> "subprocess.Popen[bytes]":
-    order_fd = opened.memfd("localagent-order", json.dumps(order).encode())
+def _launch(order: dict[str, object], stdin: bytes, opened: Opened) -> Child:
+    order_fd = memfd("localagent-order", json.dumps(order).encode())
     stdin_fd = memfd("localagent-stdin", stdin) if stdin else os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-    argv = (sys.executable, "-I", "-S", "-B", str(LAUNCHER), str(order_fd))
     try:
-        return spawn(argv, stdin=stdin_fd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, pass_fds=opened.passed)
+        return spawn(order_fd, stdin=stdin_fd, passed=opened.passed)
     finally:
+        os.close(order_fd)
         os.close(stdin_fd)

@@ -8,19 +8,18 @@ import os
 import resource
 import selectors
 import signal
-import subprocess
 import time
 from contextlib import suppress
 from dataclasses import dataclass
 
 from localagent.domain.jailspec import JailLimits
 from localagent.domain.outcome import Ending
-from localagent.errors import CannotEnforce
 from localagent.jail import tree_usage
 from localagent.jail.cgroup import Cgroup
 from localagent.jail.disk_usage import DiskWatch
 from localagent.jail.limits import kernel_cpu_seconds, process_limit
 from localagent.jail.reports import Exit, Reports
+from localagent.jail.spawner import Child
 
 SAMPLE_SECONDS = 0.25
 CORES = os.cpu_count() or 1
@@ -54,17 +53,16 @@ class Watch:
     def __init__(
         self,
         limits: JailLimits,
-        child: "subprocess.Popen[bytes]",
+        child: Child,
         pipes: Pipes,
         reports: Reports,
         cgroup: Cgroup | None,
         disk: DiskWatch,
     ) -> None:
-        if child.stdout is None or child.stderr is None:
-            raise CannotEnforce("the jail's output is not connected")
         self.pid = child.pid
         self._limits = limits
         self._child = child
+        self._returncode: int | None = None
         self._pipes = pipes
         self._reports = reports
         self._status = pipes.status
@@ -72,8 +70,8 @@ class Watch:
         self._wake = -1
         self._disk = disk
         self._cgroup = cgroup
-        self._out = {child.stdout.fileno(): bytearray(), child.stderr.fileno(): bytearray()}
-        self._order = (child.stdout.fileno(), child.stderr.fileno())
+        self._out = {child.stdout: bytearray(), child.stderr: bytearray()}
+        self._order = (child.stdout, child.stderr)
         self._init_fd = -1
         self._began = time.monotonic()
         self._cpu_seconds = 0.0
@@ -101,18 +99,15 @@ class Watch:
                 self._loop(selector, outer)
                 self._finish(selector, outer)
         finally:
-            if self._child.returncode is None:  # the watching itself failed: leave nothing running
+            if self._returncode is None:  # the watching itself failed: leave nothing running
                 self._kill_all(outer)
-                self._child.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+                self._returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
             os.close(outer)
             if self._init_fd >= 0:
                 os.close(self._init_fd)
-            for number in (self._status, self._block):
+            for number in (self._status, self._block, *self._order):
                 if number >= 0:
                     os.close(number)
-            for stream in (self._child.stdout, self._child.stderr):
-                if stream is not None:
-                    stream.close()
 
     def _loop(self, selector: selectors.BaseSelector, outer: int) -> None:
         """Until the outer process ends or something has to be ended."""
@@ -203,7 +198,7 @@ class Watch:
             for number in waiting & ready:
                 selector.unregister(number)
             waiting -= ready
-        self._child.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        self._returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         self._drain_status()
         self._could = self._could_have_used()
         if waiting:
@@ -242,7 +237,7 @@ class Watch:
             ending = Ending.MEMORY
         else:
             ending = Ending.COULD_NOT_START
-            fault = self._reports.start_fault(stderr, self._child.returncode)
+            fault = self._reports.start_fault(stderr, self._returncode or 0)
             stderr += self._reports.remark()
         return End(
             ending=ending,
