@@ -96,11 +96,11 @@ def blocking_folder(path: str) -> str | None:
     return None
 
 
-def submounts(paths: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """The mounts below each path as mountinfo has them now, outer ones first; only for paths that have some."""
+def submounts(paths: Iterable[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """(path, the mounts below it as mountinfo has them now, outer ones first), only for paths that have some."""
     points = [_unescaped(line.split(" ", 5)[4]) for line in Path("/proc/self/mountinfo").read_text().splitlines()]
-    found = {path: tuple(sorted({point for point in points if point.startswith(path + "/")})) for path in paths}
-    return {path: below for path, below in found.items() if below}
+    found = ((path, tuple(sorted({point for point in points if point.startswith(path + "/")}))) for path in paths)
+    return tuple((path, below) for path, below in found if below)
 
 
 def _unescaped(text: str) -> str:

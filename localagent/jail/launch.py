@@ -1,12 +1,16 @@
-"""First program of every jail, kept ready as `python -I -S launch.py SOCKET PARENT`: gives up all, becomes the backend.
+"""Starts every jail of one process of ours, whose child it is: `python -I -S launch.py SOCKET PARENT`.
 
-One process of ours waits for orders, so that no jail pays for starting Python: for each it clones a child of our own
-process (CLONE_PARENT), which carries the order out. Standard library only, one thread, nothing of the repository. In
-this order: die with the parent; take the descriptors; a session of its own; join cgroups; in a mount namespace of its
-own cover folders by an empty tmpfs into which just the sources are bound at their own paths (folders that block an
-unprivileged user, and those in which the backend would leave folders of its own; without root it takes a user
-namespace of its own for that); rlimits; an unprivileged real uid with no supplementary groups; no_new_privs; signals
-as in a fresh session; exec. A fault is written as one JSON line to the status descriptor and ends with 125.
+Kept ready, so that no jail pays for starting Python. For each order it forks a child that gives up everything and
+becomes the backend, in this order: die with the parent; take the descriptors; a session of its own; join cgroups; in a
+mount namespace of its own cover folders by an empty tmpfs into which just the sources are bound at their own paths
+(folders that block an unprivileged user, and those in which the backend would leave folders of its own; without root
+it takes a user namespace of its own for that); rlimits; an unprivileged real uid with no supplementary groups;
+no_new_privs; signals as in a fresh session; exec. A fault is written as one JSON line to the status descriptor and
+ends with 125.
+
+Whatever loses its parent below here becomes a child of this process, and when ours ends, however it ends, this process
+kills all that is left before it ends itself: a backend that was cut down between two of its own steps leaves nothing.
+Standard library only, one thread, nothing of the repository.
 """
 
 import array
@@ -16,16 +20,16 @@ import gc
 import json
 import os
 import resource
+import select
 import signal
 import socket
 import stat
 import sys
 from typing import Any
 
-CLONE_NEWNS, CLONE_NEWUSER, CLONE_PARENT = 0x00020000, 0x10000000, 0x00008000
-CLONE_NUMBERS = {"x86_64": 56, "aarch64": 220, "riscv64": 220, "loongarch64": 220, "ppc64le": 120, "armv7l": 120}
+CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 1, 2, 4, 32, 4096, 16384, 1 << 18
-PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS = 1, 38
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 36, 38
 FAILED = 125
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -41,22 +45,11 @@ def _mount(source: str, target: str, kind: str, flags: int, data: str = "") -> N
     _check(_LIBC.mount(*words, ctypes.c_ulong(flags), os.fsencode(data)), f"mount {target}")
 
 
-def die_with(parent: int) -> None:
-    """Arrange SIGKILL at the end of the thread that started us; leave at once if it is gone already."""
-    _check(_LIBC.prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0), "prctl")
+def die_with(parent: int, how: int = signal.SIGKILL) -> None:
+    """Arrange a signal at the end of the thread that started us; leave at once if it is gone already."""
+    _check(_LIBC.prctl(PR_SET_PDEATHSIG, int(how), 0, 0, 0), "prctl")
     if os.getppid() != parent:
         os._exit(FAILED)
-
-
-def clone_sibling() -> int:
-    """Fork, with the child a child of our parent's: 0 in the child, its number in ours."""
-    number = CLONE_NUMBERS.get(os.uname().machine)
-    if number is None:
-        raise OSError(f"the launcher does not know the processor {os.uname().machine}")
-    flags = CLONE_PARENT | int(signal.SIGCHLD)
-    pid = int(_LIBC.syscall(ctypes.c_long(number), ctypes.c_ulong(flags), *[ctypes.c_ulong(0)] * 4))
-    _check(min(pid, 0), "clone")
-    return pid
 
 
 def take(received: list[int], numbers: list[int]) -> None:
@@ -130,28 +123,28 @@ def become(uid: int) -> None:
     os.setresuid(uid, uid, uid)
 
 
-def carry_out(order: dict[str, Any]) -> None:
+def carry_out(order: dict[str, Any], parent: int) -> None:
     """Carry out the order; does not return."""
     os.umask(0o022)
-    die_with(order["parent"])
+    die_with(parent)
     os.setsid()
     join(order["cgroups"])
     if order["covers"]:
         if order["uid"] is None and os.geteuid() != 0:
             own_users()
-            die_with(order["parent"])  # a change of credentials may forget it
+            die_with(parent)  # a change of credentials may forget it
         cover(order["covers"], order["sources"])
     limit(order["limits"])
     if order["uid"] is not None:
         become(order["uid"])
-        die_with(order["parent"])  # a change of uid forgets it
+        die_with(parent)  # a change of uid forgets it
     _check(_LIBC.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl")
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # ignored by Python, which the command must not inherit
         signal.signal(number, signal.SIG_DFL)
     os.execve(order["argv"][0], order["argv"], {})  # noqa: S606
 
 
-def obey(received: list[int], numbers: list[int]) -> None:
+def obey(received: list[int], numbers: list[int], parent: int) -> None:
     """The child: the first descriptor holds the order, the rest get their numbers. Does not return."""
     status = -1
     try:
@@ -159,33 +152,87 @@ def obey(received: list[int], numbers: list[int]) -> None:
             order = json.loads(stream.read())
         take(received[1:], numbers)
         status = order["status"]
-        carry_out(order)
+        carry_out(order, parent)
     except (OSError, ValueError) as fault:
         os.write(status, (json.dumps({"launch-fault": str(fault)}) + "\n").encode())
     finally:
         os._exit(FAILED)
 
 
-def serve(orders: socket.socket) -> None:
-    """Answer each message of descriptors, whose text lists their numbers, by the process made for it or a fault."""
-    while True:
-        text, received = receive(orders)
+def children() -> list[int]:
+    """Our children, those that we adopted included."""
+    with open(f"/proc/self/task/{os.getpid()}/children") as file:  # noqa: PTH123
+        return [int(word) for word in file.read().split()]
+
+
+class Server:
+    """Answers orders. A jail's first process is waited for only when asked, so that its number stays its own."""
+
+    def __init__(self, orders: socket.socket) -> None:
+        self._orders = orders
+        self._jails: set[int] = set()
+
+    def serve(self) -> None:
+        """Until the other side is gone; then leave nothing behind."""
+        wake_read, wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+        for number in (signal.SIGCHLD, signal.SIGTERM):
+            signal.signal(number, lambda *_: None)
+        while True:
+            ready, _, _ = select.select([self._orders.fileno(), wake_read], [], [])
+            if wake_read in ready and signal.SIGTERM in os.read(wake_read, 1 << 12):
+                break
+            if self._orders.fileno() in ready and not self._answer():
+                break
+            for pid in set(children()) - self._jails:
+                os.waitpid(pid, os.WNOHANG)
+        self._clear()
+
+    def _answer(self) -> bool:
+        text, received = receive(self._orders)
         if not text:
-            return
-        try:
-            pid = clone_sibling()
-            if pid == 0:
-                obey(received, json.loads(text))
-            answer: dict[str, object] = {"pid": pid}
-        except OSError as fault:
-            answer = {"fault": str(fault)}
+            return False
+        wanted = json.loads(text)
+        answer = self._reap(wanted["reap"]) if "reap" in wanted else self._start(received, wanted["numbers"])
         for number in received:
             os.close(number)
-        orders.send(json.dumps(answer).encode())
+        try:
+            self._orders.send(json.dumps(answer).encode())
+        except OSError:  # nobody is there to be told
+            return False
+        return True
+
+    def _start(self, received: list[int], numbers: list[int]) -> dict[str, object]:
+        ours = os.getpid()
+        try:
+            pid = os.fork()
+        except OSError as fault:
+            return {"fault": str(fault)}
+        if pid == 0:
+            obey(received, numbers, ours)
+        self._jails.add(pid)
+        return {"pid": pid}
+
+    def _reap(self, pid: int) -> dict[str, object]:
+        """The wait status; None when it has not ended yet, and then it is waited for as an adopted one."""
+        if pid not in self._jails:
+            return {"status": None}
+        self._jails.discard(pid)
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        return {"status": status if ended else None}
+
+    def _clear(self) -> None:
+        """Kill what is below us until nothing is; a killed init takes its whole namespace with it."""
+        while left := children():
+            for pid in left:
+                os.kill(pid, signal.SIGKILL)
+            for pid in left:
+                os.waitpid(pid, 0)
 
 
 if __name__ == "__main__":
-    die_with(int(sys.argv[2]))
+    _check(_LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl")
+    die_with(int(sys.argv[2]), signal.SIGTERM)
     gc.disable()
     os.set_inheritable(int(sys.argv[1]), False)
-    serve(socket.socket(fileno=int(sys.argv[1])))
+    Server(socket.socket(fileno=int(sys.argv[1]))).serve()

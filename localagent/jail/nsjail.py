@@ -8,8 +8,8 @@ our own init (init_program.py), which also puts on the seccomp filter: nsjail's 
 Not promised: /dev/tty and a writable /proc, which bubblewrap has, are not there; /proc is read-only.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from localagent.domain.jailspec import Access, JailSpec
 from localagent.jail.bubblewrap import HOSTNAME, INSIDE_UID, SYNTHETIC_ETC, ordered
@@ -38,10 +38,10 @@ class Handed:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Surroundings:
-    """Facts of the host. `submounts` are mounts below a source, which a bind would bring along writable."""
+    """Facts of the host. `submounts` are, for a source, the mounts below it, which its bind brings along writable."""
 
     layout: SystemLayout
-    submounts: Mapping[str, tuple[str, ...]]
+    submounts: tuple[tuple[str, tuple[str, ...]], ...] = ()
     niceness: int = 0
     cgroup_namespace: bool = True
 
@@ -109,13 +109,14 @@ def _bind(source: str, target: str, *, rw: bool) -> str:
 
 def _bound(source: str, target: str, around: Surroundings, *, rw: bool) -> tuple[str, ...]:
     """A bind, and the mounts below it once more: nsjail makes only the top of a bind read-only."""
-    below = around.submounts.get(source, ())
+    below = dict(around.submounts).get(source, ())
     return (
         _bind(source, target, rw=rw),
         *(_bind(path, target + path[len(source) :], rw=rw) for path in below),
     )
 
 
+@lru_cache(64)
 def _system(around: Surroundings) -> tuple[str, ...]:
     out: list[str] = []
     for folder in around.layout.folders:

@@ -1,8 +1,7 @@
-"""One long-lived thread that has every jail started, by one launcher process (launch.py) kept ready below it.
+"""One long-lived thread that has every jail started, by one launcher process (launch.py) kept ready below ours.
 
-`PR_SET_PDEATHSIG` is bound to the thread that forked, and a jail counts as forked by the thread that started the
-launcher: were a pool thread to start a warm worker and end, the kernel would kill the worker. A process that was
-forked from ours gets a spawner of its own.
+`PR_SET_PDEATHSIG` is bound to the thread that forked: were a pool thread to start the launcher and end, the kernel
+would end it and every jail. A process that was forked from ours gets a spawner, and a launcher, of its own.
 """
 
 import json
@@ -12,17 +11,18 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 LAUNCHER = Path(__file__).with_name("launch.py")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Child:
-    """A started process, child of ours, and our ends of its output."""
+    """A started process, child of the launcher, and our ends of its output; its number stands until it is reaped."""
 
     pid: int
     stdout: int
@@ -39,10 +39,10 @@ class Start:
 
 
 class Spawner:
-    """Starts children from one thread that lives as long as the process."""
+    """Has children started and waited for, from one thread that lives as long as the process."""
 
     def __init__(self) -> None:
-        self._requests: queue.SimpleQueue[tuple[Start, Future[Child]]] = queue.SimpleQueue()
+        self._requests: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = queue.SimpleQueue()
         self._launcher: subprocess.Popen[bytes] | None = None
         self._orders: socket.socket | None = None
         threading.Thread(target=self._serve, name="localagent-spawner", daemon=True).start()
@@ -50,16 +50,32 @@ class Spawner:
     def start(self, start: Start) -> Child:
         """Start a child; OSError when it cannot be."""
         future: Future[Child] = Future()
-        self._requests.put((start, future))
+        self._requests.put((lambda: self._started(start), future))
+        return future.result()
+
+    def reap(self, pid: int) -> int | None:
+        """Give the number of an ended child free: its wait status, or None when that is not to be had."""
+        future: Future[int | None] = Future()
+        self._requests.put((lambda: self._reaped(pid), future))
         return future.result()
 
     def _serve(self) -> None:
         while True:
-            start, future = self._requests.get()
+            act, future = self._requests.get()
             try:
-                future.set_result(self._started(start))
+                future.set_result(act())
             except (OSError, ValueError, subprocess.SubprocessError) as fault:
                 future.set_exception(fault)
+
+    def _reaped(self, pid: int) -> int | None:
+        if self._orders is None:
+            return None
+        try:
+            self._orders.send(json.dumps({"reap": pid}).encode())
+            told = json.loads(self._orders.recv(1 << 12) or b"{}").get("status")
+        except OSError:  # the launcher was killed, and its children with it
+            return None
+        return told if isinstance(told, int) else None
 
     def _started(self, start: Start) -> Child:
         out_read, out_write = os.pipe2(os.O_CLOEXEC)
@@ -78,7 +94,7 @@ class Spawner:
 
     def _order(self, sent: Sequence[int], numbers: Sequence[int]) -> int:
         """Send descriptors with the numbers they shall have; the process that the launcher made."""
-        text = json.dumps(numbers).encode()
+        text = json.dumps({"numbers": numbers}).encode()
         try:
             orders = self._ready()
             socket.send_fds(orders, [text], list(sent))
@@ -125,10 +141,20 @@ _lock = threading.Lock()
 _spawners: dict[int, Spawner] = {}
 
 
-def spawn(order: int, *, stdin: int, passed: Sequence[int]) -> Child:
-    """Have the order (a descriptor of JSON, see launch.carry_out) carried out in a child of this process."""
+def _spawner() -> Spawner:
     with _lock:
         spawner = _spawners.get(os.getpid())
         if spawner is None:
             spawner = _spawners[os.getpid()] = Spawner()
-    return spawner.start(Start(order=order, stdin=stdin, passed=tuple(passed)))
+        return spawner
+
+
+def spawn(order: int, *, stdin: int, passed: Sequence[int]) -> Child:
+    """Have the order (a descriptor of JSON, see launch.carry_out) carried out in a child of the launcher."""
+    return _spawner().start(Start(order=order, stdin=stdin, passed=tuple(passed)))
+
+
+def reap(child: Child) -> int | None:
+    """Once it has ended, its exit code, -n for a signal; None when nobody can tell. Its number is free afterwards."""
+    status = _spawner().reap(child.pid)
+    return None if status is None else os.waitstatus_to_exitcode(status)

@@ -62,6 +62,7 @@ def _covers(uid: int | None, sources: Sequence[str], work_folders: Sequence[str]
         raise CannotEnforce(
             "the root folder is closed to other users, so no unprivileged jail can start", remedy="chmod o+x /"
         )
+    work_folders = [folder for folder in work_folders if uid is None or Path(folder).stat().st_mode & stat.S_IWOTH]
     folders = _outermost(blocked | set(work_folders))
     below = {os.path.realpath(source) for source in sources}
     hidden = {path for path in below if any(path.startswith(folder + "/") for folder in folders)}
@@ -112,7 +113,6 @@ def start(backend: Backend, spec: JailSpec, *, stdin: bytes, channel: bool) -> t
         sources = [*(bind.source for bind in spec.binds), *backend.needs, backend.program]
         covers = _covers(uid, sources, handover.work_folders)
         order = {
-            "parent": os.getpid(),
             "status": status,
             "cgroups": list(cgroup.join_files) if cgroup else [],
             "covers": covers.folders,

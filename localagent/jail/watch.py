@@ -6,6 +6,7 @@ returns only after that init is gone. Knows nothing of the backend but its repor
 
 import os
 import resource
+import select
 import selectors
 import signal
 import time
@@ -19,7 +20,7 @@ from localagent.jail.cgroup import Cgroup
 from localagent.jail.disk_usage import DiskWatch
 from localagent.jail.limits import kernel_cpu_seconds, process_limit
 from localagent.jail.reports import Exit, Reports
-from localagent.jail.spawner import Child
+from localagent.jail.spawner import Child, reap
 
 SAMPLE_SECONDS = 0.25
 CORES = os.cpu_count() or 1
@@ -63,6 +64,7 @@ class Watch:
         self._limits = limits
         self._child = child
         self._returncode: int | None = None
+        self._reaped = False
         self._pipes = pipes
         self._reports = reports
         self._status = pipes.status
@@ -99,9 +101,9 @@ class Watch:
                 self._loop(selector, outer)
                 self._finish(selector, outer)
         finally:
-            if self._returncode is None:  # the watching itself failed: leave nothing running
+            if not self._reaped:  # the watching itself failed: leave nothing running
                 self._kill_all(outer)
-                self._returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+                self._reap(outer)
             os.close(outer)
             if self._init_fd >= 0:
                 os.close(self._init_fd)
@@ -198,12 +200,18 @@ class Watch:
             for number in waiting & ready:
                 selector.unregister(number)
             waiting -= ready
-        self._returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        self._reap(outer)
         self._drain_status()
         self._could = self._could_have_used()
         if waiting:
             self._ended_by = self._ended_by or Ending.CANCELLED
         self._wall_seconds = time.monotonic() - self._began
+
+    def _reap(self, outer: int) -> None:
+        """Wait for the killed outer process and give its number free."""
+        select.select([outer], [], [])
+        self._returncode = reap(self._child)
+        self._reaped = True
 
     def _drain_status(self) -> None:
         """Take the last reports, which may have come together with the end."""
