@@ -4,11 +4,13 @@ import ctypes
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -16,7 +18,7 @@ from localagent.domain.jailspec import Access, Bind, JailLimits, JailSpec
 from localagent.jail import tree_usage
 from localagent.jail.backend import Backend
 from localagent.jail.host import JAIL_UID_BASE
-from localagent.jail.open import NamespaceJail, Workspace, fresh_uid
+from localagent.jail.open import Kind, NamespaceJail, Workspace, fresh_uid
 
 PR_SET_CHILD_SUBREAPER = 36
 CLEAR_SECONDS = 2.0
@@ -91,13 +93,13 @@ def _count(jails: Sequence[NamespaceJail]) -> dict[str, int]:
         "mounts": len(Path("/proc/self/mountinfo").read_text().splitlines()),
         "cgroups": sum(1 for root in roots for _ in root.glob(ours)),
         "files": sum(1 for folder in SHARED_FOLDERS for entry in _entries(folder) if _is_a_jails(entry)),
-        "descriptors": len(os.listdir("/proc/self/fd")),
+        "descriptors": sum(1 for _ in Path("/proc/self/fd").iterdir()),
         "threads": threading.active_count(),
     }
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:
-    return list(os.scandir(folder)) if os.path.isdir(folder) else []
+    return list(os.scandir(folder)) if Path(folder).is_dir() else []
 
 
 def _is_a_jails(entry: os.DirEntry[str]) -> bool:
@@ -115,8 +117,6 @@ def backend_as(jail: NamespaceJail) -> str:
 
 
 def backend_from(text: str) -> Backend:
-    from localagent.jail.open import Kind
-
     facts = json.loads(text)
     return Backend(**facts | {"kind": Kind(facts["kind"]), "needs": tuple(facts["needs"])})
 
@@ -144,16 +144,12 @@ def _orphans(before: set[int]) -> int:
     deadline = time.monotonic() + CLEAR_SECONDS
     while True:
         _reap(before)
-        left = [
-            pid for child in set(tree_usage.children(os.getpid())) - before for pid in tree_usage.descendants(child)
-        ]
+        adopted = set(tree_usage.children(os.getpid())) - before
+        left = [pid for child in adopted for pid in tree_usage.descendants(child)]
         if not left or time.monotonic() > deadline:
             for pid in left:
-                print(
-                    pid,
-                    open(f"/proc/{pid}/cmdline").read()[-200:] if os.path.exists(f"/proc/{pid}") else "gone",
-                    open(f"/proc/{pid}/stat").read()[:60] if os.path.exists(f"/proc/{pid}") else "gone",
-                )
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
             return len(left)
         time.sleep(0.01)
 

@@ -1,5 +1,7 @@
 """200 small programs of many kinds, and whether two backends say the same about each."""
 
+# ruff: noqa: E501 - programs in one line each read better here
+
 import signal
 import sys
 from collections.abc import Iterator
