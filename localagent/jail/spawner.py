@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,43 +39,38 @@ class Start:
 
 
 class Spawner:
-    """Has children started and waited for, from one thread that lives as long as the process."""
+    """Has children started and waited for, by a launcher that one thread, which lives as long as the process, began."""
 
     def __init__(self) -> None:
-        self._requests: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = queue.SimpleQueue()
+        self._wanted: queue.SimpleQueue[tuple[int, Future[subprocess.Popen[bytes]]]] = queue.SimpleQueue()
         self._launcher: subprocess.Popen[bytes] | None = None
         self._orders: socket.socket | None = None
+        self._one_at_a_time = threading.Lock()
         threading.Thread(target=self._serve, name="localagent-spawner", daemon=True).start()
 
     def start(self, start: Start) -> Child:
         """Start a child; OSError when it cannot be."""
-        future: Future[Child] = Future()
-        self._requests.put((lambda: self._started(start), future))
-        return future.result()
+        with self._one_at_a_time:
+            return self._started(start)
 
     def reap(self, pid: int) -> int | None:
         """Give the number of an ended child free: its wait status, or None when that is not to be had."""
-        future: Future[int | None] = Future()
-        self._requests.put((lambda: self._reaped(pid), future))
-        return future.result()
+        with self._one_at_a_time:
+            if self._orders is None:
+                return None
+            try:
+                told = self._asked(self._orders, json.dumps({"reap": pid}).encode(), ()).get("status")
+            except OSError:  # the launcher was killed, and its children with it
+                return None
+            return told if isinstance(told, int) else None
 
     def _serve(self) -> None:
         while True:
-            act, future = self._requests.get()
+            orders, future = self._wanted.get()
             try:
-                future.set_result(act())
+                future.set_result(_launch(orders))
             except (OSError, ValueError, subprocess.SubprocessError) as fault:
                 future.set_exception(fault)
-
-    def _reaped(self, pid: int) -> int | None:
-        if self._orders is None:
-            return None
-        try:
-            self._orders.send(json.dumps({"reap": pid}).encode())
-            told = json.loads(self._orders.recv(1 << 12) or b"{}").get("status")
-        except OSError:  # the launcher was killed, and its children with it
-            return None
-        return told if isinstance(told, int) else None
 
     def _started(self, start: Start) -> Child:
         out_read, out_write = os.pipe2(os.O_CLOEXEC)
@@ -83,7 +78,7 @@ class Spawner:
         try:
             sent = (start.order, start.stdin, out_write, err_write, *start.passed)
             pid = self._order(sent, (0, 1, 2, *start.passed))
-        except (OSError, ValueError):
+        except BaseException:
             os.close(out_read)
             os.close(err_read)
             raise
@@ -96,35 +91,37 @@ class Spawner:
         """Send descriptors with the numbers they shall have; the process that the launcher made."""
         text = json.dumps({"numbers": numbers}).encode()
         try:
-            orders = self._ready()
-            socket.send_fds(orders, [text], list(sent))
+            told = self._asked(self._ready(), text, sent)
         except (BrokenPipeError, ConnectionError):  # it was killed since: another one
-            self._end()
-            orders = self._ready()
-            socket.send_fds(orders, [text], list(sent))
-        answer = orders.recv(1 << 12)
-        if not answer:
-            self._end()
-            raise OSError("the launcher ended before it had started the jail")
-        told = json.loads(answer)
+            told = self._asked(self._ready(), text, sent)
         if "pid" not in told:
             raise OSError(told["fault"])
         return int(told["pid"])
 
+    def _asked(self, orders: socket.socket, text: bytes, sent: Sequence[int]) -> dict[str, Any]:
+        """The answer to one message. Cut short (Ctrl-C), the launcher is ended: a late answer is nobody's answer."""
+        try:
+            socket.send_fds(orders, [text], list(sent))
+            answer = orders.recv(1 << 12)
+            if not answer:
+                raise ConnectionResetError("the launcher ended before it had answered")
+            return dict(json.loads(answer))
+        except BaseException:
+            self._end()
+            raise
+
     def _ready(self) -> socket.socket:
         if self._orders is None:
-            self._orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            future: Future[subprocess.Popen[bytes]] = Future()
             with theirs:
-                self._launcher = subprocess.Popen(
-                    (sys.executable, "-I", "-S", "-B", str(LAUNCHER), str(theirs.fileno()), str(os.getpid())),
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                    pass_fds=(theirs.fileno(),),
-                    cwd="/",
-                    env={},
-                    start_new_session=True,
-                )
+                self._wanted.put((theirs.fileno(), future))
+                try:
+                    self._launcher = future.result()
+                except BaseException:
+                    ours.close()
+                    raise
+            self._orders = ours
         return self._orders
 
     def _end(self) -> None:
@@ -135,6 +132,19 @@ class Spawner:
             self._launcher.kill()
             self._launcher.wait()
             self._launcher = None
+
+
+def _launch(orders: int) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        (sys.executable, "-I", "-S", "-B", str(LAUNCHER), str(orders), str(os.getpid())),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        pass_fds=(orders,),
+        cwd="/",
+        env={},
+        start_new_session=True,
+    )
 
 
 _lock = threading.Lock()

@@ -123,14 +123,14 @@ def start(backend: Backend, spec: JailSpec, *, stdin: bytes, channel: bool) -> t
         }
         child = _launch(order, stdin, opened)
         opened.kept.clear()
-    except (OSError, CannotEnforce) as fault:
+    except BaseException as fault:  # Ctrl-C as well leaves nothing
         if cgroup:
             cgroup.remove()
         if ours is not None:
             ours.close()
-        if isinstance(fault, CannotEnforce):
-            raise
-        raise CannotEnforce(f"the jail could not be started: {fault}", remedy=SETUP_REMEDY) from fault
+        if isinstance(fault, OSError):
+            raise CannotEnforce(f"the jail could not be started: {fault}", remedy=SETUP_REMEDY) from fault
+        raise
     finally:
         opened.close()
     writable = [bind.source for bind in spec.binds if bind.access is Access.READ_WRITE]

@@ -117,3 +117,19 @@ def test_the_number_of_an_ended_jail_stands_until_it_is_reaped() -> None:
     assert Path("/proc", str(child.pid)).exists()
     assert spawner.reap(child) == 5
     assert not Path("/proc", str(child.pid)).exists()
+
+
+def test_an_order_that_is_interrupted_answers_nobody_else(jail: NamespaceJail, monkeypatch: pytest.MonkeyPatch) -> None:
+    jail.run(JailSpec(argv=("/bin/true",), cwd="/"))
+    told = json.loads
+
+    def interrupted(text: bytes) -> object:
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(json, "loads", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        jail.run(JailSpec(argv=("/bin/true",), cwd="/"))
+    assert spawner._spawners[os.getpid()]._orders is None
+    assert json.loads is told
+    assert jail.run(JailSpec(argv=("/bin/sh", "-c", "exit 4"), cwd="/")).returncode == 4
