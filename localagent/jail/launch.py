@@ -25,6 +25,7 @@ import signal
 import socket
 import stat
 import sys
+import time
 from typing import Any
 
 CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
@@ -173,7 +174,7 @@ class Server:
         self._jails: set[int] = set()
 
     def serve(self) -> None:
-        """Until the other side is gone; then leave nothing behind."""
+        """Until the other side is gone."""
         wake_read, wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
         for number in (signal.SIGCHLD, signal.SIGTERM):
@@ -186,10 +187,12 @@ class Server:
                 break
             for pid in set(children()) - self._jails:
                 os.waitpid(pid, os.WNOHANG)
-        self._clear()
 
     def _answer(self) -> bool:
-        text, received = receive(self._orders)
+        try:
+            text, received = receive(self._orders)
+        except ConnectionResetError:  # killed before it had read our last answer
+            return False
         if not text:
             return False
         wanted = json.loads(text)
@@ -221,13 +224,17 @@ class Server:
         ended, status = os.waitpid(pid, os.WNOHANG)
         return {"status": status if ended else None}
 
-    def _clear(self) -> None:
+    def clear(self) -> None:
         """Kill what is below us until nothing is; a killed init takes its whole namespace with it."""
-        while left := children():
-            for pid in left:
+        while True:
+            for pid in children():
                 os.kill(pid, signal.SIGKILL)
-            for pid in left:
-                os.waitpid(pid, 0)
+            try:
+                while os.waitpid(-1, os.WNOHANG)[0]:
+                    pass
+            except ChildProcessError:  # none is left: the list alone may miss one
+                return
+            time.sleep(0.001)
 
 
 if __name__ == "__main__":
@@ -235,4 +242,8 @@ if __name__ == "__main__":
     die_with(int(sys.argv[2]), signal.SIGTERM)
     gc.disable()
     os.set_inheritable(int(sys.argv[1]), False)
-    Server(socket.socket(fileno=int(sys.argv[1]))).serve()
+    server = Server(socket.socket(fileno=int(sys.argv[1])))
+    try:
+        server.serve()
+    finally:
+        server.clear()

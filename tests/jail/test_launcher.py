@@ -16,13 +16,13 @@ from localagent.jail import spawner, tree_usage
 from localagent.jail.handover import memfd
 from localagent.jail.open import NamespaceJail
 
-MARK = "61.000741"
+MARK = f"61.{os.getpid():07}"  # of this run alone
 # A stand-in for a backend that dies with its parent and leaves a process of its own behind, in a session of its own.
 PARENT = """
 import json, os, time
 from localagent.jail.handover import memfd
 from localagent.jail.spawner import spawn
-script = "(setsid sleep 61.000741 &) ; sleep 61.000741"
+script = "(setsid sleep MARK &) ; sleep MARK"
 status = os.open(os.devnull, os.O_WRONLY)
 order = {"status": status, "cgroups": [], "covers": [], "sources": [], "limits": {}, "uid": None}
 order["argv"] = ["/bin/sh", "-c", script]
@@ -46,7 +46,9 @@ def marked() -> list[int]:
 
 @pytest.mark.parametrize("end", ["time.sleep(60)", "os._exit(0)", "raise SystemExit"])
 def test_whatever_way_our_process_ends_the_launcher_leaves_nothing(end: str) -> None:
-    parent = subprocess.Popen((sys.executable, "-c", PARENT.replace("END", end)), stdout=subprocess.PIPE)
+    parent = subprocess.Popen(
+        (sys.executable, "-c", PARENT.replace("END", end).replace("MARK", MARK)), stdout=subprocess.PIPE
+    )
     assert parent.stdout is not None
     assert parent.stdout.readline() == b"ready\n"
     if "sleep" in end:
