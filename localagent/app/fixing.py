@@ -23,7 +23,7 @@ from localagent.edit.space import open_edit_space
 from localagent.errors import AnswerIsNo, CannotEnforce, InternalFault, Interrupted, LocalagentError, UsageFault
 from localagent.gate.chain import open_gate_chain
 from localagent.jail.level import at_least
-from localagent.jail.open import open_jail, scratch_folder
+from localagent.jail.open import Kind, open_jail, scratch_folder
 from localagent.jail.workspace import NoRoom
 from localagent.llm.prompt import build_context
 from localagent.llm.registry import ModelFile, Registry
@@ -67,6 +67,7 @@ class FixRequest:
     out: Path | None = None
     report: Path | None = None
     apply: bool = False
+    backend: Kind | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -171,7 +172,7 @@ def _answer(
 
 def _work(request: FixRequest, task: Task, settings: Settings, policy: Policy, sink: Sink, stop: Stop) -> TaskResult:
     start = time.monotonic()
-    jail = open_jail(allow_third_party=policy.third_party_binaries is Permission.ALLOW)
+    jail = open_jail(backend=request.backend, allow_third_party=policy.third_party_binaries is Permission.ALLOW)
     if not at_least(jail.level, policy.least_jail_level.value):
         raise CannotEnforce(
             f"this machine's jail reaches level {jail.level}, and the policy asks for {policy.least_jail_level.value}",

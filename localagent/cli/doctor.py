@@ -16,7 +16,7 @@ from localagent.domain.jailspec import JailLimits, JailSpec
 from localagent.domain.outcome import Ending
 from localagent.errors import LocalagentError
 from localagent.jail.diagnose import Row, jail_rows
-from localagent.jail.open import BubblewrapJail, interpreter_binds, open_jail
+from localagent.jail.open import NamespaceJail, interpreter_binds, open_jail
 from localagent.jail.probe import State
 from localagent.llm.registry import ModelFile, Registry
 from localagent.llm.tuned import AS_IT_IS, load, stands
@@ -71,7 +71,7 @@ def collect(settings: Settings) -> Iterator[Row]:
     yield from machine_rows()
 
 
-def tool_rows(jail: BubblewrapJail) -> Iterator[Row]:
+def tool_rows(jail: NamespaceJail) -> Iterator[Row]:
     """The checking tools, started in a jail on our own interpreter, and git."""
     try:
         python, binds = interpreter_binds(sys.executable)
@@ -89,7 +89,7 @@ def tool_rows(jail: BubblewrapJail) -> Iterator[Row]:
     yield _git(jail)
 
 
-def _git(jail: BubblewrapJail) -> Row:
+def _git(jail: NamespaceJail) -> Row:
     program = shutil.which("git", path="/usr/local/bin:/usr/bin:/bin")
     if program is None:
         return Row(part="tools", name="git", state=State.ABSENT, detail="only plain folders", remedy="apt install git")

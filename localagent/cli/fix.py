@@ -10,6 +10,7 @@ from pathlib import Path
 
 from localagent.app import Settings
 from localagent.app.fixing import FixOutcome, FixRequest, Stop, free_cores, run_fix
+from localagent.cli.backend import add_backend, backend_of
 from localagent.cli.progress import JsonSink, PlainSink, TerminalSink
 from localagent.cli.render import Render
 from localagent.domain.task import Budget
@@ -35,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--no-model", action="store_true", help="order by the prior alone")
     group.add_argument("--model", default="", metavar="M", help="a GGUF file or a registered name")
     p.add_argument("--policy", default="", metavar="FILE", help="a policy file instead of the default one")
+    add_backend(p)
     p.add_argument("--out", default="", metavar="FILE", help="write the accepted patch here, as a unified diff")
     p.add_argument("--report", default="", metavar="FILE", help="write the report here, as JSON, whatever the outcome")
     p.add_argument("--apply", action="store_true", help="write an accepted patch into the repository")
@@ -105,6 +107,7 @@ def _request(args: argparse.Namespace) -> FixRequest:
         out=Path(args.out) if args.out else None,
         report=Path(args.report) if args.report else None,
         apply=args.apply,
+        backend=backend_of(args),
     )
 
 

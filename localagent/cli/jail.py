@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 from localagent.app import Settings
+from localagent.cli.backend import add_backend, backend_of
 from localagent.cli.render import Render
 from localagent.domain.jailspec import Access, Bind, JailLimits, JailResult, JailSpec
 from localagent.domain.outcome import Ending
@@ -27,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     run_parser.add_argument("--wall", metavar="S", type=float, default=60.0, help="wall clock, seconds (60)")
     run_parser.add_argument("--memory", metavar="MB", type=int, default=1536, help="memory of the whole tree (1536)")
+    add_backend(run_parser)
     run_parser.add_argument("--json", action="store_true", help="one JSON object instead of the output itself")
     run_parser.add_argument("command", nargs="+", metavar="CMD", help="after --")
 
@@ -34,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     """The command's exit code; 1 when a limit ended it; 4 when there is no sound jail."""
     del settings
-    result = open_jail().run(spec_of(args))
+    result = open_jail(backend=backend_of(args)).run(spec_of(args))
     if args.json:
         render.json(as_json(result))
     else:

@@ -24,9 +24,10 @@ class Cgroup:
     folders: tuple[Path, ...]
 
     @property
-    def procs_files(self) -> tuple[str, ...]:
-        """Where the launcher writes itself in."""
-        return tuple(str(folder / "cgroup.procs") for folder in self.folders)
+    def join_files(self) -> tuple[str, ...]:
+        """Where the launcher, one thread, writes itself in: v1 lists threads as well, which waits for no other."""
+        tasks = ((folder / "tasks", folder / "cgroup.procs") for folder in self.folders)
+        return tuple(str(threads if threads.exists() else processes) for threads, processes in tasks)
 
     def memory_exceeded(self) -> bool:
         """True when the kernel killed a process of this group for memory."""

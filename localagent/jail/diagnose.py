@@ -10,8 +10,9 @@ from localagent.domain.jailspec import JailLimits, JailSpec
 from localagent.domain.outcome import Ending
 from localagent.errors import CannotEnforce
 from localagent.jail import host, probe
+from localagent.jail.backend import Backend
 from localagent.jail.probe import State
-from localagent.jail.runner import Backend, BubblewrapJail
+from localagent.jail.runner import NamespaceJail
 
 NAMESPACES = ("user", "pid", "net", "ipc", "uts", "mnt", "cgroup")
 SECCOMP_REMEDY = "apt install libseccomp2 (and `make setup` for pyseccomp); jails work without it at a lower level"
@@ -38,21 +39,13 @@ def jail_rows() -> Iterator[Row]:
     for result in probe.every():
         chosen = chosen or result.backend
         detail = f"{result.program} {result.version}: {result.detail}" if result.version else result.program
-        remedy = "" if result.state is State.WORKS else probe.REMEDY
+        remedy = "" if result.state is State.WORKS else probe.REMEDIES[result.kind]
         yield Row(part="backend", name=result.name, state=result.state, detail=detail, remedy=remedy)
-    yield from (_nsjail(*found) for found in probe.nsjails())
     if chosen is None:
         yield Row(part="jail", name="jail", state=State.ABSENT, detail="none", remedy=probe.REMEDY, needed=True)
         return
-    yield Row(part="jail", name="level", state=State.WORKS, detail=chosen.level, needed=True)
+    yield Row(part="jail", name="level", state=State.WORKS, detail=f"{chosen.level} with {chosen.name}", needed=True)
     yield from _layers(chosen)
-
-
-def _nsjail(name: str, program: str) -> Row:
-    starts = probe.nsjail_starts(program)
-    state = State.WORKS if starts else State.ABSENT
-    detail = f"{program}: {'starts' if starts else 'does not start'}; not used yet"
-    return Row(part="backend", name=name, state=state, detail=detail)
 
 
 def _layers(backend: Backend) -> Iterator[Row]:
@@ -102,7 +95,7 @@ def _cgroup(backend: Backend) -> Row:
     if backend.cgroups is None:
         return Row(part="jail", name="cgroup", state=State.ABSENT, detail="memory is watched", remedy=CGROUP_REMEDY)
     limits = JailLimits(wall_seconds=10, cpu_seconds=10, resident_bytes=32 << 20, tmp_bytes=1 << 20)
-    result = BubblewrapJail(backend).run(JailSpec(argv=("/usr/bin/tail", "/dev/zero"), cwd="/", limits=limits))
+    result = NamespaceJail(backend).run(JailSpec(argv=("/usr/bin/tail", "/dev/zero"), cwd="/", limits=limits))
     where = f"version {backend.cgroups.version}"
     if result.ending is Ending.MEMORY:
         return Row(part="jail", name="cgroup", state=State.WORKS, detail=f"{where}: ended a jail that took too much")

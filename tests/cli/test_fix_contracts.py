@@ -78,7 +78,10 @@ def test_a_policy_that_is_missing_or_garbled(policy: bytes | None, said: list[st
         assert not h.tasks.exists()
 
 
-SYSTEM_JAIL = next((p for f in ("/usr/local/bin", "/usr/bin", "/bin") if (p := Path(f, "bwrap")).exists()), None)
+FOLDERS = ("/usr/local/bin", "/usr/bin", "/bin")
+SYSTEM_JAIL, SYSTEM_NSJAIL = (
+    next((p for f in FOLDERS if (p := Path(f, name)).exists()), None) for name in ("bwrap", "nsjail")
+)
 
 
 def test_without_a_jail_nothing_runs() -> None:
@@ -90,7 +93,8 @@ def test_without_a_jail_nothing_runs() -> None:
         covered: tuple[str, ...] = ()
         if SYSTEM_JAIL is not None:
             place = str(SYSTEM_JAIL.resolve())
-            covered = (place, "--dev-bind", "/", "/", "--ro-bind", "/dev/null", place, "--")
+            other = () if SYSTEM_NSJAIL is None else ("--ro-bind", "/dev/null", str(SYSTEM_NSJAIL.resolve()))
+            covered = (place, "--dev-bind", "/", "/", "--ro-bind", "/dev/null", place, *other, "--")
         ran = h.fix("--policy", str(policy), within=covered)
         assert (ran.code, ran.report["outcome"]) == (4, "cannot-enforce")
         assert "no sound jail on this machine" in ran.reason

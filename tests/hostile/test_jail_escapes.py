@@ -13,12 +13,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from jail_backends import KINDS, jail_by
 
 from localagent.domain.jailspec import Access, Bind, JailLimits, JailResult, JailSpec
 from localagent.domain.outcome import Ending
 from localagent.errors import CannotEnforce
 from localagent.jail import tree_usage
-from localagent.jail.open import BubblewrapJail, Workspace, fresh_uid, interpreter_binds, open_jail
+from localagent.jail.open import Kind, NamespaceJail, Workspace, fresh_uid, interpreter_binds
 from localagent.jail.seccomp import program as seccomp_program
 
 PYTHON, BINDS = interpreter_binds(sys.executable)
@@ -26,9 +27,9 @@ LIMITS = JailLimits(wall_seconds=20, cpu_seconds=10)
 Run = Callable[..., JailResult]
 
 
-@pytest.fixture(scope="module")
-def jail() -> BubblewrapJail:
-    return open_jail()
+@pytest.fixture(scope="module", params=KINDS)
+def jail(request: pytest.FixtureRequest) -> NamespaceJail:
+    return jail_by(Kind(request.param))
 
 
 @pytest.fixture
@@ -43,7 +44,7 @@ def spec_of(code: str, *, limits: JailLimits = LIMITS, binds: tuple[Bind, ...] =
 
 
 @pytest.fixture
-def python(jail: BubblewrapJail) -> Run:
+def python(jail: NamespaceJail) -> Run:
     return lambda code, **rest: jail.run(spec_of(code, **rest))
 
 
@@ -77,7 +78,7 @@ def gone(mark: str) -> bool:
 # -- limits -------------------------------------------------------------------------------------------------------
 
 
-def test_fork_bomb_is_bounded_and_leaves_nothing(jail: BubblewrapJail) -> None:
+def test_fork_bomb_is_bounded_and_leaves_nothing(jail: NamespaceJail) -> None:
     code = """
     import os, time
     mark = "fork-bomb-7f3a"
@@ -116,15 +117,15 @@ def test_memory_hog_is_ended_as_memory(python: Run) -> None:
     assert result.ending is Ending.MEMORY
 
 
-def test_memory_is_watched_without_a_cgroup(jail: BubblewrapJail) -> None:
-    plain = BubblewrapJail(replace(jail._backend, cgroups=None))
+def test_memory_is_watched_without_a_cgroup(jail: NamespaceJail) -> None:
+    plain = NamespaceJail(replace(jail._backend, cgroups=None))
     code = "import time; kept = bytearray(b'x' * (300 << 20)); time.sleep(60)"
     result = plain.run(spec_of(code, limits=replace(LIMITS, resident_bytes=128 << 20)))
     assert result.ending is Ending.MEMORY
 
 
-def test_shared_pages_are_counted_once(jail: BubblewrapJail) -> None:
-    plain = BubblewrapJail(replace(jail._backend, cgroups=None))
+def test_shared_pages_are_counted_once(jail: NamespaceJail) -> None:
+    plain = NamespaceJail(replace(jail._backend, cgroups=None))
     code = """
     import os, time
     kept = bytearray(b"x" * (64 << 20))
@@ -165,9 +166,9 @@ def test_spinning_is_ended_as_cpu(python: Run) -> None:
 
 
 def test_spinning_past_a_stalled_watcher_is_ended_as_cpu(python: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    from localagent.jail import runner
+    from localagent.jail import watch
 
-    monkeypatch.setattr(runner._Watch, "_pause", lambda _: 60.0)  # the kernel's own limit ends it
+    monkeypatch.setattr(watch.Watch, "_pause", lambda _: 60.0)  # the kernel's own limit ends it
     result = python("while True: pass", limits=replace(LIMITS, cpu_seconds=0.1))
     assert (result.ending, result.returncode) == (Ending.CPU, 128 + signal.SIGXCPU)
 
@@ -185,9 +186,10 @@ def test_spinning_of_the_whole_tree_is_counted(python: Run) -> None:
     assert python(code, limits=replace(LIMITS, cpu_seconds=1)).ending is Ending.CPU
 
 
-def test_exit_code_of_a_signal_is_not_taken_for_a_limit(python: Run) -> None:
+def test_exit_code_of_a_signal_is_not_taken_for_a_limit(python: Run, jail: NamespaceJail) -> None:
     result = python("import os; os._exit(152)", limits=replace(LIMITS, cpu_seconds=5))
-    assert result.ending is Ending.SIGNALLED
+    told_apart = jail._backend.kind is Kind.NSJAIL  # bubblewrap says 128+n for both
+    assert result.ending is (Ending.EXITED if told_apart else Ending.SIGNALLED)
     assert result.returncode == 128 + signal.SIGXCPU
 
 
@@ -251,7 +253,7 @@ def test_double_fork_and_setsid_do_not_outlive(python: Run) -> None:
     assert gone("61.000731")
 
 
-def test_ignored_signals_do_not_help(jail: BubblewrapJail) -> None:
+def test_ignored_signals_do_not_help(jail: NamespaceJail) -> None:
     code = """
     import signal, socket, sys, time
     for number in set(signal.valid_signals()) - {signal.SIGKILL, signal.SIGSTOP}:
@@ -270,13 +272,14 @@ def test_ignored_signals_do_not_help(jail: BubblewrapJail) -> None:
     process.channel.close()
 
 
-def test_killed_parent_leaves_no_orphan() -> None:
-    parent = textwrap.dedent("""
+def test_killed_parent_leaves_no_orphan(jail: NamespaceJail) -> None:
+    parent = textwrap.dedent(f"""
         import time
-        from localagent.jail.open import open_jail
+        from localagent.jail.open import Kind, open_jail
         from localagent.domain.jailspec import JailSpec
         script = "sleep 61.000733 & sleep 61.000733"
-        process = open_jail().start(JailSpec(argv=("/bin/sh", "-c", script), cwd="/tmp"))
+        jail = open_jail(backend=Kind({str(jail._backend.kind)!r}))
+        process = jail.start(JailSpec(argv=("/bin/sh", "-c", script), cwd="/tmp"))
         time.sleep(0.6)
         print("started", flush=True)
         time.sleep(60)
@@ -297,7 +300,7 @@ def test_killed_parent_leaves_no_orphan() -> None:
 @pytest.mark.parametrize(
     "path", ["/root", "/home", "/var", "/etc/shadow", "/etc/ssh", "/sys", "/run", "/boot", "/mnt", "/work", "/srv"]
 )
-def test_folder_of_the_host_is_not_there(jail: BubblewrapJail, path: str) -> None:
+def test_folder_of_the_host_is_not_there(jail: NamespaceJail, path: str) -> None:
     argv = ("/bin/sh", "-c", f"[ -e {path} ] && echo seen || echo absent")
     assert jail.run(JailSpec(argv=argv, cwd="/tmp")).stdout == b"absent\n"
 
@@ -320,7 +323,7 @@ def test_host_tmp_and_processes_are_hidden(python: Run, tmp_path: Path) -> None:
     assert third in ("b''", "Permission denied")
 
 
-def test_environment_is_exactly_what_was_asked(jail: BubblewrapJail, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_is_exactly_what_was_asked(jail: NamespaceJail, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCALAGENT_TEST_SECRET", "secret")
     spec = JailSpec(argv=("/usr/bin/env",), cwd="/tmp", env=(("A", "b c"), ("PATH", "/usr/bin")))
     words = dict(line.split("=", 1) for line in said(jail.run(spec)).splitlines())
@@ -340,7 +343,7 @@ def test_user_is_nobody_and_has_no_group(python: Run) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root switches to another uid")
-def test_real_uid_outside_is_neither_root_nor_shared(jail: BubblewrapJail) -> None:
+def test_real_uid_outside_is_neither_root_nor_shared(jail: NamespaceJail) -> None:
     kept = os.getgroups()
     os.setgroups([4, 24])  # something to lose
     try:
@@ -444,7 +447,7 @@ def test_a_link_swapped_in_for_a_file_is_not_written_through(python: Run, worksp
 
 
 def test_mount_point_through_a_planted_link_is_refused(
-    jail: BubblewrapJail, workspace: Workspace, tmp_path: Path
+    jail: NamespaceJail, workspace: Workspace, tmp_path: Path
 ) -> None:
     (workspace.tree / "venv").symlink_to("/")
     binds = (
@@ -480,14 +483,14 @@ for word in sys.argv[1:]:
 
 
 @pytest.mark.skipif(seccomp_program() is None, reason="libseccomp is not at hand; the level says so")
-def test_kernel_interfaces_are_refused(jail: BubblewrapJail) -> None:
+def test_kernel_interfaces_are_refused(jail: NamespaceJail) -> None:
     names = ("mount", "umount", "unshare", "setns", "ptrace", "keyctl", "bpf", "chroot", "personality")
     spec = JailSpec(argv=(PYTHON, "-I", "-S", "-c", SYSCALLS, *names), cwd="/tmp", binds=BINDS)
     assert said(jail.run(spec)).splitlines() == [f"{name} EPERM" for name in names]
 
 
-def test_without_seccomp_the_namespaces_still_refuse(jail: BubblewrapJail) -> None:
-    plain = BubblewrapJail(replace(jail._backend, seccomp=False))
+def test_without_seccomp_the_namespaces_still_refuse(jail: NamespaceJail) -> None:
+    plain = NamespaceJail(replace(jail._backend, seccomp=False))
     spec = JailSpec(argv=(PYTHON, "-I", "-S", "-c", SYSCALLS, "mount", "umount", "chroot"), cwd="/tmp", binds=BINDS)
     assert said(plain.run(spec)).splitlines() == ["mount EPERM", "umount EPERM", "chroot EPERM"]
 
@@ -506,7 +509,7 @@ def test_socket_family_is_refused(python: Run, family: str) -> None:
     assert said(result) == "refused"
 
 
-def test_ordinary_work_goes_on_under_the_filter(python: Run, jail: BubblewrapJail) -> None:
+def test_ordinary_work_goes_on_under_the_filter(python: Run, jail: NamespaceJail) -> None:
     code = """
     import multiprocessing, subprocess, tempfile, threading, socket, asyncio
     out = []

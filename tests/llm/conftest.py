@@ -6,7 +6,7 @@ import pytest
 
 from localagent.app import Settings
 from localagent.errors import LocalagentError
-from localagent.jail.open import BubblewrapJail, open_jail
+from localagent.jail.open import NamespaceJail, open_jail
 from localagent.llm.registry import ModelFile, Registry
 
 
@@ -21,5 +21,5 @@ def bundled_model() -> ModelFile:
 
 
 @pytest.fixture(scope="session")
-def jail() -> BubblewrapJail:
+def jail() -> NamespaceJail:
     return open_jail()

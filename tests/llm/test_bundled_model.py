@@ -16,7 +16,7 @@ import pytest
 from localagent.domain.edit import Edit, Scope, Splice
 from localagent.domain.jailspec import JailResult, JailSpec
 from localagent.domain.paths import RepoPath
-from localagent.jail.open import BubblewrapJail
+from localagent.jail.open import NamespaceJail
 from localagent.llm.cores import free_threads, usable_cores
 from localagent.llm.prompt import build_context
 from localagent.llm.registry import ModelFile
@@ -77,7 +77,7 @@ def score(
 
 
 @pytest.fixture(scope="module")
-def scorer(bundled_model: ModelFile, jail: BubblewrapJail) -> Iterator[ModelScorer]:
+def scorer(bundled_model: ModelFile, jail: NamespaceJail) -> Iterator[ModelScorer]:
     made = ModelScorer(bundled_model, jail, threads=1)
     yield made
     made.close()
@@ -112,7 +112,7 @@ def test_likely_repairs_score_above_nonsense(scorer: ModelScorer) -> None:
 
 
 def test_the_same_question_gets_the_same_answer(
-    scorer: ModelScorer, bundled_model: ModelFile, jail: BubblewrapJail
+    scorer: ModelScorer, bundled_model: ModelFile, jail: NamespaceJail
 ) -> None:
     first = score(scorer)
     assert score(scorer) == first
@@ -218,7 +218,7 @@ def cut_in_half(stream: BinaryIO) -> None:
     [(flip_last_byte, "SHA-256 is not the registered one"), (cut_in_half, "is not 98362432 bytes long")],
 )
 def test_an_altered_file_is_refused_before_it_is_loaded(
-    bundled_model: ModelFile, jail: BubblewrapJail, tmp_path: Path, change: Callable[[BinaryIO], None], reason: str
+    bundled_model: ModelFile, jail: NamespaceJail, tmp_path: Path, change: Callable[[BinaryIO], None], reason: str
 ) -> None:
     scorer = ModelScorer(altered(bundled_model, tmp_path, change), jail, threads=1)
     assert score(scorer) == [None] * len(EDITS)
@@ -227,7 +227,7 @@ def test_an_altered_file_is_refused_before_it_is_loaded(
 
 
 def test_a_header_llama_cpp_should_not_see_is_refused(
-    bundled_model: ModelFile, jail: BubblewrapJail, tmp_path: Path
+    bundled_model: ModelFile, jail: NamespaceJail, tmp_path: Path
 ) -> None:
     import hashlib
 
@@ -244,7 +244,7 @@ def test_a_header_llama_cpp_should_not_see_is_refused(
     scorer.close()
 
 
-def test_a_sound_file_that_llama_cpp_cannot_load_is_a_warning(jail: BubblewrapJail, tmp_path: Path) -> None:
+def test_a_sound_file_that_llama_cpp_cannot_load_is_a_warning(jail: NamespaceJail, tmp_path: Path) -> None:
     import hashlib
 
     from gguf_builder import TinyGguf
@@ -261,7 +261,7 @@ def test_a_sound_file_that_llama_cpp_cannot_load_is_a_warning(jail: BubblewrapJa
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_child_killed_or_stopped_in_a_request_costs_a_warning(
-    bundled_model: ModelFile, jail: BubblewrapJail, how: signal.Signals
+    bundled_model: ModelFile, jail: NamespaceJail, how: signal.Signals
 ) -> None:
     mine = {process.pid for process in processes_of_the_model()}
     scorer = ModelScorer(bundled_model, jail, threads=1)
@@ -312,7 +312,7 @@ class Starved:
     "limits",
     [{"address_space_bytes": 160 << 20}, {"resident_bytes": 60 << 20}, {"cpu_seconds": 1}, {"wall_seconds": 1.0}],
 )
-def test_a_starved_child_costs_a_warning(bundled_model: ModelFile, jail: BubblewrapJail, limits: Limits) -> None:
+def test_a_starved_child_costs_a_warning(bundled_model: ModelFile, jail: NamespaceJail, limits: Limits) -> None:
     scorer = ModelScorer(bundled_model, Starved(jail, **limits), threads=1)
     source = b"".join(b"def f%d(x):\n    return x + %d\n\n\n" % (n, n) for n in range(2000))
     ends = [edit(b"return x + %d\n" % n, b"return y + %d\n" % n, source=source) for n in range(0, 2000, 10)]
@@ -321,7 +321,7 @@ def test_a_starved_child_costs_a_warning(bundled_model: ModelFile, jail: Bubblew
     scorer.close()
 
 
-def test_closing_ends_the_process(bundled_model: ModelFile, jail: BubblewrapJail) -> None:
+def test_closing_ends_the_process(bundled_model: ModelFile, jail: NamespaceJail) -> None:
     mine = {process.pid for process in processes_of_the_model()}
     scorer = ModelScorer(bundled_model, jail, threads=1)
     score(scorer)
@@ -330,7 +330,7 @@ def test_closing_ends_the_process(bundled_model: ModelFile, jail: BubblewrapJail
     assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
 
 
-def test_the_child_is_confined(bundled_model: ModelFile, jail: BubblewrapJail) -> None:
+def test_the_child_is_confined(bundled_model: ModelFile, jail: NamespaceJail) -> None:
     mine = {process.pid for process in processes_of_the_model()}
     scorer = ModelScorer(bundled_model, jail, threads=1)
     score(scorer)

@@ -18,7 +18,7 @@ from localagent.app.tuning import reference_edits
 from localagent.domain.jailspec import JailResult, JailSpec
 from localagent.domain.outcome import Ending
 from localagent.errors import AnswerIsNo, CannotEnforce
-from localagent.jail.open import BubblewrapJail
+from localagent.jail.open import NamespaceJail
 from localagent.llm import tune as tuning
 from localagent.llm import tuned
 from localagent.llm.frames import pack, receive_first
@@ -228,7 +228,7 @@ def test_ranks_are_compared_not_values() -> None:
 
 @pytest.mark.model
 def test_the_bundled_model_is_measured_and_its_rewritten_weights_score_alike(
-    tmp_path: Path, bundled_model: ModelFile, jail: BubblewrapJail, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, bundled_model: ModelFile, jail: NamespaceJail, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reference = reference_edits(Settings.from_environ())
     few = Reference(source=reference.source, edits=reference.edits[::4])
@@ -261,7 +261,7 @@ def test_the_bundled_model_is_measured_and_its_rewritten_weights_score_alike(
 
 @pytest.mark.model
 def test_rewritten_weights_that_were_altered_are_refused(
-    tmp_path: Path, bundled_model: ModelFile, jail: BubblewrapJail
+    tmp_path: Path, bundled_model: ModelFile, jail: NamespaceJail
 ) -> None:
     altered = tmp_path / "w.gguf"
     altered.write_bytes(TINY)

@@ -1,0 +1,18 @@
+"""The option `--backend`: which program makes the jail. Not promised: that it is sound; opening the jail says."""
+
+import argparse
+
+from localagent.jail.open import Kind
+
+
+def add_backend(parser: argparse.ArgumentParser) -> None:
+    """The choice of what makes the jail."""
+    names = ("auto", *(str(kind) for kind in Kind))
+    parser.add_argument(
+        "--backend", choices=names, default="auto", help="what makes the jail (auto: bubblewrap, else nsjail)"
+    )
+
+
+def backend_of(args: argparse.Namespace) -> Kind | None:
+    """The kind of backend asked for; None for auto."""
+    return None if args.backend == "auto" else Kind(args.backend)

@@ -1,0 +1,111 @@
+"""What each kind of backend is handed for one jail: command line, descriptors, and who reads its reports.
+
+Opens descriptors (kept in `Opened`, which closes them) and looks at the host's mounts; starts nothing.
+"""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from localagent.domain.jailspec import JailSpec
+from localagent.errors import CannotEnforce
+from localagent.jail import host, init_program, mountpoints, seccomp
+from localagent.jail.backend import Backend, Kind
+from localagent.jail.bubblewrap import SYNTHETIC_ETC, Descriptors, bwrap_argv
+from localagent.jail.init_program import Plan
+from localagent.jail.nsjail import WORK_FOLDERS, Handed, Surroundings, nsjail_argv, nsjail_config
+from localagent.jail.reports import BubblewrapReports, InitReports, Reports
+
+
+@dataclass(kw_only=True, slots=True)
+class Opened:
+    """Descriptors opened for one start: `passed` go to the child, `kept` are ours once it runs."""
+
+    passed: list[int] = field(default_factory=list)
+    kept: list[int] = field(default_factory=list)
+
+    def memfd(self, name: str, content: bytes) -> int:
+        """A descriptor that reads as `content`, to be passed."""
+        self.passed.append(memfd(name, content))
+        return self.passed[-1]
+
+    def close(self) -> None:
+        """Close all that is still listed."""
+        for number in (*self.passed, *self.kept):
+            os.close(number)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pipes:
+    """The child's ends of the two pipes that every backend has, and of the channel (None without one)."""
+
+    status: int
+    block: int
+    channel: int | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Handover:
+    """`work_folders` are those of the host in which the program would make folders of its own."""
+
+    argv: tuple[str, ...]
+    reports: Reports
+    work_folders: tuple[str, ...] = ()
+
+
+def memfd(name: str, content: bytes) -> int:
+    """An open file in memory, at its start."""
+    number = os.memfd_create(name, os.MFD_CLOEXEC)
+    view = memoryview(content)
+    while view:
+        view = view[os.write(number, view) :]
+    os.lseek(number, 0, os.SEEK_SET)
+    return number
+
+
+def hand_over(backend: Backend, spec: JailSpec, pipes: Pipes, opened: Opened) -> Handover:
+    """Everything that the backend's program needs for this spec, whose binds are resolved."""
+    code = seccomp.program() if backend.seccomp else None
+    if backend.kind is Kind.NSJAIL:
+        return _to_nsjail(backend, spec, pipes, opened, code)
+    etc = tuple(opened.memfd("localagent-etc", content) for _, content in SYNTHETIC_ETC)
+    filter_fd = None if code is None else opened.memfd("localagent-seccomp", code)
+    argv = bwrap_argv(
+        spec,
+        host.system_layout(),
+        Descriptors(status=pipes.status, etc=etc, seccomp=filter_fd, block=pipes.block),
+        program=backend.program,
+        cgroup_namespace=backend.cgroup_namespace,
+    )
+    return Handover(argv=argv, reports=BubblewrapReports())
+
+
+def _to_nsjail(backend: Backend, spec: JailSpec, pipes: Pipes, opened: Opened, code: bytes | None) -> Handover:
+    # While nsjail mounts, its binds are still writable: a missing mount point would be made in the source itself.
+    faults = mountpoints.faults_of([replace(bind, untrusted=True) for bind in spec.binds])
+    if faults:
+        raise CannotEnforce("the jail was refused: " + "; ".join(faults))
+    layout = host.system_layout()
+    path = dict(spec.env).get("PATH")
+    plan = Plan(argv0=spec.argv[0], path=path, cwd=spec.cwd, status=pipes.status, block=pipes.block, seccomp=code)
+    passed = [pipes.status, pipes.block, *([] if pipes.channel is None else [pipes.channel])]
+    log = os.memfd_create("localagent-log", os.MFD_CLOEXEC)
+    opened.kept.append(log)
+    log_inside = os.dup(log)
+    opened.passed.append(log_inside)
+    handed = Handed(
+        init=opened.memfd("localagent-init", init_program.program(plan)), log=log_inside, passed=tuple(passed)
+    )
+    sources: Sequence[str] = (*layout.folders, *layout.etc, *(bind.source for bind in spec.binds))
+    around = Surroundings(
+        layout=layout,
+        submounts=host.submounts(sources),
+        niceness=os.getpriority(os.PRIO_PROCESS, 0),
+        cgroup_namespace=backend.cgroup_namespace,
+    )
+    config = opened.memfd("localagent-nsjail", nsjail_config(spec, around, handed))
+    return Handover(
+        argv=nsjail_argv(backend.program, config),
+        reports=InitReports(spec.argv[0], spec.cwd, log),
+        work_folders=tuple(folder for folder in WORK_FOLDERS if os.path.isdir(folder)),  # noqa: PTH112
+    )

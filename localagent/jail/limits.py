@@ -1,0 +1,33 @@
+"""JailLimits -> the kernel's rlimits. Pure. What rlimits cannot bound (the tree as a whole) is the watcher's."""
+
+import math
+
+from localagent.domain.jailspec import JailLimits
+
+OUTER_PROCESSES = 2  # the backend's process and the jail's init count as processes of the same uid
+
+
+def process_limit(limits: JailLimits) -> tuple[int, int]:
+    """RLIMIT_NPROC, soft and hard."""
+    count = limits.processes + OUTER_PROCESSES
+    return count, count
+
+
+def kernel_cpu_seconds(limits: JailLimits) -> int:
+    """RLIMIT_CPU: the backstop of one process. A second later than the watcher, who counts the whole tree."""
+    return math.ceil(limits.cpu_seconds) + 1
+
+
+def rlimits(limits: JailLimits, uid: int | None) -> dict[str, tuple[int, int]]:
+    """What the launcher sets. Without a uid of its own processes are limited later, inside (see watch.Watch)."""
+    cpu = kernel_cpu_seconds(limits)
+    return {
+        **({} if uid is None else {"RLIMIT_NPROC": process_limit(limits)}),
+        "RLIMIT_CORE": (0, 0),
+        "RLIMIT_AS": (limits.address_space_bytes, limits.address_space_bytes),
+        "RLIMIT_CPU": (cpu, cpu + 1),
+        "RLIMIT_FSIZE": (limits.file_bytes, limits.file_bytes),
+        "RLIMIT_NOFILE": (limits.open_files, limits.open_files),
+        "RLIMIT_MEMLOCK": (1 << 20, 1 << 20),
+        "RLIMIT_MSGQUEUE": (0, 0),
+    }

@@ -1,0 +1,140 @@
+"""Our own init: its image, its instructions, and what it does with a command, as an ordinary process."""
+
+import errno
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from localagent.jail import init_program
+from localagent.jail.init_program import Plan, Word, parse, places, program
+from localagent.jail.seccomp import program as seccomp_program
+
+pytestmark = pytest.mark.skipif(not init_program.supported(), reason="written for x86-64")
+STATUS, BLOCK = 40, 41
+
+
+def plan(argv0: str = "/bin/true", *, path: str | None = None, cwd: str = "/", seccomp: bytes | None = None) -> Plan:
+    return Plan(argv0=argv0, path=path, cwd=cwd, status=STATUS, block=BLOCK, seccomp=seccomp)
+
+
+def run(made: Plan, argv: Sequence[str], *, go: bool = True, filtered: bool = False) -> list[tuple[int, int]]:
+    """What the init reports, run as a child of ours."""
+    status_read, status_write = os.pipe()
+    block_read, block_write = os.pipe()
+    if go:
+        os.write(block_write, b"1")
+    image = os.memfd_create("init")
+    os.write(image, program(made))
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.dup2(status_write, STATUS)
+            os.dup2(block_read, BLOCK)
+            if filtered:  # as every jail: else the kernel refuses a filter to the unprivileged
+                import ctypes
+
+                ctypes.CDLL(None).prctl(38, 1, 0, 0, 0)
+            os.close(block_write)
+            os.execve(image, list(argv), {"PATH": made.path} if made.path is not None else {})
+        finally:
+            os._exit(99)
+    for number in (status_write, block_read, block_write, image):
+        os.close(number)
+    with os.fdopen(status_read, "rb") as stream:
+        told = stream.read()
+    os.waitpid(pid, 0)
+    return list(parse(told))
+
+
+@pytest.mark.parametrize("code", [0, 1, 127, 128, 137, 200, 255])
+def test_exit_codes_are_told_as_they_are(code: int) -> None:
+    told = run(plan("/bin/sh"), ["sh", "-c", f"exit {code}"])
+    assert told == [(Word.READY, 0), (Word.ENDED, code << 8)]
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGSEGV, signal.SIGXCPU])
+def test_signals_are_told_apart_from_codes(number: signal.Signals) -> None:
+    told = run(plan("/bin/sh"), ["sh", "-c", f"ulimit -c 0; kill -{int(number)} $$"])
+    assert told[0] == (Word.READY, 0)
+    assert (told[1][0], os.WTERMSIG(told[1][1])) == (Word.ENDED, number)
+
+
+def test_nothing_starts_without_the_go_ahead(tmp_path: Path) -> None:
+    assert run(plan("/bin/touch"), ["touch", str(tmp_path / "mark")], go=False) == [(Word.READY, 0)]
+    assert not (tmp_path / "mark").exists()
+
+
+@pytest.mark.parametrize(
+    ("argv0", "path", "code"),
+    [
+        ("true", "/nowhere:/usr/bin", None),
+        ("true", None, None),
+        ("true", "/nowhere", errno.ENOENT),
+        ("passwd", "/etc:/nowhere", errno.EACCES),
+        ("/no/such", None, errno.ENOENT),
+        ("/etc", None, errno.EACCES),
+        ("", None, errno.ENOENT),
+    ],
+)
+def test_commands_are_found_as_execvp_finds_them(argv0: str, path: str | None, code: int | None) -> None:
+    told = run(plan(argv0, path=path), [argv0 or "-"])
+    assert told[1] == ((Word.ENDED, 0) if code is None else (Word.NO_EXEC, code))
+
+
+def test_a_script_without_an_interpreter_is_given_to_the_shell(tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text('[ "$1" = "a b" ] && exit 7\n')
+    script.chmod(0o755)
+    assert run(plan(str(script)), [str(script), "a b"])[1] == (Word.ENDED, 7 << 8)
+
+
+def test_a_missing_folder_is_told() -> None:
+    assert run(plan(cwd="/no/such"), ["true"])[1] == (Word.NO_FOLDER, errno.ENOENT)
+
+
+@pytest.mark.skipif(seccomp_program() is None, reason="libseccomp is not at hand")
+def test_the_filter_is_on_before_the_command() -> None:
+    script = "read -r x < /dev/null; while read -r k v; do [ $k = Seccomp: ] && exit $v; done < /proc/self/status"
+    assert run(plan("/bin/sh", seccomp=seccomp_program()), ["sh", "-c", script], filtered=True)[1] == (
+        Word.ENDED,
+        2 << 8,
+    )
+
+
+def test_a_filter_that_the_kernel_refuses_stops_all(tmp_path: Path) -> None:
+    told = run(plan("/bin/touch", seccomp=b"\xff" * 16), ["touch", str(tmp_path / "mark")], filtered=True)
+    assert told[1] == (Word.NO_FILTER, errno.EINVAL)
+    assert not (tmp_path / "mark").exists()
+
+
+def test_places() -> None:
+    assert places("a/b", "/x") == ("a/b",)
+    assert places("a", "/x::/y") == ("/x/a", "a", "/y/a")
+    assert places("a", None) == ("/bin/a", "/usr/bin/a")
+
+
+def test_cut_records_are_left_out() -> None:
+    assert parse(bytes(8) + b"abc") == [(0, 0)]
+
+
+@pytest.mark.skipif(shutil.which("objdump") is None, reason="needs binutils")
+def test_every_byte_of_the_code_is_an_instruction_that_its_comment_says(tmp_path: Path) -> None:
+    image = tmp_path / "init"
+    image.write_bytes(program(plan(seccomp=b"\0" * 8)))
+    size = len(init_program._code(plan(seccomp=b""), init_program._Data(cwd=0, table=0, shell=0, filter=0)))
+    start = init_program._HEADERS
+    argv = ("objdump", "-D", "-b", "binary", "-m", "i386:x86-64", "-M", "intel", f"--start-address={start}")
+    done = subprocess.run((*argv, f"--stop-address={start + size}", image), capture_output=True, text=True, check=True)
+    rows = [line.split("\t") for line in done.stdout.splitlines() if line.count("\t") == 2]
+    seen = {(row[1].replace(" ", "")[: len(row[1].split()) * 2], row[2].split()[0]) for row in rows}
+    assert "(bad)" not in done.stdout
+    source = Path(init_program.__file__).read_text().splitlines()
+    for line in source:
+        if "text.op(" in line or "text.jump(" in line:
+            code, word = line.split('"')[1], line.split("#")[1].split()[0]
+            assert any(made.startswith(code) and name == word for made, name in seen), line
