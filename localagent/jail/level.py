@@ -11,6 +11,7 @@ class Layer(StrEnum):
     PROCESS_LIMIT = "process-limit"
     SECCOMP = "seccomp"
     CGROUP_MEMORY = "cgroup-memory"
+    LANDLOCK = "landlock"
 
 
 LEVELS: tuple[tuple[str, frozenset[Layer], str], ...] = (
@@ -34,8 +35,9 @@ LEVELS: tuple[tuple[str, frozenset[Layer], str], ...] = (
     ),
     (
         "L4",
-        frozenset({Layer.NAMESPACES, Layer.PROCESS_LIMIT, Layer.SECCOMP, Layer.CGROUP_MEMORY}),
-        "L3, and the memory of the whole tree is bounded by the kernel (cgroup), shared and temporary memory included",
+        frozenset(Layer),
+        "L3, and the memory of the whole tree is bounded by the kernel (cgroup), shared and temporary memory included; "
+        "a second wall (Landlock) inside refuses files that were not asked for, and signals and sockets out",
     ),
 )
 
