@@ -37,7 +37,7 @@ class Opened:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pipes:
-    """The child's ends of the two pipes that every backend has, of the channel and of the wall's pipe (None without)."""
+    """The child's ends of the two pipes that every backend has, of the channel and the wall's pipe (None without)."""
 
     status: int
     block: int

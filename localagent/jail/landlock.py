@@ -1,5 +1,6 @@
-"""Landlock as a second wall inside the jail: who puts it up, what it lets through, and the spec that says so. Pure but
-for `candidates` and `kernel`, which look at this machine.
+"""Landlock as a second wall inside the jail: who puts it up, what it lets through, and the spec that says so.
+
+Pure but for `candidates` and `kernel`, which look at this machine.
 
 bubblewrap mounts, and Landlock forbids mounting, so the wall cannot stand before it. The first program inside is
 therefore ours (`worker/walls.py`), run by a trusted interpreter that the repository did not bring; it confines itself
@@ -32,8 +33,8 @@ PRIVATE = (
     ("/tmp", "write"),  # noqa: S108 - the jail's own
 )
 REMEDY = (
-    "Linux 5.19 or later, built with CONFIG_SECURITY_LANDLOCK=y and with `landlock` among `lsm=` on the kernel's command "
-    "line (/sys/kernel/security/lsm lists what is on); in a container the seccomp profile must allow landlock_* calls"
+    "Linux 5.19 or later, built with CONFIG_SECURITY_LANDLOCK=y and with `landlock` among `lsm=` on its command line "
+    "(/sys/kernel/security/lsm lists what is on); in a container the seccomp profile must allow landlock_* calls"
 )
 
 

@@ -8,7 +8,6 @@ import os
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
-from itertools import product
 from pathlib import Path
 
 from localagent.domain.jailspec import JailLimits, JailSpec
@@ -157,12 +156,16 @@ def _sound(backend: Backend) -> Backend:
 
 def _most(backend: Backend) -> tuple[Backend, list[str]]:
     """The backend with as few optional layers dropped as lets a trial jail run, and what that jail saw."""
-    walls = (*landlock.candidates(), None) if landlock.kernel()[0] else (None,)
-    choices = (walls, tuple(dict.fromkeys((backend.cgroups, None))), tuple(dict.fromkeys((backend.seccomp, False))))
+    walls = [*landlock.candidates(), None] if landlock.kernel()[0] else [None]
+    choices = [
+        (number + (groups is not backend.cgroups) + (filtered is not backend.seccomp), by, groups, filtered)
+        for number, by in enumerate(walls)
+        for groups in dict.fromkeys((backend.cgroups, None))
+        for filtered in dict.fromkeys((backend.seccomp, False))
+    ]
     fault: CannotEnforce | None = None
-    for numbers in sorted(product(*(range(len(choice)) for choice in choices)), key=sum):
-        by, cgroups, filtered = (choice[number] for choice, number in zip(choices, numbers, strict=True))
-        tried = replace(backend, walls=by, cgroups=cgroups, seccomp=filtered)
+    for _, by, groups, filtered in sorted(choices, key=lambda choice: choice[0]):
+        tried = replace(backend, walls=by, cgroups=groups, seccomp=filtered)
         try:
             seen = trial(tried)
         except CannotEnforce as why:

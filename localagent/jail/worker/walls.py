@@ -13,7 +13,7 @@ Not promised: anything that Landlock does not govern (stat, chmod, what is reach
 
 from __future__ import annotations
 
-import _signal  # `signal` brings enum along
+import _signal  # type: ignore[import-not-found]  # `signal` brings enum along
 import ctypes
 import os
 import stat
