@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from localagent.jail.cgroup import CgroupRoot
-from localagent.jail.landlock import Walls
+from localagent.jail.landlock import Confiner
 from localagent.jail.level import Layer
 
 
@@ -19,7 +19,7 @@ class Kind(StrEnum):
 class Backend:
     """A program that was seen to work. `needs` are folders its loader reads; `level` is what was probed with it.
 
-    `walls` put up the Landlock wall in each of its jails; None where there is none.
+    `landlock` puts up the Landlock wall in each of its jails; None where there is none.
     """
 
     kind: Kind
@@ -30,7 +30,7 @@ class Backend:
     seccomp: bool = True
     level: str = "L1"
     cgroups: CgroupRoot | None = None
-    walls: Walls | None = None
+    landlock: Confiner | None = None
     layers: frozenset[Layer] = frozenset()
 
     @property

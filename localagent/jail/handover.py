@@ -42,7 +42,7 @@ class Pipes:
     status: int
     block: int
     channel: int | None
-    walls: int | None = None
+    landlock: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -89,7 +89,7 @@ def _to_nsjail(backend: Backend, spec: JailSpec, pipes: Pipes, opened: Opened, c
     layout = host.system_layout()
     path = dict(spec.env).get("PATH")
     plan = Plan(argv0=spec.argv[0], path=path, cwd=spec.cwd, status=pipes.status, block=pipes.block, seccomp=code)
-    passed = [pipes.status, pipes.block, *(number for number in (pipes.channel, pipes.walls) if number is not None)]
+    passed = [pipes.status, pipes.block, *(number for number in (pipes.channel, pipes.landlock) if number is not None)]
     log = os.memfd_create("localagent-log", os.MFD_CLOEXEC)
     opened.kept.append(log)
     log_inside = os.dup(log)

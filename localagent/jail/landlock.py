@@ -3,8 +3,8 @@
 Pure but for `candidates` and `kernel`, which look at this machine.
 
 bubblewrap mounts, and Landlock forbids mounting, so the wall cannot stand before it. The first program inside is
-therefore ours (`worker/walls.py`), run by a trusted interpreter that the repository did not bring; it confines itself
-and becomes the command. Its interpreter, where it lies outside /usr, is shown but no rule grants reading it.
+therefore ours (`worker/landlock.py`), run by a trusted interpreter that the repository did not bring; it confines
+itself and becomes the command. Its interpreter, where it lies outside /usr, is shown but no rule grants reading it.
 """
 
 import os
@@ -17,9 +17,9 @@ from localagent.domain.jailspec import Access, Bind, JailSpec
 from localagent.errors import UsageFault
 from localagent.jail.binds import interpreter_binds
 from localagent.jail.host import SystemLayout
-from localagent.jail.worker import walls
+from localagent.jail.worker import landlock as confiner
 
-SOURCE = Path(walls.__file__)
+SOURCE = Path(confiner.__file__)
 SYSTEM_PYTHON = "/usr/bin/python3"
 _OPTIONS = ("-I", "-S", "-B", "-X", "utf8", "-c")
 _STATUS_AT = len(_OPTIONS) + 2
@@ -39,7 +39,7 @@ REMEDY = (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Walls:
+class Confiner:
     """Who puts the wall up: a trusted interpreter inside the jail and the binds that it needs there."""
 
     python: str
@@ -50,30 +50,30 @@ class Walls:
 def kernel() -> tuple[int, str]:
     """(ABI, "") of this kernel, or (0, why not). A kernel that has it may still refuse it inside: that is tried."""
     try:
-        abi = walls.kernel_abi()
+        abi = confiner.kernel_abi()
     except OSError as fault:
         return 0, f"the kernel does not offer it ({fault.strerror})"
-    if abi < walls.LEAST_ABI:
-        return 0, f"the kernel's ABI is {abi}; below {walls.LEAST_ABI} no file could be moved between folders"
+    if abi < confiner.LEAST_ABI:
+        return 0, f"the kernel's ABI is {abi}; below {confiner.LEAST_ABI} no file could be moved between folders"
     return abi, ""
 
 
-def candidates() -> Iterator[Walls]:
+def candidates() -> Iterator[Confiner]:
     """Interpreters that could put the wall up, best first: one that every jail shows anyway, else our own."""
     source = SOURCE.read_text(encoding="utf-8")
     ours = os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable)
     for python in dict.fromkeys((ours, os.path.realpath(SYSTEM_PYTHON))):
         if python.startswith("/usr/") and os.access(python, os.X_OK):
-            yield Walls(python=python, source=source)
+            yield Confiner(python=python, source=source)
     if not ours.startswith("/usr/"):
         try:
             inside, binds = interpreter_binds(ours)
         except UsageFault:
             return
-        yield Walls(python=inside, binds=binds, source=source)
+        yield Confiner(python=inside, binds=binds, source=source)
 
 
-def with_bait(by: Walls) -> Walls:
+def with_bait(by: Confiner) -> Confiner:
     """The same, and a file shown at UNGRANTED that no rule grants reading: whether it can be read tells the wall."""
     return replace(by, binds=(*by.binds, Bind(source=str(SOURCE), target=UNGRANTED)))
 
@@ -87,7 +87,7 @@ def rules_of(spec: JailSpec, layout: SystemLayout) -> tuple[tuple[str, str], ...
     )
 
 
-def walled(spec: JailSpec, by: Walls, layout: SystemLayout) -> JailSpec:
+def walled(spec: JailSpec, by: Confiner, layout: SystemLayout) -> JailSpec:
     """The same spec with the wall put up first; `launched` then fills in the status descriptor."""
     rules = (word for rule in rules_of(spec, layout) for word in rule)
     env = (word for pair in spec.env for word in pair)

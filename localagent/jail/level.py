@@ -47,6 +47,11 @@ def level_of(layers: AbstractSet[Layer]) -> str:
     return next(name for name, needed, _ in reversed(LEVELS) if needed <= layers)
 
 
+def missing(level: str, layers: AbstractSet[Layer]) -> frozenset[Layer]:
+    """The layers that `level`, a name of LEVELS, needs beyond these."""
+    return next(needed for name, needed, _ in LEVELS if name == level) - layers
+
+
 def at_least(level: str, minimum: str) -> bool:
     """True when `level` is `minimum` or above; both are names of LEVELS."""
     order = [name for name, _, _ in LEVELS]

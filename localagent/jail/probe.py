@@ -149,23 +149,23 @@ def _sound(backend: Backend) -> Backend:
         layers |= {Layer.PROCESS_LIMIT}
     if "Seccomp:2" in seen and backend.seccomp:
         layers |= {Layer.SECCOMP}
-    if "walled" in seen and backend.walls is not None:
+    if "walled" in seen and backend.landlock is not None:
         layers |= {Layer.LANDLOCK}
     return replace(backend, level=level_of(layers), layers=frozenset(layers))
 
 
 def _most(backend: Backend) -> tuple[Backend, list[str]]:
     """The backend with as few optional layers dropped as lets a trial jail run, and what that jail saw."""
-    walls = [*landlock.candidates(), None] if landlock.kernel()[0] else [None]
+    confiners = [*landlock.candidates(), None] if landlock.kernel()[0] else [None]
     choices = [
         (number + (groups is not backend.cgroups) + (filtered is not backend.seccomp), by, groups, filtered)
-        for number, by in enumerate(walls)
+        for number, by in enumerate(confiners)
         for groups in dict.fromkeys((backend.cgroups, None))
         for filtered in dict.fromkeys((backend.seccomp, False))
     ]
     fault: CannotEnforce | None = None
     for _, by, groups, filtered in sorted(choices, key=lambda choice: choice[0]):
-        tried = replace(backend, walls=by, cgroups=groups, seccomp=filtered)
+        tried = replace(backend, landlock=by, cgroups=groups, seccomp=filtered)
         try:
             seen = trial(tried)
         except CannotEnforce as why:
@@ -183,7 +183,7 @@ def trial(backend: Backend) -> list[str]:
         cwd="/",
         limits=JailLimits(wall_seconds=10, cpu_seconds=5),
     )
-    trying = replace(backend, walls=landlock.with_bait(backend.walls)) if backend.walls else backend
+    trying = replace(backend, landlock=landlock.with_bait(backend.landlock)) if backend.landlock else backend
     result = NamespaceJail(trying).run(spec)
     words = result.stdout.decode(errors="replace").split()
     if result.ending is not Ending.EXITED or result.returncode != 0 or words[-1:] != ["end"]:

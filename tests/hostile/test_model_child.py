@@ -51,7 +51,7 @@ def model(tmp_path: Path) -> ModelFile:
 
 @pytest.mark.parametrize("walled", [True, False])
 def test_the_weights_cannot_be_opened_for_writing(jail: NamespaceJail, model: ModelFile, walled: bool) -> None:
-    backend = jail._backend if walled else replace(jail._backend, walls=None)
+    backend = jail._backend if walled else replace(jail._backend, landlock=None)
     spec = child_spec(model)
     result = NamespaceJail(backend).run(replace(spec, argv=(spec.argv[0], "-I", "-S", "-c", PROGRAM % WEIGHTS)))
     assert (result.ending, result.stderr) == (Ending.EXITED, b"")

@@ -15,7 +15,7 @@ from localagent.jail import landlock
 from localagent.jail.host import SystemLayout
 from localagent.jail.level import Layer
 from localagent.jail.open import NamespaceJail, Workspace, fresh_uid, interpreter_binds, open_jail
-from localagent.jail.worker import walls
+from localagent.jail.worker import landlock as confiner
 
 PYTHON, BINDS = interpreter_binds(sys.executable)
 LIMITS = JailLimits(wall_seconds=30, cpu_seconds=15)
@@ -54,21 +54,21 @@ def said(jail: NamespaceJail, code: str, *, binds: tuple[Bind, ...] = (), loopba
 
 
 def without(jail: NamespaceJail) -> NamespaceJail:
-    return NamespaceJail(replace(jail._backend, walls=None))
+    return NamespaceJail(replace(jail._backend, landlock=None))
 
 
 def test_what_no_rule_grants_cannot_be_read_or_executed_though_it_is_shown(jail: NamespaceJail, tmp_path: Path) -> None:
     """The launcher's own interpreter and the bait of the trial are such files."""
-    assert jail._backend.walls is not None
+    assert jail._backend.landlock is not None
     tool = tmp_path / "tool"
     tool.write_text("#!/bin/sh\necho ran\n")
     tool.chmod(0o755)
-    by = replace(jail._backend.walls, binds=(Bind(source=str(tool), target="/run/tool"),))
+    by = replace(jail._backend.landlock, binds=(Bind(source=str(tool), target="/run/tool"),))
     code = """
     print(os.stat("/run/tool").st_size > 0, reason(lambda: open("/run/tool")),
           reason(lambda: os.execv("/run/tool", ["tool"])))
     """
-    assert said(NamespaceJail(replace(jail._backend, walls=by)), code) == "True EACCES EACCES"
+    assert said(NamespaceJail(replace(jail._backend, landlock=by)), code) == "True EACCES EACCES"
     shown = (Bind(source=str(tool), target="/run/tool"),)
     assert said(jail, 'print(open("/run/tool").read(2)); sys.stdout.flush(); os.execv("/run/tool", ["t"])', binds=shown)
 
@@ -109,8 +109,8 @@ def test_the_wall_cannot_be_taken_down_or_widened(jail: NamespaceJail) -> None:
     print(space["confine"]([["/", "write"]], True) >= 2)
     print(reason(lambda: open("/run/ungranted")), reason(lambda: os.mkdir("/tmp/still")))
     """
-    assert jail._backend.walls is not None
-    baited = NamespaceJail(replace(jail._backend, walls=landlock.with_bait(jail._backend.walls)))
+    assert jail._backend.landlock is not None
+    baited = NamespaceJail(replace(jail._backend, landlock=landlock.with_bait(jail._backend.landlock)))
     assert said(baited, code).split() == ["True", "EACCES", "done"]
 
 
@@ -169,4 +169,4 @@ def test_what_tests_do_goes_on(jail: NamespaceJail, workspace: Workspace) -> Non
 
 
 def test_the_abi_here_is_one_that_was_thought_about() -> None:
-    assert walls.LEAST_ABI <= ABI
+    assert confiner.LEAST_ABI <= ABI

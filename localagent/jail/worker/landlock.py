@@ -5,8 +5,9 @@ Run by a trusted interpreter, with an empty environment and nothing of the repos
     python -I -S -B -X utf8 -c SOURCE STATUS LOOPBACK [PATH GRANT]... "" [NAME VALUE]... "" COMMAND...
 
 What it did, or why it could not, is told as one JSON line on the descriptor STATUS, which the command does not get:
-`walls` (the kernel's ABI), `walls-fault`, or `exec-fault`. LOOPBACK is 1 where TCP stays allowed. Python 3.8 or later,
-the standard library only, and little of it: it stands before every command, so each import is paid for each time.
+`landlock` (the kernel's ABI), `landlock-fault`, or `exec-fault`. LOOPBACK is 1 where TCP stays allowed.
+Python 3.8 or later, the standard library only, and little of it: it stands before every command, so each import is
+paid for each time.
 
 Not promised: anything that Landlock does not govern (stat, chmod, what is reached through descriptors already open).
 """
@@ -119,9 +120,9 @@ def main(words: list[str]) -> None:
     rules = _pairs(command)
     env = dict(_pairs(command))
     try:
-        _tell(status, "walls", str(confine(rules, loopback)))
+        _tell(status, "landlock", str(confine(rules, loopback)))
     except OSError as fault:
-        _tell(status, "walls-fault", "the Landlock wall could not be put up: %s" % fault)
+        _tell(status, "landlock-fault", "the Landlock wall could not be put up: %s" % fault)
         os._exit(FAILED)
     for number in (_signal.SIGPIPE, _signal.SIGXFSZ):  # ignored by Python, and what is ignored stays so
         _signal.signal(number, _signal.SIG_DFL)

@@ -10,7 +10,7 @@ from contextlib import suppress
 from localagent.jail.reports import LIMIT_BYTES, Exit, Reports
 
 
-class WallReports:
+class LandlockReports:
     """Reports of the backend, corrected by what the wall's descriptor says once the jail is over."""
 
     def __init__(self, inner: Reports, wall: int) -> None:
@@ -38,13 +38,13 @@ class WallReports:
     def exit(self) -> Exit | None:
         """See Reports. What ended before it became the command has no exit of a command."""
         told = self._wall_told()
-        return None if "walls-fault" in told or "exec-fault" in told else self._inner.exit()
+        return None if "landlock-fault" in told or "exec-fault" in told else self._inner.exit()
 
     def start_fault(self, stderr: bytes, outer_returncode: int) -> str:
         """See Reports."""
         told = self._wall_told()
-        if "walls-fault" in told:
-            return told["walls-fault"]
+        if "landlock-fault" in told:
+            return told["landlock-fault"]
         return "" if "exec-fault" in told else self._inner.start_fault(stderr, outer_returncode)
 
     def close(self) -> None:
