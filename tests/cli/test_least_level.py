@@ -47,7 +47,7 @@ def test_a_profile_may_ask_for_more_than_the_policy(tmp_path: Path) -> None:
         ("jail", "run", "--", "true"),
         ("jail", "run", "--backend", "bubblewrap", "--", "true"),
         ("fix", "--repo", "REPO", "--no-model"),
-        ("fix", "--repo", "REPO", "--no-model", "--check", "true", "--json"),
+        ("fix", "--repo", "REPO", "--no-model", "--check", "true"),
     ],
 )
 def test_nothing_runs_below_the_least_level(
