@@ -40,7 +40,11 @@ def jail_rows() -> Iterator[Row]:
         remedy = "" if result.state is State.WORKS else probe.REMEDIES[result.kind]
         yield Row(part="backend", name=result.name, state=result.state, detail=detail, remedy=remedy)
     if chosen is None:
-        yield Row(part="jail", name="jail", state=State.ABSENT, detail="none", remedy=probe.REMEDY, needed=True)
+        remedy = f"here: {layers.namespaces_remedy()}; else {probe.REMEDY}"
+        yield Row(part="jail", name="jail", state=State.ABSENT, detail="none", remedy=remedy, needed=True)
+        for layer in Layer:
+            why, mend = "no jail could be made to try it in", layers.remedy_of(layer)
+            yield Row(part="layers", name=layer, state=State.ABSENT, detail=why, remedy=mend, tried="not at all")
         return
     yield Row(part="jail", name="level", state=State.WORKS, detail=_level(chosen), needed=True)
     yield from _layers(chosen)

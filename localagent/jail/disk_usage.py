@@ -53,7 +53,8 @@ class DiskWatch:
             except FileNotFoundError:
                 continue
             except NotADirectoryError:  # the bind of one file
-                taken += os.lstat(path).st_blocks * 512
+                with suppress(FileNotFoundError):
+                    taken += os.lstat(path).st_blocks * 512
             except OSError:
                 return self._limit_bytes + 1
         return taken

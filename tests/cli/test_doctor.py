@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,8 @@ def test_without_a_sound_jail_doctor_ends_with_4_and_says_what_to_do(
     assert code == 4
     assert "tasks cannot run here" in out
     assert "apparmor_restrict_unprivileged_userns" in out
+    for layer in Layer:
+        assert re.search(rf"{layer} +missing +no jail could be made", out)
 
 
 def test_a_missing_needed_tool_ends_with_4_an_optional_one_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
