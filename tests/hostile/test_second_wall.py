@@ -73,6 +73,19 @@ def test_what_no_rule_grants_cannot_be_read_or_executed_though_it_is_shown(jail:
     assert said(jail, 'print(open("/run/tool").read(2)); sys.stdout.flush(); os.execv("/run/tool", ["t"])', binds=shown)
 
 
+def test_our_own_interpreter_puts_it_up_where_the_system_has_none_and_is_not_readable_then(
+    jail: NamespaceJail, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(landlock, "SYSTEM_PYTHON", "/nonexistent/python3")
+    (own,) = landlock.candidates()
+    if own.python.startswith("/usr/"):
+        pytest.skip("our interpreter is the system's")
+    argv = ("/bin/sh", "-c", f"[ -e {own.python} ] && echo shown; cat {own.python} >/dev/null; exec {own.python} -V")
+    result = NamespaceJail(replace(jail._backend, landlock=own)).run(JailSpec(argv=argv, cwd="/", limits=LIMITS))
+    assert (result.ending, result.returncode, result.stdout) == (Ending.EXITED, 126, b"shown\n")
+    assert result.stderr.count(b"Permission denied") == 2
+
+
 def test_writing_is_refused_by_the_wall_where_a_mount_came_out_writable(
     jail: NamespaceJail, workspace: Workspace
 ) -> None:
