@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from localagent.app.least_level import least_level
 from localagent.app.prior import load_prior
 from localagent.app.settings import Settings
 from localagent.domain.outcome import Baseline
@@ -22,7 +23,6 @@ from localagent.domain.task import Budget, Event, Snapshot, Stage, Task, TaskRes
 from localagent.edit.space import open_edit_space
 from localagent.errors import AnswerIsNo, CannotEnforce, InternalFault, Interrupted, LocalagentError, UsageFault
 from localagent.gate.chain import open_gate_chain
-from localagent.jail.level import at_least
 from localagent.jail.open import Kind, open_jail, scratch_folder
 from localagent.jail.workspace import NoRoom
 from localagent.llm.prompt import build_context
@@ -172,12 +172,11 @@ def _answer(
 
 def _work(request: FixRequest, task: Task, settings: Settings, policy: Policy, sink: Sink, stop: Stop) -> TaskResult:
     start = time.monotonic()
-    jail = open_jail(backend=request.backend, allow_third_party=policy.third_party_binaries is Permission.ALLOW)
-    if not at_least(jail.level, policy.least_jail_level.value):
-        raise CannotEnforce(
-            f"this machine's jail reaches level {jail.level}, and the policy asks for {policy.least_jail_level.value}",
-            remedy="`localagent doctor` says which layer is missing and what mends it",
-        )
+    jail = open_jail(
+        backend=request.backend,
+        allow_third_party=policy.third_party_binaries is Permission.ALLOW,
+        least=least_level(settings, policy),
+    )
     gates = open_gate_chain(policy, ())
     with contextlib.ExitStack() as stack:
         model, no_model = _model(request, settings)

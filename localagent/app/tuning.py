@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from localagent.app.least_level import least_level
 from localagent.app.prior import load_prior
 from localagent.app.settings import Settings
 from localagent.domain.paths import RepoPath
@@ -31,4 +32,4 @@ def reference_edits(settings: Settings) -> Reference:
 def tune_model(name: str, settings: Settings, say: Callable[[str], None]) -> Tuned:
     """Find the fastest format of a registered model on this machine and keep it ("": the default model)."""
     model = Registry(settings.models_dir, settings.data_dir).verify(name)
-    return tune(model, settings.data_dir, open_jail(), reference_edits(settings), say)
+    return tune(model, settings.data_dir, open_jail(least=least_level(settings)), reference_edits(settings), say)

@@ -36,6 +36,8 @@ for name in sys.argv[1:]:
     done = subprocess.run([sys.executable, "-I", "-c", *program], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     print(name, "works" if done.returncode == 0 else "faulty", version)
 """
+LAYERS = "layers"
+LAYER_WORDS = {State.WORKS: "held", State.ABSENT: "missing", State.FAULTY: "missing"}
 LIMITS = JailLimits(wall_seconds=60, cpu_seconds=60)
 ENV = (("HOME", "/tmp"), ("PATH", "/usr/bin:/bin"), ("LANG", "C.UTF-8"))  # noqa: S108 - the jail's own
 
@@ -164,7 +166,12 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
         if row.part != part:
             part = row.part
             yield part
-        yield f"  {row.name:<{width}}  {row.state:<7} {row.detail}".rstrip()
+            if part == LAYERS:
+                yield f"  {'layer':<{width}}  {'state':<7} found"
+        state = LAYER_WORDS[row.state] if part == LAYERS else row.state
+        yield f"  {row.name:<{width}}  {state:<7} {row.detail}".rstrip()
+        if row.tried:
+            yield f"  {'':<{width}}  tried:  {row.tried}"
         if row.remedy and row.state is not State.WORKS:
             yield f"  {'':<{width}}  -> {row.remedy}"
 
@@ -175,6 +182,7 @@ def _as_json(row: Row) -> dict[str, object]:
         "name": row.name,
         "state": str(row.state),
         "detail": row.detail,
+        "tried": row.tried,
         "remedy": row.remedy,
         "needed": row.needed,
     }

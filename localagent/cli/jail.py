@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 from localagent.app import Settings
+from localagent.app.least_level import least_level
 from localagent.cli.backend import add_backend, backend_of
 from localagent.cli.render import Render
 from localagent.domain.jailspec import Access, Bind, JailLimits, JailResult, JailSpec
@@ -35,8 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     """The command's exit code; 1 when a limit ended it; 4 when there is no sound jail."""
-    del settings
-    result = open_jail(backend=backend_of(args)).run(spec_of(args))
+    spec = spec_of(args)
+    result = open_jail(backend=backend_of(args), least=least_level(settings)).run(spec)
     if args.json:
         render.json(as_json(result))
     else:

@@ -43,6 +43,7 @@ class JailSpec:
     """One confined process. Defaults isolate: no network, nothing visible but the system's read-only parts and `binds`.
 
     `env` replaces the environment entirely. `cwd` is a path inside. File descriptors to pass are given to the runner.
+    `loopback` False forbids TCP on the jail's own loopback as well (Landlock, where the kernel's ABI is 4 or later).
     """
 
     argv: tuple[str, ...]
@@ -50,6 +51,7 @@ class JailSpec:
     binds: tuple[Bind, ...] = ()
     env: tuple[tuple[str, str], ...] = ()
     limits: JailLimits = field(default_factory=JailLimits)
+    loopback: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

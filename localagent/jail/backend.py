@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from localagent.jail.cgroup import CgroupRoot
+from localagent.jail.landlock import Confiner
+from localagent.jail.level import Layer
 
 
 class Kind(StrEnum):
@@ -15,7 +17,10 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Backend:
-    """A program that was seen to work. `needs` are folders its loader reads; `level` is what was probed with it."""
+    """A program that was seen to work. `needs` are folders its loader reads; `level` is what was probed with it.
+
+    `landlock` puts up the Landlock wall in each of its jails; None where there is none.
+    """
 
     kind: Kind
     program: str
@@ -25,6 +30,8 @@ class Backend:
     seccomp: bool = True
     level: str = "L1"
     cgroups: CgroupRoot | None = None
+    landlock: Confiner | None = None
+    layers: frozenset[Layer] = frozenset()
 
     @property
     def name(self) -> str:

@@ -1,7 +1,8 @@
 """Memory and process limits for a whole jail by control groups (v1 controllers or a v2 tree), where we may make them.
 
-Only ever makes and removes groups of its own below the group this process is in (v1) or the mount's root (v2).
-What is not promised: without a writable hierarchy `find` answers None and the jail's level is lower.
+Only ever makes and removes groups of its own below the group this process is in (v2: see cgroup_v2).
+What is not promised: without a writable hierarchy `find` answers None, the jail's level is lower, and memory and the
+number of processes are watched over the whole tree instead.
 """
 
 import itertools
@@ -12,9 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localagent.domain.jailspec import JailLimits
+from localagent.jail import cgroup_v2, tree_usage
+from localagent.jail.cgroup_v2 import PREFIX
 
 _numbers = itertools.count()
-PREFIX = "localagent-"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,6 +41,11 @@ class Cgroup:
                         if word == "oom_kill" and number != "0":
                             return True
         return False
+
+    def kill(self) -> None:
+        """End every process in the groups at once, where the kernel can."""
+        for folder in self.folders:
+            cgroup_v2.kill(folder)
 
     def remove(self) -> None:
         """Remove the groups; they are empty once the jail's processes are gone."""
@@ -77,13 +84,13 @@ class CgroupRoot:
         return Cgroup(folders=tuple(made))
 
     def _limit(self, folder: Path, limits: JailLimits) -> None:
+        if self.version == 2:
+            cgroup_v2.limit(folder, limits)
+            return
         memory = limits.resident_bytes + limits.tmp_bytes  # what lies in /tmp is charged to the group as well
         wanted = {
             "memory.limit_in_bytes": str(memory),
             "memory.memsw.limit_in_bytes": str(memory),
-            "memory.max": str(memory),
-            "memory.swap.max": "0",
-            "memory.oom.group": "1",
             "pids.max": str(limits.processes + 2),
         }
         for name, value in wanted.items():
@@ -94,15 +101,28 @@ class CgroupRoot:
 
 
 def find() -> CgroupRoot | None:
-    """A hierarchy with the memory controller in which this process may make groups; tried by making one.
+    """A hierarchy with the memory controller in which this process may make groups; tried by making one."""
+    return examined()[0]
 
-    Groups that a killed process of ours left behind are removed on the way.
+
+def examined() -> tuple[CgroupRoot | None, str]:
+    """(what `find` answers, why there is none).
+
+    Groups that a killed process of ours left behind are removed on the way. Version 2 may move us into a leaf.
     """
-    for root in (_version_one(), _version_two()):
-        if root is not None and _works(root):
-            _sweep(root)
-            return root
-    return None
+    first = _version_one()
+    if first is not None and not _refusal(first):
+        _sweep(first)
+        return first, ""
+    why = f"v1: {_refusal(first)}" if first is not None else ""
+    second = _version_two()
+    if isinstance(second, CgroupRoot):
+        refusal = _refusal(second)
+        if not refusal:
+            _sweep(second)
+            return second, ""
+        second = cgroup_v2.Refused(why=refusal)
+    return None, "; ".join(part for part in (why, f"v2: {second.why}") if part)
 
 
 def _version_one() -> CgroupRoot | None:
@@ -117,13 +137,12 @@ def _version_one() -> CgroupRoot | None:
     return CgroupRoot(folders=tuple(folders), version=1)
 
 
-def _version_two() -> CgroupRoot | None:
-    mount = Path("/sys/fs/cgroup")
-    try:
-        controllers = (mount / "cgroup.subtree_control").read_text().split()
-    except OSError:
-        return None
-    return CgroupRoot(folders=(mount,), version=2) if {"memory", "pids"} <= set(controllers) else None
+def _version_two() -> CgroupRoot | cgroup_v2.Refused:
+    own = cgroup_v2.own_group(Path("/proc/self/cgroup").read_text(), Path("/proc/self/mountinfo").read_text())
+    if isinstance(own, cgroup_v2.Refused):
+        return own
+    found = cgroup_v2.prepare(own, set(tree_usage.descendants(os.getpid())))
+    return found if isinstance(found, cgroup_v2.Refused) else CgroupRoot(folders=(found,), version=2)
 
 
 def _sweep(root: CgroupRoot) -> None:
@@ -135,10 +154,11 @@ def _sweep(root: CgroupRoot) -> None:
                     folder.rmdir()
 
 
-def _works(root: CgroupRoot) -> bool:
+def _refusal(root: CgroupRoot) -> str:
+    """Why no group can be made there, or "": tried by making one."""
     try:
         group = root.make(JailLimits())
-    except OSError:
-        return False
+    except OSError as fault:
+        return f"{fault.filename or root.folders[0]}: {fault.strerror}"
     group.remove()
-    return True
+    return ""

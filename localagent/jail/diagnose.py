@@ -4,26 +4,23 @@ Everything named "works" was tried just now on this machine; nothing of a reposi
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from localagent.domain.jailspec import JailLimits, JailSpec
-from localagent.domain.outcome import Ending
 from localagent.errors import CannotEnforce
-from localagent.jail import host, probe
+from localagent.jail import host, layers, probe
 from localagent.jail.backend import Backend
+from localagent.jail.level import LEVELS, Layer, missing
 from localagent.jail.probe import State
-from localagent.jail.runner import NamespaceJail
 
 NAMESPACES = ("user", "pid", "net", "ipc", "uts", "mnt", "cgroup")
-SECCOMP_REMEDY = "apt install libseccomp2 (and `make setup` for pyseccomp); jails work without it at a lower level"
-CGROUP_REMEDY = (
-    "optional: run as root or in a delegated cgroup (systemd-run --user --scope -p Delegate=yes); else watched"
-)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
-    """One line of the report. `needed` rows that do not work mean that tasks cannot run."""
+    """One line of the report. `needed` rows that do not work mean that tasks cannot run.
+
+    `tried` says how the state was found out, where that is not the row's name.
+    """
 
     part: str
     name: str
@@ -31,6 +28,7 @@ class Row:
     detail: str = ""
     remedy: str = ""
     needed: bool = False
+    tried: str = ""
 
 
 def jail_rows() -> Iterator[Row]:
@@ -42,10 +40,21 @@ def jail_rows() -> Iterator[Row]:
         remedy = "" if result.state is State.WORKS else probe.REMEDIES[result.kind]
         yield Row(part="backend", name=result.name, state=result.state, detail=detail, remedy=remedy)
     if chosen is None:
-        yield Row(part="jail", name="jail", state=State.ABSENT, detail="none", remedy=probe.REMEDY, needed=True)
+        remedy = f"here: {layers.namespaces_remedy()}; else {probe.REMEDY}"
+        yield Row(part="jail", name="jail", state=State.ABSENT, detail="none", remedy=remedy, needed=True)
+        for layer in Layer:
+            why, mend = "no jail could be made to try it in", layers.remedy_of(layer)
+            yield Row(part="layers", name=layer, state=State.ABSENT, detail=why, remedy=mend, tried="not at all")
         return
-    yield Row(part="jail", name="level", state=State.WORKS, detail=f"{chosen.level} with {chosen.name}", needed=True)
+    yield Row(part="jail", name="level", state=State.WORKS, detail=_level(chosen), needed=True)
     yield from _layers(chosen)
+
+
+def _level(backend: Backend) -> str:
+    """The level, and what is between it and the next."""
+    above = next((name for name, needed, _ in LEVELS if not needed <= backend.layers), "")
+    lacking = f"; for {above} it lacks {', '.join(sorted(missing(above, backend.layers)))}" if above else ""
+    return f"{backend.level} with {backend.name}{lacking}"
 
 
 def _layers(backend: Backend) -> Iterator[Row]:
@@ -63,13 +72,17 @@ def _layers(backend: Backend) -> Iterator[Row]:
         yield Row(part="jail", name=f"{name} namespace", state=state, needed=name != "cgroup")
     state = State.FAULTY if faults else State.WORKS
     yield Row(part="jail", name="read-only system", state=state, detail="; ".join(faults), needed=True)
-    if "Seccomp:2" in words:
-        yield Row(part="jail", name="seccomp", state=State.WORKS, detail="deny-list filter active in the trial jail")
-    else:
-        yield Row(part="jail", name="seccomp", state=State.ABSENT, detail="no libseccomp", remedy=SECCOMP_REMEDY)
     yield _uid_switch()
-    yield _process_limit(backend)
-    yield _cgroup(backend)
+    for tried in layers.rows(backend):
+        yield Row(
+            part="layers",
+            name=tried.layer,
+            state=State.WORKS if tried.held else State.ABSENT,
+            detail=tried.found,
+            remedy=tried.remedy,
+            needed=tried.layer is Layer.NAMESPACES,
+            tried=tried.tried,
+        )
 
 
 def _uid_switch() -> Row:
@@ -80,23 +93,3 @@ def _uid_switch() -> Row:
     return Row(
         part="jail", name="uid switch", state=State.ABSENT, detail="not root: jails run as you, as nobody inside"
     )
-
-
-def _process_limit(backend: Backend) -> Row:
-    name = "RLIMIT_NPROC"
-    if probe.process_limit_binds(replace(backend, cgroups=None)):
-        return Row(part="jail", name=name, state=State.WORKS, detail="a jail was refused one process too many")
-    return Row(
-        part="jail", name=name, state=State.ABSENT, detail="does not bind here", remedy="Linux 5.14 or a user id"
-    )
-
-
-def _cgroup(backend: Backend) -> Row:
-    if backend.cgroups is None:
-        return Row(part="jail", name="cgroup", state=State.ABSENT, detail="memory is watched", remedy=CGROUP_REMEDY)
-    limits = JailLimits(wall_seconds=10, cpu_seconds=10, resident_bytes=32 << 20, tmp_bytes=1 << 20)
-    result = NamespaceJail(backend).run(JailSpec(argv=("/usr/bin/tail", "/dev/zero"), cwd="/", limits=limits))
-    where = f"version {backend.cgroups.version}"
-    if result.ending is Ending.MEMORY:
-        return Row(part="jail", name="cgroup", state=State.WORKS, detail=f"{where}: ended a jail that took too much")
-    return Row(part="jail", name="cgroup", state=State.FAULTY, detail=f"{where}: {result.ending}", remedy=CGROUP_REMEDY)

@@ -52,6 +52,9 @@ class DiskWatch:
                             return self._limit_bytes + 1
             except FileNotFoundError:
                 continue
+            except NotADirectoryError:  # the bind of one file
+                with suppress(FileNotFoundError):
+                    taken += os.lstat(path).st_blocks * 512
             except OSError:
                 return self._limit_bytes + 1
         return taken

@@ -37,11 +37,12 @@ class Opened:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pipes:
-    """The child's ends of the two pipes that every backend has, and of the channel (None without one)."""
+    """The child's ends of the two pipes that every backend has, of the channel and the wall's pipe (None without)."""
 
     status: int
     block: int
     channel: int | None
+    landlock: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,7 +89,7 @@ def _to_nsjail(backend: Backend, spec: JailSpec, pipes: Pipes, opened: Opened, c
     layout = host.system_layout()
     path = dict(spec.env).get("PATH")
     plan = Plan(argv0=spec.argv[0], path=path, cwd=spec.cwd, status=pipes.status, block=pipes.block, seccomp=code)
-    passed = [pipes.status, pipes.block, *([] if pipes.channel is None else [pipes.channel])]
+    passed = [pipes.status, pipes.block, *(number for number in (pipes.channel, pipes.landlock) if number is not None)]
     log = os.memfd_create("localagent-log", os.MFD_CLOEXEC)
     opened.kept.append(log)
     log_inside = os.dup(log)

@@ -11,6 +11,7 @@ class Layer(StrEnum):
     PROCESS_LIMIT = "process-limit"
     SECCOMP = "seccomp"
     CGROUP_MEMORY = "cgroup-memory"
+    LANDLOCK = "landlock"
 
 
 LEVELS: tuple[tuple[str, frozenset[Layer], str], ...] = (
@@ -34,8 +35,9 @@ LEVELS: tuple[tuple[str, frozenset[Layer], str], ...] = (
     ),
     (
         "L4",
-        frozenset({Layer.NAMESPACES, Layer.PROCESS_LIMIT, Layer.SECCOMP, Layer.CGROUP_MEMORY}),
-        "L3, and the memory of the whole tree is bounded by the kernel (cgroup), shared and temporary memory included",
+        frozenset(Layer),
+        "L3, and the memory of the whole tree is bounded by the kernel (cgroup), shared and temporary memory included; "
+        "a second wall (Landlock) inside refuses files that were not asked for, and signals and sockets out",
     ),
 )
 
@@ -43,6 +45,11 @@ LEVELS: tuple[tuple[str, frozenset[Layer], str], ...] = (
 def level_of(layers: AbstractSet[Layer]) -> str:
     """The highest level whose layers all hold."""
     return next(name for name, needed, _ in reversed(LEVELS) if needed <= layers)
+
+
+def missing(level: str, layers: AbstractSet[Layer]) -> frozenset[Layer]:
+    """The layers that `level`, a name of LEVELS, needs beyond these."""
+    return next(needed for name, needed, _ in LEVELS if name == level) - layers
 
 
 def at_least(level: str, minimum: str) -> bool:

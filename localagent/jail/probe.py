@@ -13,7 +13,7 @@ from pathlib import Path
 from localagent.domain.jailspec import JailLimits, JailSpec
 from localagent.domain.outcome import Ending
 from localagent.errors import CannotEnforce
-from localagent.jail import cgroup, init_program, seccomp
+from localagent.jail import cgroup, init_program, landlock, seccomp
 from localagent.jail.backend import Backend, Kind
 from localagent.jail.candidates import build_of, candidates, nsjail_version
 from localagent.jail.faults import Build, known, refusing
@@ -40,7 +40,8 @@ QUESTION = (
     'echo pid=$$; read u x </proc/self/uid_map; echo uid=$u; for n in user pid net ipc uts cgroup mnt; do echo "$n="'
     "$(readlink /proc/self/ns/$n); done; while read -r k v; do case $k in CapEff:|CapBnd:|NoNewPrivs:|Seccomp:) "
     "echo $k$v;; esac; done </proc/self/status; ulimit -c; [ -e /root ] && echo root; [ -e /home ] && echo home; "
-    "[ -e /etc/shadow ] && echo shadow; touch /usr/x /x /dev/x 2>/dev/null && echo writable; echo end"
+    "[ -e /etc/shadow ] && echo shadow; touch /usr/x /x /dev/x 2>/dev/null && echo writable; "
+    f"[ -e {landlock.UNGRANTED} ] && {{ read x <{landlock.UNGRANTED} && echo unwalled || echo walled; }}; echo end"
 )
 
 
@@ -137,15 +138,7 @@ def _sound(backend: Backend) -> Backend:
     """The backend with the layers that hold; CannotEnforce when what the jail sees is not what it should see."""
     backend = replace(backend, cgroup_namespace=Path("/proc/self/ns/cgroup").exists(), cgroups=cgroup.find())
     backend = replace(backend, seccomp=seccomp.program() is not None)
-    try:
-        seen = trial(backend)
-    except CannotEnforce:
-        backend = replace(backend, cgroups=None)
-        try:
-            seen = trial(backend)
-        except CannotEnforce:
-            backend = replace(backend, seccomp=False)
-            seen = trial(backend)
+    backend, seen = _most(backend)
     faults = faults_seen(seen, backend)
     if faults:
         raise CannotEnforce("the trial jail is not sound: " + "; ".join(faults))
@@ -156,7 +149,31 @@ def _sound(backend: Backend) -> Backend:
         layers |= {Layer.PROCESS_LIMIT}
     if "Seccomp:2" in seen and backend.seccomp:
         layers |= {Layer.SECCOMP}
-    return replace(backend, level=level_of(layers))
+    if "walled" in seen and backend.landlock is not None:
+        layers |= {Layer.LANDLOCK}
+    return replace(backend, level=level_of(layers), layers=frozenset(layers))
+
+
+def _most(backend: Backend) -> tuple[Backend, list[str]]:
+    """The backend with as few optional layers dropped as lets a trial jail run, and what that jail saw."""
+    confiners = [*landlock.candidates(), None] if landlock.kernel()[0] else [None]
+    choices = [
+        (number + (groups is not backend.cgroups) + (filtered is not backend.seccomp), by, groups, filtered)
+        for number, by in enumerate(confiners)
+        for groups in dict.fromkeys((backend.cgroups, None))
+        for filtered in dict.fromkeys((backend.seccomp, False))
+    ]
+    fault: CannotEnforce | None = None
+    for _, by, groups, filtered in sorted(choices, key=lambda choice: choice[0]):
+        tried = replace(backend, landlock=by, cgroups=groups, seccomp=filtered)
+        try:
+            seen = trial(tried)
+        except CannotEnforce as why:
+            fault = why
+            continue
+        if by is None or "walled" in seen:
+            return tried, seen
+    raise fault or CannotEnforce("no trial jail was made")
 
 
 def trial(backend: Backend) -> list[str]:
@@ -166,7 +183,8 @@ def trial(backend: Backend) -> list[str]:
         cwd="/",
         limits=JailLimits(wall_seconds=10, cpu_seconds=5),
     )
-    result = NamespaceJail(backend).run(spec)
+    trying = replace(backend, landlock=landlock.with_bait(backend.landlock)) if backend.landlock else backend
+    result = NamespaceJail(trying).run(spec)
     words = result.stdout.decode(errors="replace").split()
     if result.ending is not Ending.EXITED or result.returncode != 0 or words[-1:] != ["end"]:
         raise CannotEnforce(

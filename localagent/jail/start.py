@@ -13,11 +13,12 @@ from pathlib import Path
 
 from localagent.domain.jailspec import Access, JailSpec
 from localagent.errors import CannotEnforce
-from localagent.jail import host, mountpoints
+from localagent.jail import host, landlock, mountpoints
 from localagent.jail.backend import Backend
 from localagent.jail.disk_usage import DiskWatch
 from localagent.jail.handover import Opened, hand_over, memfd
 from localagent.jail.handover import Pipes as Ends
+from localagent.jail.landlock_reports import LandlockReports
 from localagent.jail.limits import rlimits
 from localagent.jail.spawner import Child, spawn
 from localagent.jail.watch import Pipes, Watch
@@ -91,6 +92,8 @@ def _outermost(paths: set[str]) -> list[str]:
 def start(backend: Backend, spec: JailSpec, *, stdin: bytes, channel: bool) -> tuple[Watch, socket.socket | None]:
     """Start a jail; answers what watches it and our end of its channel. CannotEnforce when it cannot be started."""
     spec = mountpoints.resolved(spec)
+    if backend.landlock is not None:
+        spec = mountpoints.resolved(landlock.walled(spec, backend.landlock, host.system_layout()))
     uid = uid_for(spec)
     _refuse_closed(uid, spec)
     cgroup = backend.cgroups.make(spec.limits) if backend.cgroups else None
@@ -109,7 +112,14 @@ def start(backend: Backend, spec: JailSpec, *, stdin: bytes, channel: bool) -> t
             number = theirs.detach()
             opened.passed.append(number)
             spec = replace(spec, argv=tuple(str(number) if word == CHANNEL else word for word in spec.argv))
-        handover = hand_over(backend, spec, Ends(status=status, block=block, channel=number), opened)
+        told, confiner = None, None
+        if backend.landlock is not None:
+            told, confiner = os.pipe2(os.O_CLOEXEC)
+            opened.kept.append(told)
+            opened.passed.append(confiner)
+            spec = replace(spec, argv=landlock.launched(spec.argv, confiner))
+        ends = Ends(status=status, block=block, channel=number, landlock=confiner)
+        handover = hand_over(backend, spec, ends, opened)
         sources = [*(bind.source for bind in spec.binds), *backend.needs, backend.program]
         covers = _covers(uid, sources, handover.work_folders)
         order = {
@@ -137,7 +147,8 @@ def start(backend: Backend, spec: JailSpec, *, stdin: bytes, channel: bool) -> t
     late = uid is None and host.counts_processes_per_namespace()
     pipes = Pipes(status=status_read, block=block_write, limit_processes_late=late)
     disk = DiskWatch(writable, spec.limits.tmp_bytes)
-    return Watch(spec.limits, child, pipes, handover.reports, cgroup, disk), ours
+    reports = handover.reports if told is None else LandlockReports(handover.reports, told)
+    return Watch(spec.limits, child, pipes, reports, cgroup, disk), ours
 
 
 def _launch(order: dict[str, object], stdin: bytes, opened: Opened) -> Child:

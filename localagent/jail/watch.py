@@ -179,6 +179,8 @@ class Watch:
         limit = self._limits.resident_bytes
         if used.resident_bytes > limit and tree_usage.proportional_bytes(self.pid) > limit:
             return Ending.MEMORY
+        if used.processes > process_limit(self._limits)[0]:  # where the kernel does not bound them
+            return Ending.PROCESSES
         return Ending.DISK if self._disk.exceeded(self.pid) else None
 
     def _finish(self, selector: selectors.BaseSelector, outer: int) -> None:
@@ -221,6 +223,8 @@ class Watch:
                 self._reports.take(piece)
 
     def _kill_all(self, outer: int) -> None:
+        if self._cgroup:
+            self._cgroup.kill()
         if self._init_fd < 0:  # not told yet: whatever the outer process has below it
             for pid in list(tree_usage.descendants(self.pid))[1:]:
                 with suppress(ProcessLookupError, PermissionError):

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from localagent.errors import LocalagentError
 from localagent.llm.departure import Text
 from localagent.llm.engine import Ask, Engine
-from localagent.llm.frames import FrameBuffer, FrameFault, Message, receive_first, send
+from localagent.llm.frames import WEIGHTS, FrameBuffer, FrameFault, Message, receive_first, send
 from localagent.llm.gguf import GgufHeader, read_header
 from localagent.llm.window import Place, Window, plan_windows
 
@@ -76,10 +76,10 @@ def main(arguments: list[str]) -> int:
     """Serve one parent until it hangs up."""
     os.nice(NICENESS)
     channel = socket.socket(fileno=int(arguments[0]))
-    opened, (descriptor,) = receive_first(channel, "load", 1)
+    opened = receive_first(channel, "load")
     inbox = Inbox(channel)
     try:
-        engine, ready = _open(opened, descriptor, inbox)
+        engine, ready = _open(opened, os.open(WEIGHTS, os.O_RDONLY | os.O_CLOEXEC), inbox)
     except (LocalagentError, OSError) as fault:
         send(channel, {"kind": "refused", "why": str(fault)})
         return 1
@@ -94,7 +94,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _open(request: Message, descriptor: int, inbox: Inbox) -> tuple[Engine, Message]:
-    """Digest, then header, then llama.cpp: all on the very file that was handed over."""
+    """Digest, then header, then llama.cpp: all on the very file that was opened."""
     began = time.monotonic()
     header = checked(request, descriptor)
     engine = Engine(
@@ -110,7 +110,7 @@ def _open(request: Message, descriptor: int, inbox: Inbox) -> tuple[Engine, Mess
 
 
 def checked(request: Message, descriptor: int) -> GgufHeader:
-    """The header of the file that was handed over, when it is the registered one; OSError or GgufFault otherwise."""
+    """The header of the file that was opened, when it is the registered one; OSError or GgufFault otherwise."""
     with open(os.dup(descriptor), "rb") as stream:  # noqa: PTH123
         if os.fstat(stream.fileno()).st_size != request["bytes"]:
             raise OSError(f"the model file is not {request['bytes']} bytes long")

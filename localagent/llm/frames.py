@@ -3,7 +3,7 @@
 A frame is four bytes of length (big endian) and that many bytes of JSON, always one object with a `kind`.
 
     parent to child                                     child to parent
-    load    bytes, sha256, threads (+ one descriptor)   ready    name, threads, load_seconds, resident_bytes
+    load    bytes, sha256, threads                      ready    name, threads, load_seconds, resident_bytes
                                                         refused  why (the child then ends)
     score   id, context, source, edits                  scores   id, items: [[edit, score or null], ...], tokens
                                                         done     id, tokens, outside, cpu_seconds
@@ -12,8 +12,11 @@ A frame is four bytes of length (big endian) and that many bytes of JSON, always
 
 and with `requantize`, a child that does one thing:
 
-    requantize  bytes, sha256, type (+ two descriptors) written  type
+    requantize  bytes, sha256, type                     written  type
                                                         refused  why
+
+The files themselves are no part of it: the parent shows the child one model, read-only, and where it is to write one,
+one file for that, at the fixed places WEIGHTS and TARGET.
 
 `source` and `context` are texts in which bytes that are not UTF-8 travel as surrogate escapes; an edit is
 `[[start, end, text], ...], scope_start, scope_end` with byte offsets into `source` (-1 where there is no scope). New
@@ -26,6 +29,8 @@ import socket
 from typing import Any
 
 MAX_FRAME_BYTES = 32 << 20
+WEIGHTS = "/run/model/weights.gguf"
+TARGET = "/run/model/target.gguf"
 
 Message = dict[str, Any]
 
@@ -79,18 +84,9 @@ def send(channel: socket.socket, message: Message) -> None:
     channel.sendall(pack(message))
 
 
-def send_with_descriptors(channel: socket.socket, message: Message, *descriptors: int) -> None:
-    """Writes one frame with open files attached to its first byte."""
-    data = pack(message)
-    sent = socket.send_fds(channel, [data], list(descriptors))
-    if sent < len(data):
-        channel.sendall(data[sent:])
-
-
-def receive_first(channel: socket.socket, kind: str, count: int) -> tuple[Message, list[int]]:
-    """The first frame a child gets, of one kind and with so many descriptors; FrameFault for anything else."""
-    data, descriptors, _flags, _address = socket.recv_fds(channel, 1 << 16, count)
-    messages = FrameBuffer().feed(data)
-    if len(messages) != 1 or messages[0]["kind"] != kind or len(descriptors) != count:
-        raise FrameFault(f"the first frame must be one {kind} with {count} descriptors")
-    return messages[0], descriptors
+def receive_first(channel: socket.socket, kind: str) -> Message:
+    """The first frame a child gets, of one kind; FrameFault for anything else."""
+    messages = FrameBuffer().feed(channel.recv(1 << 16))
+    if len(messages) != 1 or messages[0]["kind"] != kind:
+        raise FrameFault(f"the first frame must be one {kind}")
+    return messages[0]

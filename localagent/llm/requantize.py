@@ -1,4 +1,4 @@
-"""The confined child that writes a model's weights in another format, from one open file into another.
+"""The confined child that writes a model's weights in another format, from one file that it is shown into another.
 
 Started by `tune` through a jail. It may write as much as the jail lets it and then ends; whatever it wrote is hostile
 to the parent, like any model: only a confined child ever loads it.
@@ -11,15 +11,16 @@ import sys
 from localagent.errors import LocalagentError
 from localagent.llm.child import NICENESS, checked
 from localagent.llm.engine import requantize
-from localagent.llm.frames import receive_first, send
+from localagent.llm.frames import TARGET, WEIGHTS, receive_first, send
 
 
 def main(arguments: list[str]) -> int:
     """Serve the one request of a parent."""
     os.nice(NICENESS)
     channel = socket.socket(fileno=int(arguments[0]))
-    request, (source, target) = receive_first(channel, "requantize", 2)
+    request = receive_first(channel, "requantize")
     try:
+        source, target = os.open(WEIGHTS, os.O_RDONLY | os.O_CLOEXEC), os.open(TARGET, os.O_RDWR | os.O_CLOEXEC)
         checked(request, source)
         requantize(source, target, str(request["type"]))
     except (LocalagentError, OSError) as fault:

@@ -13,12 +13,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from localagent.domain.edit import Edit
-from localagent.domain.jailspec import Bind, JailLimits, JailSpec
+from localagent.domain.jailspec import Access, Bind, JailLimits, JailSpec
 from localagent.domain.outcome import Ending
-from localagent.errors import LocalagentError
+from localagent.errors import CannotEnforce, LocalagentError
 from localagent.jail.open import interpreter_binds
 from localagent.llm.cores import free_threads
-from localagent.llm.frames import FrameBuffer, FrameFault, Message, send, send_with_descriptors
+from localagent.llm.frames import TARGET, WEIGHTS, FrameBuffer, FrameFault, Message, send
 from localagent.llm.registry import ModelFile
 from localagent.ports import Jail, JailProcess
 
@@ -38,18 +38,33 @@ class Dropped(Exception):  # noqa: N818
     """Inside this module only: the model can no longer be used, and why."""
 
 
-def child_spec(model: ModelFile, program: str = "localagent.llm.child", *, writes_bytes: int = 1 << 20) -> JailSpec:
-    """The child's jail: interpreter and packages read-only, nothing else; the model comes as an open file.
+def child_spec(
+    model: ModelFile,
+    program: str = "localagent.llm.child",
+    *,
+    target: Path | None = None,
+    writes_bytes: int = 1 << 20,
+) -> JailSpec:
+    """The child's jail: interpreter, packages and the one model read-only, no TCP, nothing else.
 
-    `writes_bytes` is the largest file it may write, for a program that is handed one to write.
+    `target` is the one file that it may write, `writes_bytes` the largest it may become. CannotEnforce or OSError when
+    the model's file is not there.
     """
+    if model.path is None:
+        raise CannotEnforce(f"the file of {model.name} is not installed")
+    model.path.stat()
     python, shown = interpreter_binds(sys.executable)
     inside = any(str(PACKAGE).startswith(bind.target + "/") for bind in shown)
     package = () if inside else (Bind(source=str(PACKAGE), target=str(PACKAGE)),)
     return JailSpec(
         argv=(python, "-s", "-P", "-m", program, "{channel}"),
         cwd="/",
-        binds=(*shown, *package),
+        binds=(
+            *shown,
+            *package,
+            Bind(source=str(model.path), target=WEIGHTS),
+            *((Bind(source=str(target), target=TARGET, access=Access.READ_WRITE),) if target else ()),
+        ),
         env=(
             ("PATH", "/usr/bin:/bin"),
             ("PYTHONPATH", str(PACKAGE.parent)),
@@ -62,8 +77,9 @@ def child_spec(model: ModelFile, program: str = "localagent.llm.child", *, write
             address_space_bytes=_ADDRESS_SPACE_BESIDE_WEIGHTS_BYTES + 2 * model.bytes,
             resident_bytes=_RESIDENT_BESIDE_WEIGHTS_BYTES + model.bytes,
             file_bytes=writes_bytes,
-            tmp_bytes=1 << 20,
+            tmp_bytes=writes_bytes,  # also the bound of what lies behind a writable bind
         ),
+        loopback=False,
     )
 
 
@@ -185,16 +201,13 @@ class ModelScorer:
         self._load(process)
 
     def _load(self, process: JailProcess) -> None:
-        if self._model.path is None:
-            raise Dropped(f"the file of {self._model.name} is not installed")
-        with self._model.path.open("rb") as weights:
-            request: Message = {
-                "kind": "load",
-                "bytes": self._model.bytes,
-                "sha256": self._model.sha256,
-                "threads": self.threads,
-            }
-            send_with_descriptors(process.channel, request, weights.fileno())
+        request: Message = {
+            "kind": "load",
+            "bytes": self._model.bytes,
+            "sha256": self._model.sha256,
+            "threads": self.threads,
+        }
+        send(process.channel, request)
         answer = self._next(process.channel, time.monotonic() + _LOAD_SECONDS)
         if answer is None:
             raise Dropped(f"loading took longer than {_LOAD_SECONDS:.0f} s")

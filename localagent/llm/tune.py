@@ -20,8 +20,9 @@ from statistics import correlation
 
 from localagent.domain.edit import Edit
 from localagent.errors import AnswerIsNo, CannotEnforce, LocalagentError
+from localagent.jail.open import fresh_uid
 from localagent.llm.engine import FORMATS
-from localagent.llm.frames import FrameBuffer, FrameFault, send_with_descriptors
+from localagent.llm.frames import FrameBuffer, FrameFault, send
 from localagent.llm.gguf import read_header
 from localagent.llm.registry import ModelFile
 from localagent.llm.scorer import ModelScorer, child_spec
@@ -166,13 +167,12 @@ def _measured(model: ModelFile, jail: Jail, reference: Reference) -> tuple[Seque
 
 def _rewritten(model: ModelFile, form: str, jail: Jail, path: Path) -> ModelFile:
     """The model in another format, as a new file; what the child wrote is bounded, hashed and parsed."""
-    assert model.path is not None
     limit = _GROWTH * model.bytes
-    with model.path.open("rb") as source, _nameless(path.parent) as target:
-        process = jail.start(child_spec(model, "localagent.llm.requantize", writes_bytes=limit))
+    with _target(path.parent) as target:
+        process = jail.start(child_spec(model, "localagent.llm.requantize", target=target, writes_bytes=limit))
         try:
             request = {"kind": "requantize", "bytes": model.bytes, "sha256": model.sha256, "type": form}
-            send_with_descriptors(process.channel, request, source.fileno(), target)
+            send(process.channel, request)
             buffer, until = FrameBuffer(), time.monotonic() + _WRITING_SECONDS
             answers: list[dict[str, object]] = []
             while not answers:
@@ -197,18 +197,19 @@ def _rewritten(model: ModelFile, form: str, jail: Jail, path: Path) -> ModelFile
 
 
 @contextmanager
-def _nameless(scratch: Path) -> Iterator[int]:
-    """A file without a name, which a jail's own user may write."""
-    with tempfile.TemporaryFile(dir=scratch) as file:
-        os.fchmod(file.fileno(), 0o666)
-        yield file.fileno()
+def _target(scratch: Path) -> Iterator[Path]:
+    """An empty file which a jail's own user, and nobody else but us, may write."""
+    with tempfile.NamedTemporaryFile(dir=scratch) as file:
+        uid = fresh_uid()
+        if uid is not None:
+            os.fchown(file.fileno(), uid, uid)
+        yield Path(file.name)
 
 
-def _copied(source: int, path: Path, limit: int) -> tuple[str, int]:
+def _copied(source: Path, path: Path, limit: int) -> tuple[str, int]:
     digest, size = hashlib.sha256(), 0
-    with path.open("xb") as target:
-        os.lseek(source, 0, os.SEEK_SET)
-        while piece := os.read(source, _COPY_BYTES):
+    with source.open("rb") as made, path.open("xb") as target:
+        while piece := made.read(_COPY_BYTES):
             size += len(piece)
             if size > limit:
                 raise CannotEnforce(f"the child wrote more than {limit} bytes")

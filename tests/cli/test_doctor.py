@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from localagent.cli import doctor, main
 from localagent.jail import diagnose, probe
 from localagent.jail.backend import Kind
 from localagent.jail.diagnose import Row
+from localagent.jail.level import Layer
 from localagent.jail.probe import Probed, State
 
 
@@ -27,7 +29,11 @@ def test_doctor_tells_each_layer_and_that_tasks_can_run(capsys: pytest.CaptureFi
     states = {row["name"]: row["state"] for row in report["rows"]}
     for name in ("user namespace", "net namespace", "read-only system", "pytest", "level", "cores"):
         assert states[name] == "works"
-    assert {"seccomp", "RLIMIT_NPROC", "cgroup", "uid switch", "llama.cpp"} <= set(states)
+    assert {"uid switch", "llama.cpp"} <= set(states)
+    layers = {row["name"]: row for row in report["rows"] if row["part"] == "layers"}
+    assert set(layers) == {str(layer) for layer in Layer}
+    assert all(row["tried"] and row["detail"] for row in layers.values())
+    assert all(row["remedy"] == "" if row["state"] == "works" else row["remedy"] for row in layers.values())
 
 
 def test_doctor_says_that_a_model_is_run_on_the_processor(capsys: pytest.CaptureFixture[str]) -> None:
@@ -54,6 +60,8 @@ def test_without_a_sound_jail_doctor_ends_with_4_and_says_what_to_do(
     assert code == 4
     assert "tasks cannot run here" in out
     assert "apparmor_restrict_unprivileged_userns" in out
+    for layer in Layer:
+        assert re.search(rf"{layer} +missing +no jail could be made", out)
 
 
 def test_a_missing_needed_tool_ends_with_4_an_optional_one_does_not(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,5 @@
 """The scorer against children that misbehave, replayed frame by frame: it warns, answers None, and never raises."""
 
-import json
 import math
 import socket
 import threading
@@ -14,7 +13,7 @@ from localagent.domain.jailspec import JailResult, JailSpec
 from localagent.domain.outcome import Ending
 from localagent.domain.paths import RepoPath
 from localagent.errors import CannotEnforce
-from localagent.llm.frames import FrameBuffer, Message, pack
+from localagent.llm.frames import WEIGHTS, FrameBuffer, Message, pack
 from localagent.llm.registry import ModelFile
 from localagent.llm.scorer import ModelScorer, child_spec
 
@@ -271,7 +270,8 @@ def test_the_child_sees_interpreter_and_package_read_only_and_has_no_network(mod
     assert all(bind.access.value == "ro" for bind in spec.binds)
     package = str(Path(__file__).resolve().parents[2] / "localagent")
     assert any(package == bind.target or package.startswith(bind.target + "/") for bind in spec.binds)
-    assert str(model.path) not in json.dumps([bind.source for bind in spec.binds])
+    assert [bind.target for bind in spec.binds if bind.source == str(model.path)] == [WEIGHTS]
+    assert not spec.loopback
     assert spec.limits.resident_bytes < 450 << 20
     assert not math.isinf(spec.limits.wall_seconds)
     assert {name for name, _ in spec.env} == {"PATH", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "OMP_WAIT_POLICY"}

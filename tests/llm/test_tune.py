@@ -21,7 +21,7 @@ from localagent.errors import AnswerIsNo, CannotEnforce
 from localagent.jail.open import NamespaceJail
 from localagent.llm import tune as tuning
 from localagent.llm import tuned
-from localagent.llm.frames import pack, receive_first
+from localagent.llm.frames import TARGET, pack, receive_first
 from localagent.llm.registry import ModelFile
 from localagent.llm.scorer import ModelScorer
 from localagent.llm.tune import Reference, rank_correlation, tune
@@ -49,14 +49,14 @@ class Writer:
     def start(self, spec: JailSpec) -> "Writer":
         made = Writer(self._content, self._answer)
         self.specs.append(spec)
+        made.specs = self.specs
         threading.Thread(target=made.play, daemon=True).start()
         return made
 
     def play(self) -> None:
-        _, (source, target) = receive_first(self._theirs, "requantize", 2)
-        os.write(target, self._content)
-        os.close(source)
-        os.close(target)
+        receive_first(self._theirs, "requantize")
+        (target,) = (bind.source for bind in self.specs[-1].binds if bind.target == TARGET)
+        Path(target).write_bytes(self._content)
         if self._answer is not None:
             self._theirs.sendall(self._answer)
         self._theirs.close()
@@ -165,7 +165,9 @@ def test_the_child_may_write_four_times_the_model_and_no_more(
     writer = Writer(TINY, None)
     outcome(monkeypatch, tmp_path, model, {"Q4_1": (ORDER, 100.0)}, writer)
     assert {spec.limits.file_bytes for spec in writer.specs} == {4 * len(TINY)}
-    assert all(bind.access.value == "ro" for spec in writer.specs for bind in spec.binds)
+    for spec in writer.specs:
+        assert [bind.target for bind in spec.binds if bind.access.value == "rw"] == [TARGET]
+        assert spec.limits.tmp_bytes == 4 * len(TINY)
 
 
 def test_what_a_killed_one_left_goes_away_and_two_at_once_are_refused(

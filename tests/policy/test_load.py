@@ -32,7 +32,7 @@ def test_the_default_says_what_the_readme_says() -> None:
     assert policy.swallowed_exceptions is Permission.DENY
     assert policy.special_cased_tests is Permission.DENY
     assert policy.ruff is Switch.AUTO
-    assert policy.least_jail_level is JailLevel.L1
+    assert policy.least_jail_level is JailLevel.L2
 
 
 def test_strict_is_never_wider_than_the_default() -> None:
@@ -59,7 +59,7 @@ def test_every_fault_is_listed_with_its_dotted_path() -> None:
         .replace('name = "default"', "name = 7")
         .replace('severity = "high"', 'severity = "huge"', 1)
         .replace('"*.pyi"]', '"!*.pyi", 3]')
-        .replace('least_level = "L1"', "")
+        .replace('least_level = "L2"', "")
     )
     faults = faults_of(text)
     for path in (

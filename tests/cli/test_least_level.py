@@ -1,0 +1,77 @@
+"""A jail below the level that policy or sandbox ask for: every verb that runs code ends with 4 and runs nothing."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from localagent.app.least_level import least_level
+from localagent.app.settings import Settings
+from localagent.cli import main
+from localagent.jail import probe, runner
+from localagent.jail.level import Layer
+from localagent.policy.load import load_policy
+
+
+@pytest.fixture
+def weak(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """A machine whose jail reaches L1; the list holds what was started all the same."""
+    found = replace(probe.find_backend(), level="L1", layers=frozenset({Layer.NAMESPACES, Layer.SECCOMP}))
+    started: list[object] = []
+
+    def start(*words: object, **_: object) -> None:
+        started.append(words)
+        raise AssertionError("a jail was started")
+
+    monkeypatch.setattr(probe, "find_backend", lambda *_, **__: found)
+    monkeypatch.setattr(runner, "start", start)
+    return started
+
+
+def test_the_default_asks_for_a_bounded_number_of_processes() -> None:
+    settings = Settings.from_environ()
+    assert least_level(settings) == "L2"
+    assert least_level(settings, load_policy(settings.policies_dir / "strict.toml")) == "L3"
+
+
+def test_a_profile_may_ask_for_more_than_the_policy(tmp_path: Path) -> None:
+    settings = Settings.from_environ()
+    text = (settings.sandbox_dir / "quick.toml").read_text()
+    (tmp_path / "quick.toml").write_text(text.replace('minimum_level = "L2"', 'minimum_level = "L4"'))
+    assert least_level(replace(settings, sandbox_dir=tmp_path)) == "L4"
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("jail", "run", "--", "true"),
+        ("jail", "run", "--backend", "bubblewrap", "--", "true"),
+        ("fix", "--repo", "REPO", "--no-model"),
+        ("fix", "--repo", "REPO", "--no-model", "--check", "true"),
+    ],
+)
+def test_nothing_runs_below_the_least_level(
+    weak: list[object], capsys: pytest.CaptureFixture[str], tmp_path: Path, argv: tuple[str, ...]
+) -> None:
+    (tmp_path / "test_a.py").write_text("def test_a():\n    assert False\n")
+    code = main.main([word.replace("REPO", str(tmp_path)) for word in argv])
+    told = capsys.readouterr()
+    text = told.out + told.err
+    assert code == 4, text
+    assert "reaches level L1, and L2 is asked for: process-limit missing" in text
+    assert "Linux 5.14" in text
+    assert weak == []
+
+
+def test_a_model_is_not_tuned_below_the_least_level(
+    weak: list[object], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from localagent.app import tuning
+    from localagent.errors import CannotEnforce
+    from localagent.llm.registry import ModelFile, Registry
+
+    found = ModelFile(name="m", path=tmp_path / "m", bytes=1, sha256="0" * 64, licence="MIT")
+    monkeypatch.setattr(Registry, "verify", lambda *_: found)
+    with pytest.raises(CannotEnforce, match="process-limit missing"):
+        tuning.tune_model("", Settings.from_environ(), lambda _: None)
+    assert weak == []
