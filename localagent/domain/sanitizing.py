@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from urllib.parse import quote
 
 from localagent.domain.escaping import SWALLOWED, escaped, is_plain
 
@@ -176,8 +175,13 @@ def _runs(value: str) -> list[str]:
 def _forms(word: str) -> list[str]:
     """The usual encodings of a word, where they are long enough to be told from chance."""
     data = word.encode("utf-8", "surrogateescape")
-    forms = [data.hex(), data.hex().upper(), quote(data, safe="")]
+    forms = [data.hex(), data.hex().upper(), _percent(data)]
     for shift in range(3):  # base64 differs with what stands before: the middle is the same for each of three places
         middle = base64.b64encode(b"\0" * shift + data).decode().rstrip("=")[(0, 2, 3)[shift] : -1]
         forms += [middle, middle.replace("+", "-").replace("/", "_")]
     return [form for form in forms if len(form) >= _ENCODED_AT_LEAST and not any(form in mark for mark in _MARKS)]
+
+
+def _percent(data: bytes) -> str:
+    """As in an address: letters, digits and `-._~` as they are."""
+    return "".join(chr(b) if chr(b).isascii() and (chr(b).isalnum() or b in b"-._~") else f"%{b:02X}" for b in data)
