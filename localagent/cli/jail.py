@@ -12,10 +12,12 @@ from localagent.app.canaries import open_sanitizer
 from localagent.app.executing import CODE_LIMIT_BYTES, code_in, code_of, execute, faults_of, refused
 from localagent.app.execution_json import as_json
 from localagent.app.gating import findings_on, refuse_ungateable
+from localagent.cli.jail_sessions import end_session, interrupted, list_sessions, order_for, remark, take_step
 from localagent.cli.render import Render
+from localagent.daemon.sessions import history
 from localagent.domain.execution import Code, Executed, Execution, Language
 from localagent.domain.outcome import Ending
-from localagent.errors import AnswerIsNo, CannotEnforce, UsageFault
+from localagent.errors import AnswerIsNo, CannotEnforce, Interrupted, UsageFault
 from localagent.jail import profile
 from localagent.jail.carrying import read_regular
 from localagent.jail.level import at_least
@@ -50,15 +52,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--memory", metavar="MB", type=int, help="the same as --limit memory=MBM")
     add("--raw", action="store_true", help="the output's bytes as they came: not for terminals, nor for models")
     add("--json", action="store_true", help="one JSON object instead of the output itself")
+    add("--keep", metavar="SESSION", help="a step of a session whose state persists; its first step starts it")
+    add("--ttl", metavar="TIME", default="30m", help="how long a session lives from its first step (30m)")
     add(
         "command",
         nargs=argparse.REMAINDER,
         metavar="-- CMD | FILE [ARG]",
         help="a command, a program's file, - for stdin",
     )
+    list_parser = verbs.add_parser("list", help="list kept sessions", allow_abbrev=False)
+    list_parser.add_argument("--json", action="store_true", help="one JSON list")
+    end_parser = verbs.add_parser("end", help="end a kept session", allow_abbrev=False)
+    end_parser.add_argument("session", metavar="SESSION")
+    end_parser.add_argument("--out", metavar="DIR", type=Path, help="copy the session's files there first")
+    end_parser.add_argument("--force", action="store_true", help="--out may replace what is there")
+    end_parser.add_argument("--json", action="store_true", help="one JSON object")
 
 
 def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
+    """One of the verbs of `jail`."""
+    if args.jail_verb == "list":
+        return list_sessions(args, settings, render)
+    if args.jail_verb == "end":
+        return end_session(args, settings, render)
+    return keep_step(args, settings, render) if args.keep is not None else run_once(args, settings, render)
+
+
+def run_once(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     """The command's exit code; 1 when a limit ended it or a gate denied it; 4 when there is no sound jail."""
     request, minimum_level = requested(args, settings)
     language = None if request.code is None else request.code.language
@@ -77,11 +97,32 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     return exit_code(executed)
 
 
-def gated(args: argparse.Namespace, settings: Settings, request: Execution, jail: Jail) -> Executed | None:
-    """The refusal of the gates, or None: the program, and inputs that are Python, are all judged."""
+def keep_step(args: argparse.Namespace, settings: Settings, render: Render) -> int:
+    """The step's exit code; 130 when it was interrupted, else as `run_once`."""
+    request, minimum_level = requested(args, settings)
+    after = None
+    executed = None
+    if args.gate:
+        refuse_ungateable(None if request.code is None else request.code.language)
+        known = history(args.keep, settings)
+        after = 0 if known is None else known[0].steps
+        earlier = () if known is None else known[1]
+        executed = gated(args, settings, request, open_jail(), "".join(code.rstrip("\n") + "\n" for code in earlier))
+    if executed is None:
+        executed = take_step(order_for(args, request, minimum_level, after=after), settings)
+    show(executed, render, raw=args.raw, json=args.json)
+    if not args.json:
+        remark(executed, render)
+    return Interrupted.exit_code if interrupted(executed) else exit_code(executed)
+
+
+def gated(
+    args: argparse.Namespace, settings: Settings, request: Execution, jail: Jail, earlier: str = ""
+) -> Executed | None:
+    """The refusal of the gates, or None: the program after a session's `earlier` steps, and inputs that are Python."""
     assert request.code is not None
     policy = load_policy(args.policy or settings.policies_dir / "default.toml")
-    sources = [(request.code.name, request.code.text)]
+    sources = [(request.code.name, earlier.encode("utf-8", "surrogateescape") + request.code.text)]
     for path in map(Path, request.files):
         inputs = sorted(path.rglob("*.py")) if path.is_dir() else [path] if path.suffix == ".py" else []
         sources += [(one.name, read_regular(one, CODE_LIMIT_BYTES)) for one in inputs if not one.is_symlink()]

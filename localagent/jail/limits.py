@@ -37,7 +37,7 @@ def with_limits(limits: JailLimits, words: Sequence[str]) -> JailLimits:
     faults: list[str] = []
     for word in words:
         key, equals, text = word.partition("=")
-        field = NAMES.get(key, key.replace("-", "_"))
+        field = field_of(key)
         if not equals or field not in FIELDS:
             faults.append(f"--limit {word!r}: not KEY=VALUE with a known key ({', '.join(NAMES)})")
         elif field in values:
@@ -53,6 +53,19 @@ def with_limits(limits: JailLimits, words: Sequence[str]) -> JailLimits:
     if "wall_seconds" in values:
         values.setdefault("cpu_seconds", values["wall_seconds"] * CPU_PER_WALL)
     return replace(limits, **values)  # type: ignore[arg-type]
+
+
+def field_of(key: str) -> str:
+    """The field that a key of `--limit` names, known or not."""
+    return NAMES.get(key, key.replace("-", "_"))
+
+
+def seconds_of(text: str) -> float:
+    """A time as `30s`, `5m`, `1h`; UsageFault when it is none."""
+    value = _value("wall_seconds", text)
+    if isinstance(value, str):
+        raise UsageFault(f"{text!r}: {value}")
+    return float(value)
 
 
 def _value(field: str, text: str) -> float | int | str:
