@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import fcntl
 import linecache
 import os
 import signal
@@ -26,9 +27,15 @@ _START = threading.Thread.start
 class Gate:
     """Stands for stdout or stderr: a thread that an earlier step started writes nowhere any more."""
 
-    def __init__(self, stream: Any, steps: "Namespace") -> None:
+    def __init__(self, stream: Any, number: int, steps: "Namespace") -> None:
         self._stream = stream
+        self._number = number
         self._steps = steps
+
+    def reopen(self) -> None:
+        """A step that closed its streams closed its own, not the next one's."""
+        if self._stream.closed:
+            self._stream = open(self._number, "w", buffering=1, encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115
 
     def write(self, text: str) -> int:
         """As a text stream's."""
@@ -56,10 +63,8 @@ class Namespace:
         self._module = types.ModuleType("__main__")
         sys.modules["__main__"] = self._module
         self._module.__dict__["__builtins__"] = builtins
-        self._out = sys.stdout
-        self._err = sys.stderr
-        sys.stdout = Gate(sys.stdout, self)
-        sys.stderr = Gate(sys.stderr, self)
+        self._gates = (Gate(sys.stdout, 1, self), Gate(sys.stderr, 2, self))
+        sys.stdout, sys.stderr = self._gates
 
     def serve(self) -> None:
         """Until the other end is gone."""
@@ -69,15 +74,24 @@ class Namespace:
             if step is None:
                 return
             self.number, code, streams = step
-            for target, number in zip((1, 2), streams):  # noqa: B905 - Python 3.8
+            high: List[int] = []
+            for number in streams:  # a step may have closed 1 and 2: then these have their numbers
+                high.append(fcntl.fcntl(number, fcntl.F_DUPFD, 3))
+                os.close(number)
+            for target, number in zip((1, 2), high):  # noqa: B905 - Python 3.8
                 os.dup2(number, target)
                 os.close(number)
+            for gate in self._gates:
+                gate.reopen()
             status = 130
             try:
                 status = self._run(code)
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
             except KeyboardInterrupt:  # it came while the step was ending
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
+            except BaseException:  # its streams are gone, so that not even the fault can be told
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
+                status = 1
             if os.getpid() != self._pid:  # a fork of the step's came back here
                 self._flush()
                 os._exit(status)
@@ -155,7 +169,7 @@ class Namespace:
         sys.stderr.write("".join(traceback.format_exception(type(fault), fault, place)))
 
     def _flush(self) -> None:
-        for stream in (sys.stdout, sys.stderr, self._out, self._err):
+        for stream in (sys.stdout, sys.stderr, *self._gates):
             try:
                 stream.flush()
             except Exception:  # a stream that a step put there, or a reader that is gone
