@@ -134,6 +134,7 @@ def requested(args: argparse.Namespace, settings: Settings) -> tuple[Execution, 
     """(what the arguments ask for, the lowest level that will do); UsageFault lists every fault."""
     loaded = profile.load(args.profile or settings.sandbox_dir / "run.toml")
     faults: list[str] = []
+    remedy = ""
     limits = loaded.limits
     code: Code | None = None
     command: tuple[str, ...] = ()
@@ -147,6 +148,7 @@ def requested(args: argparse.Namespace, settings: Settings) -> tuple[Execution, 
         code, command = program(args)
     except UsageFault as fault:
         faults += fault.faults
+        remedy = fault.remedy
     request = Execution(
         limits=limits,
         command=command,
@@ -159,7 +161,7 @@ def requested(args: argparse.Namespace, settings: Settings) -> tuple[Execution, 
     )
     faults += faults_of(request)
     if faults:
-        raise UsageFault(faults)
+        raise UsageFault(faults, remedy=remedy)
     return request, loaded.minimum_level
 
 

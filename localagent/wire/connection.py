@@ -92,6 +92,7 @@ class Line:
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
+        self._asked = self._interrupted = False
         self._reader = Reader(connection.fileno())
         try:
             self._reader.receive(time.monotonic() + HELLO_SECONDS)
@@ -109,11 +110,16 @@ class Line:
         """The answer; NobodyThere with the reason when the supervisor ended before it gave one."""
         try:
             send(self._connection.fileno(), message)
+            self._asked = True
+            if self._interrupted:
+                self.interrupt()
             return self._reader.receive()
         except (OSError, WireClosed, WireFault, WireTimeout) as fault:
             raise NobodyThere(str(fault) or type(fault).__name__) from fault
 
     def interrupt(self) -> None:
-        """Ask that the step which runs is interrupted; its answer still comes."""
-        with suppress(OSError):
-            send(self._connection.fileno(), {"op": "interrupt"})
+        """Ask that the step which runs is interrupted; its answer still comes. Safe in a signal handler."""
+        self._interrupted = True
+        if self._asked:
+            with suppress(OSError):
+                send(self._connection.fileno(), {"op": "interrupt"})
