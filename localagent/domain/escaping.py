@@ -14,7 +14,7 @@ _UNSEEN_CHARACTER = re.compile(f"[{_UNSEEN}]")
 # What a terminal swallows: CSI and OSC sequences (7-bit and 8-bit), other two-character escapes, lone controls.
 SWALLOWED = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
-    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c]{0,4096}(?:\x07|\x1b\\|\x9c)"
+    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x90\x98\x9c-\x9f]{0,4096}(?:\x07|\x1b\\|\x9c)"
     r"|\x1b[ -/]*[0-~]?"
 )
 
@@ -24,6 +24,11 @@ def is_plain(character: str) -> bool:
     if character in KEPT_CONTROLS:
         return True
     return character.isprintable() and _UNSEEN_CHARACTER.match(character) is None
+
+
+def unplain(text: str) -> set[str]:
+    """The characters of a text that are not plain."""
+    return {character for character in set(text) if not is_plain(character)}
 
 
 def escaped(text: str) -> tuple[str, int]:

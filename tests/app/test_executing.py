@@ -206,3 +206,11 @@ def test_nothing_of_a_run_is_left(settings: Settings, tmp_path: Path) -> None:
     here = replace(settings, scratch_dir=tmp_path / "scratch")
     run(here, python("import os\nos.makedirs('a/b')\nos.chmod('a', 0)\nos.mkfifo('f')"))
     assert list((tmp_path / "scratch").iterdir()) == []
+
+
+def test_the_page_s_example_works(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    page = (Path(__file__).resolve().parents[2] / "docs" / "jail.md").read_text(encoding="utf-8")
+    example = page.partition("```python\n")[2].partition("```")[0]
+    assert "execute(" in example
+    exec(compile(example, "docs/jail.md", "exec"), {})
