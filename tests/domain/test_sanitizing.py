@@ -73,7 +73,7 @@ def test_each_format_is_named_and_counted(kind: SecretKind) -> None:
     assert shown.redacted == {kind: 1}
 
 
-@pytest.mark.parametrize("between", ["\x1b[0m", "\u200b", "\x00", "\x1b]8;;x\x07", "\u00ad"])
+@pytest.mark.parametrize("between", ["\x1b", "\x1b[0m", "\u200b", "\x00", "\x1b]8;;x\x07", "\u00ad"])
 def test_controls_between_the_characters_do_not_hide_a_secret(between: str) -> None:
     for secret in (SECRETS[SecretKind.GITHUB_TOKEN], CANARY):
         shown = sanitizer.clean_text("a " + between.join(secret) + " b")
