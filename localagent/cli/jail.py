@@ -21,7 +21,7 @@ from localagent.errors import AnswerIsNo, CannotEnforce, Interrupted, UsageFault
 from localagent.jail import profile
 from localagent.jail.carrying import read_regular
 from localagent.jail.level import at_least
-from localagent.jail.limits import NAMES, with_limits
+from localagent.jail.limit_words import NAMES, with_limits
 from localagent.jail.open import open_jail
 from localagent.policy.load import load_policy
 from localagent.ports import Jail

@@ -14,7 +14,7 @@ from localagent.daemon import sessions
 from localagent.domain.execution import Executed, Execution, SessionState
 from localagent.domain.outcome import Ending
 from localagent.errors import UsageFault
-from localagent.jail.limits import field_of, seconds_of
+from localagent.jail.limit_words import field_of, seconds_of
 from localagent.wire.connection import Line
 from localagent.wire.messages import StepOrder
 

@@ -102,7 +102,7 @@ def test_nothing_runs_where_no_jail_is_sound(monkeypatch: pytest.MonkeyPatch, tm
     from localagent.cli.main import main
     from localagent.jail import probe
 
-    def none(**_: object) -> None:
+    def none(*_: object, **__: object) -> None:
         raise CannotEnforce("no sound jail")
 
     monkeypatch.setattr(probe, "find_backend", none)

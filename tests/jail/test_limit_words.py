@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from localagent.domain.jailspec import JailLimits
 from localagent.errors import UsageFault
-from localagent.jail.limits import FIELDS, NAMES, with_limits
+from localagent.jail.limit_words import FIELDS, NAMES, with_limits
 
 
 @pytest.mark.parametrize(
