@@ -34,7 +34,7 @@ from localagent.wire.messages import StepAnswer, StepOrder
 
 START_SECONDS = 30.0
 SLACK_SECONDS = 15.0  # beyond a step's own wall clock and grace, until the worker counts as hung
-HISTORY_LIMIT_BYTES = 8 << 20
+HISTORY_LIMIT_CHARACTERS = 4 << 20
 TTL_LIMIT_SECONDS = 24 * 3600.0
 OUTPUT_LIMIT_BYTES = 8 << 20  # of one step: it travels in one frame
 PER_STEP = frozenset({"wall_seconds", "output_bytes"})
@@ -61,6 +61,7 @@ class KeptSession:
         self._jail = jail
         self._lock = threading.Lock()
         self._history: list[str] = []
+        self._too_long = False
         self._steps = 0
         self._ended = ""
         self._until = time.monotonic() + order.ttl_seconds
@@ -155,9 +156,13 @@ class KeptSession:
 
     def history(self) -> tuple[str, ...]:
         """The code of every step so far; AnswerIsNo when it is too much to be gated."""
-        if sum(map(len, self._history)) > HISTORY_LIMIT_BYTES:
+        if self._too_long:
             raise AnswerIsNo("the session's steps are too long to be gated", remedy="start a new session")
         return tuple(self._history)
+
+    def _remember(self, code: str) -> None:
+        self._too_long = self._too_long or len(code) + sum(map(len, self._history)) > HISTORY_LIMIT_CHARACTERS
+        self._history = [] if self._too_long else [*self._history, code]
 
     def step(self, order: StepOrder, client: int, heard: Callable[[], bool]) -> StepAnswer:
         """Run one step; it is interrupted when `client` becomes readable meanwhile and `heard()` says so."""
@@ -177,7 +182,7 @@ class KeptSession:
             ]
         before = marks_of(self._place.workspace.tree, BOUNDS)
         self._steps += 1
-        self._history.append(order.code)
+        self._remember(order.code)
         self.gated = self.gated and order.gated
         result = self._run(order, client, heard)
         files, more = take_out(
@@ -266,9 +271,10 @@ class KeptSession:
         ended = self._process.wait() if gone else self._process.kill()
         inside = ended.ending in (Ending.EXITED, Ending.SIGNALLED, Ending.CANCELLED)
         ending = Ending.SIGNALLED if inside else ended.ending
-        self._ended = "its worker was ended from within" if inside and gone else f"{ended.ending}: {fault}"
+        why = "its worker was ended from within" if inside and gone else f"{ended.ending}: {fault}"
         if ending is Ending.WALL:
-            self._ended = "its time to live is over"
+            why = "its time to live is over"
+        self._ended = self._ended or why  # it may have been ended on purpose
         return self._jail_result(ending, -1, b"", b"", wall)
 
     def _jail_result(self, ending: Ending, returncode: int, stdout: bytes, stderr: bytes, wall: float) -> JailResult:

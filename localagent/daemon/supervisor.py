@@ -181,7 +181,10 @@ class Supervisor:
             if order.after:
                 raise AnswerIsNo(f"session {order.session} ended while the gates read: nothing ran")
             self._starting.add(order.session)
+            dead = self._sessions.pop(order.session, None)
         try:
+            if dead is not None:
+                dead.end()
             session = KeptSession(order, self._jail, self._scratch)
             with self._lock:
                 self._sessions[order.session] = session

@@ -168,6 +168,26 @@ def test_a_second_step_at_the_same_time_is_refused(place: Kept) -> None:
     thread.join()
 
 
+def test_ending_a_session_ends_the_step_that_runs(place: Kept) -> None:
+    place.step("import time", name="cut")
+    answers: list[Any] = []
+    thread = threading.Thread(target=lambda: answers.append(place.step("time.sleep(99)", name="cut")))
+    thread.start()
+    time.sleep(0.4)
+    sessions.end("cut", place.settings)
+    thread.join()
+    assert answers[0].session is not None
+    assert (answers[0].session.alive, answers[0].session.ended) == (False, "it was ended")
+
+
+def test_code_too_long_to_be_gated_is_refused_then(place: Kept) -> None:
+    for _ in range(2):
+        place.step("#" + "x" * (3 << 20), name="long")
+    with pytest.raises(AnswerIsNo, match="too long to be gated"):
+        sessions.history("long", place.settings)
+    assert place.step("1", name="long").stdout == "1\n"
+
+
 def test_what_the_gates_read_must_be_what_the_session_is(place: Kept) -> None:
     place.step("1", name="gates", gated=True, after=0)
     assert sessions.history("gates", place.settings) is not None
