@@ -25,7 +25,7 @@ from localagent.domain.outcome import Ending
 from localagent.domain.paths import RepoPath
 from localagent.domain.sanitizing import Sanitizer
 from localagent.errors import UsageFault
-from localagent.jail.carrying import Bounds, Marks, marks_of, put_in, read_regular, take_out
+from localagent.jail.carrying import Bounds, Marks, marks_of, put_in, read_regular, ready_out, take_out
 from localagent.jail.open import Workspace, fresh_uid, scratch_folder
 from localagent.ports import Jail
 
@@ -77,6 +77,7 @@ def execute(
     program = request.code
     interpreter = None if program is None else interpreter_for(program.language, request.python)
     with scratch_folder(settings.scratch_dir) as scratch, prepared(request, scratch) as place:
+        ready_out(out)
         result = jail.run(spec_of(request, interpreter, place))
         files, left_out = take_out(place.workspace.tree, place.before, out, BOUNDS, force=force)
     executed = executed_of(result, sanitizer, (*place.left_out, *left_out), files)

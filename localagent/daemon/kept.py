@@ -25,7 +25,7 @@ from localagent.domain.execution import Language, SessionState
 from localagent.domain.jailspec import Bind, JailLimits, JailResult, JailSpec, LeftOut, Produced
 from localagent.domain.outcome import Ending
 from localagent.errors import AnswerIsNo, CannotEnforce, UsageFault
-from localagent.jail.carrying import marks_of, put_in, take_out
+from localagent.jail.carrying import marks_of, put_in, ready_out, take_out
 from localagent.jail.level import at_least
 from localagent.jail.open import interpreter_binds
 from localagent.jail.worker.wire import Reader, WireClosed, WireFault, WireTimeout, send
@@ -180,6 +180,7 @@ class KeptSession:
             left_out = [
                 one for path in order.request.files for one in put_in(self._place.workspace, Path(path), BOUNDS)
             ]
+        ready_out(Path(order.out) if order.out else None)
         before = marks_of(self._place.workspace.tree, BOUNDS)
         self._steps += 1
         self._remember(order.code)

@@ -156,6 +156,14 @@ def take_out(
     return tuple(found), tuple(walk.left_out)
 
 
+def ready_out(out: Path | None) -> None:
+    """Make the folder that files will be copied to; AnswerIsNo while nothing has run, where that cannot be."""
+    if out is not None:
+        os.close(_open_out(out))
+        if not os.access(out, os.W_OK | os.X_OK):
+            raise AnswerIsNo(f"--out {out}: not writable", remedy="name a folder that can be made or written")
+
+
 class _Grown(Exception):  # noqa: N818 - named for what happened
     """A file grew while it was read, or is no regular file any more."""
 

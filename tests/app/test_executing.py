@@ -16,7 +16,7 @@ from localagent.domain.execution import Executed, Execution, Language
 from localagent.domain.jailspec import JailLimits
 from localagent.domain.outcome import Ending
 from localagent.domain.sanitizing import Sanitizer, SecretKind
-from localagent.errors import CannotEnforce, UsageFault
+from localagent.errors import AnswerIsNo, CannotEnforce, UsageFault
 from localagent.jail.open import open_jail
 from localagent.policy.load import load_policy
 
@@ -199,6 +199,19 @@ def test_canaries_of_environment_and_credential_files_never_come_out(settings: S
     assert b"k3y-of-mine" in executed.raw_stdout
     assert "k3y" not in repr(as_json(executed))
     assert "stdout_base64" in as_json(executed, raw=True)
+
+
+def test_an_out_that_cannot_be_is_told_before_anything_runs(settings: Settings, tmp_path: Path) -> None:
+    shown = tmp_path / "shown"
+    shown.mkdir()
+    os.chown(shown, 54321, 54321) if os.geteuid() == 0 else None
+    writes = python(f"open({str(shown / 'ran')!r}, 'w')", read_write=(str(shown),))
+    for out in (tmp_path / "no/such", Path("/dev/null")):
+        with pytest.raises(AnswerIsNo, match="--out"):
+            run(settings, writes, out)
+    assert not (shown / "ran").exists()
+    run(settings, writes, tmp_path / "out")
+    assert (shown / "ran").exists()
 
 
 def test_nothing_of_a_run_is_left(settings: Settings, tmp_path: Path) -> None:
