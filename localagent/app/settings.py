@@ -20,7 +20,8 @@ class Settings:
     """Every place localagent reads or writes outside a repository.
 
     `state_dir` holds tasks (journal, report, patch, undo); `data_dir` registered models; `cache_dir` what may be
-    deleted; `scratch_dir` throw-away workspaces, reachable for an unprivileged uid.
+    deleted; `scratch_dir` throw-away workspaces, reachable for an unprivileged uid; `runtime_dir` the socket of kept
+    sessions, there while sessions are.
     """
 
     state_dir: Path
@@ -30,6 +31,7 @@ class Settings:
     models_dir: Path
     policies_dir: Path
     sandbox_dir: Path
+    runtime_dir: Path
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str] | None = None) -> "Settings":
@@ -43,12 +45,15 @@ class Settings:
             return base / "localagent"
 
         root = data_root()
+        runtime = env.get("XDG_RUNTIME_DIR", "")
+        state_dir = xdg("XDG_STATE_HOME", ".local/state")
         return cls(
-            state_dir=xdg("XDG_STATE_HOME", ".local/state"),
+            state_dir=state_dir,
             data_dir=xdg("XDG_DATA_HOME", ".local/share"),
             cache_dir=xdg("XDG_CACHE_HOME", ".cache"),
             scratch_dir=Path(env.get("TMPDIR") or tempfile.gettempdir()),
             models_dir=root / "models",
             policies_dir=root / "policies",
             sandbox_dir=root / "sandbox",
+            runtime_dir=Path(runtime) / "localagent" if runtime.startswith("/") else state_dir / "run",
         )

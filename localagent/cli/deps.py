@@ -21,9 +21,8 @@ from localagent.deps.squat import KnownNames
 from localagent.deps.wheelhouse import index_folder
 from localagent.domain.dependency import Answer, Ruling, Wanted
 from localagent.domain.policy import Permission, Policy
-from localagent.errors import CannotEnforce, UsageFault
-from localagent.jail.level import at_least
-from localagent.jail.open import BubblewrapJail, open_jail
+from localagent.errors import UsageFault
+from localagent.jail.open import NamespaceJail, open_jail
 from localagent.policy.load import load_policy
 from localagent.record.approvals import ApprovalStore
 
@@ -138,15 +137,11 @@ def _install(args: argparse.Namespace, settings: Settings, policy: Policy, known
     return 0
 
 
-def jail_for(policy: Policy) -> BubblewrapJail:
+def jail_for(policy: Policy) -> NamespaceJail:
     """A jail that the policy finds sound enough; CannotEnforce otherwise."""
-    jail = open_jail(allow_third_party=policy.third_party_binaries is Permission.ALLOW)
-    if not at_least(jail.level, policy.least_jail_level.value):
-        raise CannotEnforce(
-            f"this machine's jail reaches level {jail.level}, and the policy asks for {policy.least_jail_level.value}",
-            remedy="`localagent doctor` says which layer is missing and what mends it",
-        )
-    return jail
+    return open_jail(
+        allow_third_party=policy.third_party_binaries is Permission.ALLOW, least=policy.least_jail_level.value
+    )
 
 
 def installed_json(one: Chosen) -> dict[str, object]:

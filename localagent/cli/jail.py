@@ -1,88 +1,234 @@
-"""`localagent jail run -- CMD`: one command in the jail that tests run in. Nothing of it runs when there is no jail."""
+"""`localagent jail run`: a program or command in the jail that tests run in. Nothing of it runs when there is no jail.
+
+`run --keep SESSION` gives a step to a session that outlives this process; `list` and `end` look after those.
+"""
 
 import argparse
-import os
+import sys
 from pathlib import Path
 
 from localagent.app import Settings
-from localagent.app.least_level import least_level
+from localagent.app.canaries import open_sanitizer
+from localagent.app.executing import CODE_LIMIT_BYTES, code_in, code_of, execute, faults_of, refused
+from localagent.app.execution_json import as_json
+from localagent.app.gating import findings_on, refuse_ungateable
 from localagent.cli.backend import add_backend, backend_of
+from localagent.cli.jail_sessions import end_session, interrupted, list_sessions, order_for, remark, take_step
 from localagent.cli.render import Render
-from localagent.domain.jailspec import Access, Bind, JailLimits, JailResult, JailSpec
+from localagent.daemon.sessions import history
+from localagent.domain.execution import Code, Executed, Execution, Language
 from localagent.domain.outcome import Ending
-from localagent.errors import UsageFault
+from localagent.errors import AnswerIsNo, Interrupted, UsageFault
+from localagent.jail import profile
+from localagent.jail.carrying import read_regular
+from localagent.jail.limit_words import NAMES, with_limits
 from localagent.jail.open import open_jail
+from localagent.policy.load import load_policy
+from localagent.ports import Jail
 
-ENV = (("HOME", "/tmp"), ("LANG", "C.UTF-8"), ("PATH", "/usr/local/bin:/usr/bin:/bin"), ("TMPDIR", "/tmp"))  # noqa: S108
 EXIT_ENDED_BY_LIMIT = 1
-BYTES_PER_MB = 1 << 20
+COMMAND_FOLLOWS = "--"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
     verbs = parser.add_subparsers(dest="jail_verb", metavar="run", required=True)
-    run_parser = verbs.add_parser("run", help="run a command in the jail", allow_abbrev=False)
-    run_parser.add_argument("--rw", metavar="DIR", action="append", default=[], help="show a folder writable")
-    run_parser.add_argument("--ro", metavar="DIR", action="append", default=[], help="show a folder or file read-only")
-    run_parser.add_argument(
-        "--cwd", metavar="DIR", default="", help="working folder inside (default: first --rw, /tmp)"
-    )
-    run_parser.add_argument("--wall", metavar="S", type=float, default=60.0, help="wall clock, seconds (60)")
-    run_parser.add_argument("--memory", metavar="MB", type=int, default=1536, help="memory of the whole tree (1536)")
+    run_parser = verbs.add_parser("run", help="run a command or a program in the jail", allow_abbrev=False)
+    add = run_parser.add_argument
+    add("--lang", choices=[str(one) for one in Language], help="the program's language (default: by suffix, python)")
+    add("-c", dest="code", metavar="CODE", help="the program itself")
+    add("--python", metavar="PY", default="", help="an interpreter or virtual environment (default: ours)")
+    add("--file", metavar="IN", action="append", default=[], help="copy a file or folder into the workspace")
+    add("--out", metavar="DIR", type=Path, help="copy the files that the program produced there")
+    add("--force", action="store_true", help="--out may replace what is there")
+    add("--limit", metavar="KEY=VALUE", action="append", default=[], help=f"a limit: {', '.join(NAMES)}")
+    add("--profile", metavar="FILE", type=Path, help="limits from a sandbox profile (default: run.toml)")
+    add("--gate", action="store_true", help="static gates first; denied code does not run")
+    add("--policy", metavar="FILE", type=Path, help="the policy of the gates (default: default.toml)")
+    add("--rw", metavar="DIR", action="append", default=[], help="show a folder writable")
+    add("--ro", metavar="DIR", action="append", default=[], help="show a folder or file read-only")
+    add("--cwd", metavar="DIR", default="", help="working folder inside (default: first --rw, else the workspace)")
+    add("--wall", metavar="S", type=float, help="the same as --limit wall=S")
+    add("--memory", metavar="MB", type=int, help="the same as --limit memory=MBM")
+    add("--raw", action="store_true", help="the output's bytes as they came: not for terminals, nor for models")
+    add("--json", action="store_true", help="one JSON object instead of the output itself")
+    add("--keep", metavar="SESSION", help="a step of a session whose state persists; its first step starts it")
     add_backend(run_parser)
-    run_parser.add_argument("--json", action="store_true", help="one JSON object instead of the output itself")
-    run_parser.add_argument("command", nargs="+", metavar="CMD", help="after --")
+    add("--ttl", metavar="TIME", default="30m", help="how long a session lives from its first step (30m)")
+    add(
+        "command",
+        nargs=argparse.REMAINDER,
+        metavar="-- CMD | FILE [ARG]",
+        help="a command, a program's file, - for stdin",
+    )
+    list_parser = verbs.add_parser("list", help="list kept sessions", allow_abbrev=False)
+    list_parser.add_argument("--json", action="store_true", help="one JSON list")
+    end_parser = verbs.add_parser("end", help="end a kept session", allow_abbrev=False)
+    end_parser.add_argument("session", metavar="SESSION")
+    end_parser.add_argument("--out", metavar="DIR", type=Path, help="copy the session's files there first")
+    end_parser.add_argument("--force", action="store_true", help="--out may replace what is there")
+    end_parser.add_argument("--json", action="store_true", help="one JSON object")
 
 
 def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
-    """The command's exit code; 1 when a limit ended it; 4 when there is no sound jail."""
-    spec = spec_of(args)
-    result = open_jail(backend=backend_of(args), least=least_level(settings)).run(spec)
-    if args.json:
-        render.json(as_json(result))
-    else:
-        if result.stdout:
-            render.line(result.stdout.decode(errors="replace").removesuffix("\n"))
-        if result.stderr:
-            render.note(result.stderr.decode(errors="replace").removesuffix("\n"))
-        if result.ending is not Ending.EXITED:
-            render.error(f"the command's ending: {result.ending} after {result.wall_seconds:.1f} s")
-    return exit_code(result)
+    """One of the verbs of `jail`."""
+    if args.jail_verb == "list":
+        return list_sessions(args, settings, render)
+    if args.jail_verb == "end":
+        return end_session(args, settings, render)
+    return keep_step(args, settings, render) if args.keep is not None else run_once(args, settings, render)
 
 
-def exit_code(result: JailResult) -> int:
-    """The command's own code, except that a code of ours with another meaning is never borrowed for a limit."""
-    if result.ending is Ending.EXITED:
-        return result.returncode
-    return EXIT_ENDED_BY_LIMIT
+def run_once(args: argparse.Namespace, settings: Settings, render: Render) -> int:
+    """The command's exit code; 1 when a limit ended it or a gate denied it; 4 when there is no sound jail."""
+    request, minimum_level = requested(args, settings)
+    language = None if request.code is None else request.code.language
+    if args.gate:
+        refuse_ungateable(language)
+    jail = open_jail(backend=backend_of(args), least=minimum_level)
+    executed = gated(args, settings, request, jail) if args.gate else None
+    if executed is None:
+        executed = execute(request, settings, jail, open_sanitizer(), out=args.out, force=args.force)
+    show(executed, render, raw=args.raw, json=args.json)
+    return exit_code(executed)
 
 
-def spec_of(args: argparse.Namespace) -> JailSpec:
-    """The jail spec that the arguments describe; UsageFault lists every fault."""
-    faults = [f"{path}: no such folder or file" for path in (*args.rw, *args.ro) if not Path(path).exists()]
-    faults += [f"--wall {args.wall}: must be above 0"] if not args.wall > 0 else []
-    faults += [f"--memory {args.memory}: must be above 0"] if args.memory <= 0 else []
+def keep_step(args: argparse.Namespace, settings: Settings, render: Render) -> int:
+    """The step's exit code; 130 when it was interrupted, else as `run_once`."""
+    request, minimum_level = requested(args, settings)
+    after = None
+    executed = None
+    if args.gate:
+        refuse_ungateable(None if request.code is None else request.code.language)
+        known = history(args.keep, settings)
+        after = 0 if known is None else known[0].steps
+        earlier = () if known is None else known[1]
+        executed = gated(
+            args,
+            settings,
+            request,
+            open_jail(least=minimum_level),
+            "".join(code.rstrip("\n") + "\n" for code in earlier),
+        )
+    if executed is None:
+        executed = take_step(order_for(args, request, minimum_level, after=after), settings)
+    show(executed, render, raw=args.raw, json=args.json)
+    if not args.json:
+        remark(executed, render)
+    return Interrupted.exit_code if interrupted(executed) else exit_code(executed)
+
+
+def gated(
+    args: argparse.Namespace, settings: Settings, request: Execution, jail: Jail, earlier: str = ""
+) -> Executed | None:
+    """The refusal of the gates, or None: the program after a session's `earlier` steps, and inputs that are Python."""
+    assert request.code is not None
+    policy = load_policy(args.policy or settings.policies_dir / "default.toml")
+    sources = [(request.code.name, earlier.encode("utf-8", "surrogateescape") + request.code.text)]
+    for path in map(Path, request.files):
+        inputs = sorted(path.rglob("*.py")) if path.is_dir() else [path] if path.suffix == ".py" else []
+        sources += [(one.name, read_regular(one, CODE_LIMIT_BYTES)) for one in inputs if not one.is_symlink()]
+    findings = findings_on(sources, policy)
+    return refused(findings, request.code.language, jail) if findings else None
+
+
+def requested(args: argparse.Namespace, settings: Settings) -> tuple[Execution, str]:
+    """(what the arguments ask for, the lowest level that will do); UsageFault lists every fault."""
+    loaded = profile.load(args.profile or settings.sandbox_dir / "run.toml")
+    faults: list[str] = []
+    remedy = ""
+    limits = loaded.limits
+    code: Code | None = None
+    command: tuple[str, ...] = ()
+    try:
+        faults += [f"--wall {args.wall}: must be above 0"] if args.wall is not None and not args.wall > 0 else []
+        faults += [f"--memory {args.memory}: must be above 0"] if args.memory is not None and args.memory <= 0 else []
+        limits = with_limits(loaded.limits, args.limit if faults else limit_words(args))
+    except UsageFault as fault:
+        faults += fault.faults
+    try:
+        code, command = program(args)
+    except UsageFault as fault:
+        faults += fault.faults
+        remedy = fault.remedy
+    request = Execution(
+        limits=limits,
+        command=command,
+        code=code,
+        python=args.python,
+        files=tuple(args.file),
+        read_only=tuple(args.ro),
+        read_write=tuple(args.rw),
+        cwd=args.cwd,
+    )
+    faults += faults_of(request)
+    if args.keep is not None and backend_of(args) is not None:
+        faults.append("--backend: a kept session lives in the jail that its supervisor found; leave it out with --keep")
     if faults:
-        raise UsageFault(faults)
-    binds = [_bind(path, Access.READ_ONLY) for path in args.ro] + [_bind(path, Access.READ_WRITE) for path in args.rw]
-    cwd = args.cwd or (os.path.realpath(args.rw[0]) if args.rw and Path(args.rw[0]).is_dir() else "/tmp")  # noqa: S108
-    limits = JailLimits(wall_seconds=args.wall, cpu_seconds=args.wall * 4, resident_bytes=args.memory * BYTES_PER_MB)
-    return JailSpec(argv=tuple(args.command), cwd=cwd, binds=tuple(binds), env=ENV, limits=limits)
+        raise UsageFault(faults, remedy=remedy)
+    policy = load_policy(args.policy or settings.policies_dir / "default.toml")
+    return request, max(loaded.minimum_level, policy.least_jail_level.value)  # L1 to L4 sort as they rank
 
 
-def _bind(path: str, access: Access) -> Bind:
-    real = os.path.realpath(path)
-    return Bind(source=real, target=real, access=access, untrusted=True)
+def limit_words(args: argparse.Namespace) -> list[str]:
+    """--limit, with the two older options in its words."""
+    words = list(args.limit)
+    words += [] if args.wall is None else [f"wall={args.wall}s"]
+    return words + ([] if args.memory is None else [f"memory={args.memory}M"])
 
 
-def as_json(result: JailResult) -> dict[str, object]:
-    """The result as one JSON object; output as text, undecodable bytes replaced."""
-    return {
-        "ending": str(result.ending),
-        "returncode": result.returncode,
-        "stdout": result.stdout.decode(errors="replace"),
-        "stderr": result.stderr.decode(errors="replace"),
-        "wall_seconds": round(result.wall_seconds, 3),
-        "backend": result.backend,
-        "level": result.level,
-    }
+def program(args: argparse.Namespace) -> tuple[Code | None, tuple[str, ...]]:
+    """(code, command): one of them. UsageFault when neither or both were given."""
+    rest = list(args.command)
+    language = None if args.lang is None else Language(args.lang)
+    if rest[:1] == [COMMAND_FOLLOWS]:
+        if args.code is not None or language is not None or args.python:
+            raise UsageFault("-c, --lang and --python are for a program: they say nothing about a command after --")
+        if not rest[1:]:
+            raise UsageFault("no command after --")
+        return None, tuple(rest[1:])
+    if args.code is not None:
+        text = args.code.encode("utf-8", "surrogateescape")
+        return code_of(text, language or Language.PYTHON, arguments=tuple(rest)), ()
+    if not rest:
+        raise UsageFault("nothing to run", remedy="give -c CODE, a FILE, - for standard input, or -- and a command")
+    if rest[0] == "-":
+        text = sys.stdin.buffer.read(CODE_LIMIT_BYTES + 1)
+        return code_of(text, language or Language.PYTHON, arguments=tuple(rest[1:])), ()
+    return code_in(Path(rest[0]), language, tuple(rest[1:])), ()
+
+
+def show(executed: Executed, render: Render, *, raw: bool, json: bool) -> None:
+    """The answer: the program's output as it may be read, what became of its files, and why it ended."""
+    if json:
+        render.json(as_json(executed, raw=raw))
+        return
+    if raw:
+        render.raw(executed.raw_stdout, executed.raw_stderr)
+    else:
+        if executed.stdout:
+            render.line(executed.stdout.removesuffix("\n"))
+        if executed.stderr:
+            render.note(executed.stderr.removesuffix("\n"))
+    for file in executed.files:
+        render.note(f"file: {file.name}, {file.bytes:,} bytes, {file.digest}" + (", copied" if file.copied else ""))
+    for one in executed.left_out:
+        render.note(f"left out: {one.name}: {one.why}")
+    if executed.redacted and not raw:
+        counts = ", ".join(f"{count} {kind}" for kind, count in executed.redacted.items())
+        render.note(f"redacted from the output: {counts}")
+    for finding in executed.denied:
+        render.error(f"denied by {finding.rule}: {finding.path}:{finding.line}: {finding.message}")
+    if executed.denied:
+        render.error("the gates denied the code: nothing ran")
+    elif executed.ending is not Ending.EXITED:
+        render.error(f"the command's ending: {executed.ending} after {executed.wall_seconds:.1f} s")
+
+
+def exit_code(executed: Executed) -> int:
+    """The command's own code, except that a code of ours with another meaning is never borrowed for a limit."""
+    if executed.denied:
+        return AnswerIsNo.exit_code
+    if executed.ending is Ending.EXITED:
+        return executed.returncode
+    return EXIT_ENDED_BY_LIMIT

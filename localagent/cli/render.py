@@ -50,6 +50,20 @@ class Render:
         """One JSON value on one line, ASCII only."""
         self._print(self._out, json.dumps(value, ensure_ascii=True, sort_keys=False))
 
+    def raw(self, out: bytes, err: bytes) -> None:
+        """A program's bytes, unchanged, to stdout and stderr: only where the user asked for just that."""
+        for stream, data in ((self._out, out), (self._err, err)):
+            stream.flush()
+            if data:
+                self._print_bytes(stream, data)
+
+    def _print_bytes(self, stream: TextIO, data: bytes) -> None:
+        try:
+            stream.buffer.write(data)
+            stream.buffer.flush()
+        except BrokenPipeError as gone:
+            raise self._gone(stream) from gone
+
     def _write(self, stream: TextIO, text: str) -> None:
         self._print(stream, visible(text))
 
@@ -59,6 +73,10 @@ class Render:
         try:
             print(text, file=stream, flush=True)
         except BrokenPipeError as gone:
-            with contextlib.suppress(OSError, ValueError), open(os.devnull, "wb") as nowhere:  # noqa: PTH123
-                os.dup2(nowhere.fileno(), stream.fileno())  # or the flush at exit fails once more
-            raise ReaderGone("nobody reads the output any more") from gone
+            raise Render._gone(stream) from gone
+
+    @staticmethod
+    def _gone(stream: TextIO) -> ReaderGone:
+        with contextlib.suppress(OSError, ValueError), open(os.devnull, "wb") as nowhere:  # noqa: PTH123
+            os.dup2(nowhere.fileno(), stream.fileno())  # or the flush at exit fails once more
+        return ReaderGone("nobody reads the output any more")

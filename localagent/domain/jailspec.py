@@ -65,3 +65,21 @@ class JailResult:
     wall_seconds: float
     backend: str
     level: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Produced:
+    """A regular file that a jailed program made or altered. `name` is escaped, with `/` between its components."""
+
+    name: str
+    bytes: int
+    digest: str
+    copied: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LeftOut:
+    """What was not carried over the jail's border, and why. `name` is escaped."""
+
+    name: str
+    why: str

@@ -83,3 +83,8 @@ def open_gate_chain(policy: Policy, test_files: Collection[RepoPath]) -> GateCha
             Weakness(policy),
         )
     )
+
+
+def open_code_gates(policy: Policy) -> GateChain:
+    """The gates that judge code by itself, with nothing repaired. CannotEnforce if a tool of theirs is not there."""
+    return Chain((Parses(policy), Dangerous(policy), Weakness(policy)))

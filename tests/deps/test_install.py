@@ -19,13 +19,13 @@ from localagent.deps.squat import KnownNames
 from localagent.domain.dependency import Locked, Wanted
 from localagent.domain.jailspec import JailResult, JailSpec
 from localagent.errors import CannotEnforce, LocalagentError, UsageFault
-from localagent.jail.open import BubblewrapJail, BubblewrapProcess, open_jail
+from localagent.jail.open import NamespaceJail, NamespaceProcess, open_jail
 
 KNOWN = KnownNames(["requests"])
 
 
 @pytest.fixture(scope="module")
-def jail() -> BubblewrapJail:
+def jail() -> NamespaceJail:
     return open_jail()
 
 
@@ -55,7 +55,7 @@ def order(
     return Order(wanted=wanted(text), index=index, locked=locked, require_hashes=require_hashes, place=place)
 
 
-def refused(given: Order, jail: BubblewrapJail, tmp_path: Path, kind: type[LocalagentError] = NotInstallable) -> str:
+def refused(given: Order, jail: NamespaceJail, tmp_path: Path, kind: type[LocalagentError] = NotInstallable) -> str:
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(kind) as caught:
         install(given, jail, tmp_path)
@@ -63,7 +63,7 @@ def refused(given: Order, jail: BubblewrapJail, tmp_path: Path, kind: type[Local
     return str(caught.value)
 
 
-def test_a_fresh_folder_holds_the_wheels_and_nothing_else(index: Path, tmp_path: Path, jail: BubblewrapJail) -> None:
+def test_a_fresh_folder_holds_the_wheels_and_nothing_else(index: Path, tmp_path: Path, jail: NamespaceJail) -> None:
     frob = write_wheel(
         index,
         files={
@@ -103,19 +103,19 @@ def test_a_fresh_folder_holds_the_wheels_and_nothing_else(index: Path, tmp_path:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["index", "target"]
 
 
-def test_a_trial_writes_nothing(index: Path, tmp_path: Path, jail: BubblewrapJail) -> None:
+def test_a_trial_writes_nothing(index: Path, tmp_path: Path, jail: NamespaceJail) -> None:
     [one] = install(order(pins(write_wheel(index)), index), jail, tmp_path)
     assert one.wheel.name == "frob"
     assert [path.name for path in tmp_path.iterdir()] == ["index"]
 
 
-def test_a_lock_vouches_for_a_digest(index: Path, tmp_path: Path, jail: BubblewrapJail) -> None:
+def test_a_lock_vouches_for_a_digest(index: Path, tmp_path: Path, jail: NamespaceJail) -> None:
     lock = Locked(name="frob", version="1.0", hashes=frozenset({digest(write_wheel(index))}), lock="l.txt")
     [one] = install(order("frob", index, locked=(lock,)), jail, tmp_path)
     assert one.vouched == "l.txt"
 
 
-def test_without_hashes_only_where_the_policy_requires_none(index: Path, tmp_path: Path, jail: BubblewrapJail) -> None:
+def test_without_hashes_only_where_the_policy_requires_none(index: Path, tmp_path: Path, jail: NamespaceJail) -> None:
     path = write_wheel(index)
     assert f"frob-1.0-py3-none-any.whl is sha256:{digest(path)}" in refused(order("frob", index), jail, tmp_path)
     [one] = install(order("frob", index, require_hashes=False), jail, tmp_path)
@@ -133,22 +133,20 @@ def test_without_hashes_only_where_the_policy_requires_none(index: Path, tmp_pat
         ("frob; python_version < '3'", "no requirement applies"),
     ],
 )
-def test_what_has_no_wheel_is_refused(
-    index: Path, tmp_path: Path, jail: BubblewrapJail, text: str, reason: str
-) -> None:
+def test_what_has_no_wheel_is_refused(index: Path, tmp_path: Path, jail: NamespaceJail, text: str, reason: str) -> None:
     write_wheel(index)
     (index / "zork-1.0.tar.gz").write_bytes(b"")
     (index / "wide-1.0-cp27-cp27m-win32.whl").write_bytes(b"")
     assert reason in refused(order(text, index, tmp_path / "t"), jail, tmp_path)
 
 
-def test_a_hash_that_is_not_policy_required_still_binds(index: Path, tmp_path: Path, jail: BubblewrapJail) -> None:
+def test_a_hash_that_is_not_policy_required_still_binds(index: Path, tmp_path: Path, jail: NamespaceJail) -> None:
     write_wheel(index)
     text = f"frob --hash=sha256:{'0' * 64}"
     assert "no wheel there has" in refused(order(text, index, require_hashes=False), jail, tmp_path)
 
 
-def test_every_dependency_must_be_asked_for(index: Path, tmp_path: Path, jail: BubblewrapJail) -> None:
+def test_every_dependency_must_be_asked_for(index: Path, tmp_path: Path, jail: NamespaceJail) -> None:
     path = write_wheel(index, requires=["zork>=2", "more; extra == 'x'", "old; python_version < '3'", "bad ==", "n"])
     write_wheel(index, "zork", "1.0")
     said = refused(order(pins(path, index / "zork-1.0-py3-none-any.whl"), index), jail, tmp_path)
@@ -164,13 +162,13 @@ def test_every_dependency_must_be_asked_for(index: Path, tmp_path: Path, jail: B
     assert "frob needs more: not asked for" in refused(order(text, index), jail, tmp_path)
 
 
-def test_two_wheels_do_not_write_the_same_file(index: Path, tmp_path: Path, jail: BubblewrapJail) -> None:
+def test_two_wheels_do_not_write_the_same_file(index: Path, tmp_path: Path, jail: NamespaceJail) -> None:
     one = write_wheel(index, "frob", files={"shared/a.py": b"1"})
     two = write_wheel(index, "zork", files={"shared/a.py": b"2"})
     assert "frob and zork both bring shared/a.py" in refused(order(pins(one, two), index), jail, tmp_path)
 
 
-def test_nothing_of_a_wheel_runs(index: Path, tmp_path: Path, jail: BubblewrapJail) -> None:
+def test_nothing_of_a_wheel_runs(index: Path, tmp_path: Path, jail: NamespaceJail) -> None:
     flag = tmp_path / "ran"
     code = f"open({str(flag)!r}, 'w')\n".encode()
     path = write_wheel(index, files={"frob/__init__.py": code, "frob.pth": b"import frob\n", "setup.py": code})
@@ -183,7 +181,7 @@ def made(folder: Path) -> Path:
     return folder
 
 
-def test_an_environment_gets_its_site_packages_only(index: Path, tmp_path: Path, jail: BubblewrapJail) -> None:
+def test_an_environment_gets_its_site_packages_only(index: Path, tmp_path: Path, jail: NamespaceJail) -> None:
     home = made(tmp_path / "env")
     before = {path for path in home.rglob("*") if "site-packages" not in path.parts}
     path = write_wheel(
@@ -202,7 +200,7 @@ def test_an_environment_gets_its_site_packages_only(index: Path, tmp_path: Path,
 
 
 def test_what_an_environment_holds_satisfies_and_startup_code_is_refused(
-    index: Path, tmp_path: Path, jail: BubblewrapJail
+    index: Path, tmp_path: Path, jail: NamespaceJail
 ) -> None:
     home = made(tmp_path / "env")
     place = environment(home)
@@ -216,10 +214,10 @@ def test_what_an_environment_holds_satisfies_and_startup_code_is_refused(
 class Impatient:
     """A real jail; whoever waits for it is interrupted."""
 
-    def __init__(self, jail: BubblewrapJail) -> None:
+    def __init__(self, jail: NamespaceJail) -> None:
         self.backend, self.level = jail.backend, jail.level
         self._jail = jail
-        self.started: list[BubblewrapProcess] = []
+        self.started: list[NamespaceProcess] = []
 
     def run(self, spec: JailSpec, *, stdin: bytes = b"") -> JailResult:
         return self._jail.run(spec, stdin=stdin)
@@ -230,7 +228,7 @@ class Impatient:
 
 
 class ImpatientProcess:
-    def __init__(self, process: BubblewrapProcess) -> None:
+    def __init__(self, process: NamespaceProcess) -> None:
         self.channel, self.kill = process.channel, process.kill
         self._process = process
 
@@ -243,7 +241,7 @@ class ImpatientProcess:
 
 
 def test_an_interrupt_ends_the_jail_before_anything_is_removed(
-    index: Path, tmp_path: Path, jail: BubblewrapJail
+    index: Path, tmp_path: Path, jail: NamespaceJail
 ) -> None:
     impatient = Impatient(jail)
     with pytest.raises(KeyboardInterrupt):
@@ -261,7 +259,7 @@ def test_a_wheel_that_became_a_link_is_not_copied(tmp_path: Path) -> None:
 
 
 def test_an_interrupt_takes_back_what_was_renamed(
-    index: Path, tmp_path: Path, jail: BubblewrapJail, monkeypatch: pytest.MonkeyPatch
+    index: Path, tmp_path: Path, jail: NamespaceJail, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = environment(made(tmp_path / "env"))
     path = write_wheel(index, files={"a/x.py": b"", "b/x.py": b""})
@@ -279,7 +277,7 @@ def test_an_interrupt_takes_back_what_was_renamed(
 
 
 def test_what_was_renamed_is_taken_back(
-    index: Path, tmp_path: Path, jail: BubblewrapJail, monkeypatch: pytest.MonkeyPatch
+    index: Path, tmp_path: Path, jail: NamespaceJail, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = made(tmp_path / "env")
     place = environment(home)
@@ -317,7 +315,7 @@ def test_where_nothing_may_be_put(tmp_path: Path) -> None:
 
 
 def test_without_pip_nothing_starts(
-    index: Path, tmp_path: Path, jail: BubblewrapJail, monkeypatch: pytest.MonkeyPatch
+    index: Path, tmp_path: Path, jail: NamespaceJail, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     assert "pip is missing" in refused(order(pins(write_wheel(index)), index), jail, tmp_path, CannotEnforce)
@@ -334,7 +332,7 @@ def test_without_pip_nothing_starts(
     ],
 )
 def test_what_pip_leaves_is_compared(
-    index: Path, tmp_path: Path, jail: BubblewrapJail, monkeypatch: pytest.MonkeyPatch, spoil: object, reason: str
+    index: Path, tmp_path: Path, jail: NamespaceJail, monkeypatch: pytest.MonkeyPatch, spoil: object, reason: str
 ) -> None:
     real = unpack._compare
 
@@ -349,7 +347,7 @@ def test_what_pip_leaves_is_compared(
 
 
 def test_what_changes_while_it_is_copied_is_refused(
-    index: Path, tmp_path: Path, jail: BubblewrapJail, monkeypatch: pytest.MonkeyPatch
+    index: Path, tmp_path: Path, jail: NamespaceJail, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = landing._fill
 

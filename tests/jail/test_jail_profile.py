@@ -22,8 +22,8 @@ def test_shipped_profile_loads_and_each_line_is_described(path: Path) -> None:
         assert "=" not in line or "#" in line
 
 
-def test_the_three_profiles_are_there() -> None:
-    assert [path.stem for path in SHIPPED] == ["baseline", "full", "quick"]
+def test_the_profiles_are_there() -> None:
+    assert [path.stem for path in SHIPPED] == ["baseline", "full", "quick", "run"]
 
 
 def text(**changes: object) -> str:

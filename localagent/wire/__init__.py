@@ -1,0 +1,1 @@
+"""What front ends and the supervisor of kept sessions say to each other, and the socket they say it over."""
