@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+END_SECONDS = 5.0
 LAUNCHER = Path(__file__).with_name("launch.py")
 
 
@@ -129,8 +130,12 @@ class Spawner:
             self._orders.close()
             self._orders = None
         if self._launcher is not None:
-            self._launcher.kill()
-            self._launcher.wait()
+            self._launcher.terminate()  # it clears up first
+            try:
+                self._launcher.wait(END_SECONDS)
+            except subprocess.TimeoutExpired:
+                self._launcher.kill()
+                self._launcher.wait()
             self._launcher = None
 
 
