@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -10,6 +11,7 @@ from wheel_builder import digest, write_wheel
 
 from localagent.cli import main as entry
 from localagent.cli.render import Render
+from localagent.jail import probe
 
 POLICIES = Path(entry.__file__).parents[2] / "policies"
 STRICT = str(POLICIES / "strict.toml")
@@ -176,7 +178,8 @@ def test_a_jail_below_the_policys_level_installs_nothing(
 ) -> None:
     write_wheel(tmp_path)
     call("approve", "frob", "--reason", "needed")
-    monkeypatch.setattr("localagent.cli.deps.at_least", lambda *_: False)
+    found = probe.find_backend()
+    monkeypatch.setattr(probe, "find_backend", lambda *_, **__: replace(found, level="L1"))
     code, _, err = call("install", "frob", "--index", str(tmp_path))
     assert code == 4
-    assert "the policy asks for L1" in err
+    assert "reaches level L1, and L2 is asked for" in err
