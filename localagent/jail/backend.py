@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from localagent.jail.cgroup import CgroupRoot
+from localagent.jail.walls import CLOSED, Wall
 
 
 class Kind(StrEnum):
@@ -15,7 +16,10 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Backend:
-    """A program that was seen to work. `needs` are folders its loader reads; `level` is what was probed with it."""
+    """A program that was seen to work. `needs` are folders its loader reads; `level` is what was probed with it.
+
+    `open_walls` is empty but for the controls of the attack tests (bubblewrap alone opens them).
+    """
 
     kind: Kind
     program: str
@@ -25,6 +29,7 @@ class Backend:
     seccomp: bool = True
     level: str = "L1"
     cgroups: CgroupRoot | None = None
+    open_walls: frozenset[Wall] = CLOSED
 
     @property
     def name(self) -> str:

@@ -20,6 +20,7 @@ from localagent.jail.handover import Opened, hand_over, memfd
 from localagent.jail.handover import Pipes as Ends
 from localagent.jail.limits import rlimits
 from localagent.jail.spawner import Child, spawn
+from localagent.jail.walls import Wall
 from localagent.jail.watch import Pipes, Watch
 
 CHANNEL = "{channel}"
@@ -91,7 +92,7 @@ def _outermost(paths: set[str]) -> list[str]:
 def start(backend: Backend, spec: JailSpec, *, stdin: bytes, channel: bool) -> tuple[Watch, socket.socket | None]:
     """Start a jail; answers what watches it and our end of its channel. CannotEnforce when it cannot be started."""
     spec = mountpoints.resolved(spec)
-    uid = uid_for(spec)
+    uid = None if Wall.USER in backend.open_walls else uid_for(spec)
     _refuse_closed(uid, spec)
     cgroup = backend.cgroups.make(spec.limits) if backend.cgroups else None
     opened = Opened()
@@ -117,7 +118,7 @@ def start(backend: Backend, spec: JailSpec, *, stdin: bytes, channel: bool) -> t
             "cgroups": list(cgroup.join_files) if cgroup else [],
             "covers": covers.folders,
             "sources": covers.sources,
-            "limits": rlimits(spec.limits, uid),
+            "limits": rlimits(spec.limits, uid, backend.open_walls),
             "uid": uid,
             "argv": handover.argv,
         }
