@@ -6,7 +6,7 @@ from localagent.domain.jailspec import JailLimits
 from localagent.jail.walls import CLOSED, Wall
 
 FIXED_LIMITS = {
-    "RLIMIT_CORE": (0, 0),
+    "RLIMIT_CORE": (1, 1),  # not 0: that is ignored where core_pattern pipes to a program of the host; 1 stops both
     "RLIMIT_MEMLOCK": (1 << 20, 1 << 20),
     "RLIMIT_MSGQUEUE": (0, 0),
     "RLIMIT_NICE": (0, 0),  # where the user may raise priorities, a jail may not

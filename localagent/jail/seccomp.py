@@ -7,6 +7,7 @@ wall, not the first: what it does not name is allowed.
 import errno
 import importlib
 import os
+import resource
 import socket
 import threading
 from functools import cache
@@ -74,6 +75,11 @@ def _fill(library: ModuleType, rules: object) -> None:
         for family in set(range(max(FAMILIES))) - set(FAMILIES):
             _add(library, rules, denied, name, library.Arg(0, library.MASKED_EQ, _LOW_WORD, family))
         _add(library, rules, denied, name, library.Arg(0, library.GT, max(FAMILIES)))
+    # The limit on cores stays 1: with 0, a core_pattern that pipes would hand every crash to a program of the host.
+    core = library.Arg(0, library.MASKED_EQ, _LOW_WORD, resource.RLIMIT_CORE)
+    _add(library, rules, denied, "setrlimit", core)
+    core = library.Arg(1, library.MASKED_EQ, _LOW_WORD, resource.RLIMIT_CORE)
+    _add(library, rules, denied, "prlimit64", core, library.Arg(2, library.NE, 0))
     for request in REFUSED_IOCTLS:
         _add(library, rules, denied, "ioctl", library.Arg(1, library.MASKED_EQ, _LOW_WORD, request))
 

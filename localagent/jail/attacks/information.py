@@ -115,7 +115,7 @@ def cgroup(bait: Bait) -> str:
     return "it is " + " ".join(sorted(paths)[:3])
 
 
-@attack("other namespaces' processes by their threads", Wall.PROCESSES, "small-numbers")
+@attack("how busy the machine is", Wall.PROCESSES, "small-numbers")
 def numbers(bait: Bait) -> str:
     """Look at one's own process number, which tells how busy the machine is."""
     if os.getpid() < 1000 and os.getpid() != bait.victim:

@@ -1,5 +1,6 @@
 """Attacks that change what lies outside the workspace, or leave behind what acts there later."""
 
+import contextlib
 import ctypes
 import errno
 import os
@@ -160,19 +161,30 @@ def deep(bait: Bait) -> str:
     raise Held("left")
 
 
-@attack("a core dump", Wall.FIXED_LIMITS, "no-core")
+@attack("a core dump", Wall.FIXED_LIMITS, "no-core", opens=(Wall.FIXED_LIMITS, Wall.SECCOMP))
 def core(bait: Bait) -> str:
     """Crash, so that the kernel writes memory to a file or hands it to a program outside (core_pattern)."""
     pid = os.fork()
     if pid == 0:
         os.chdir(bait.workspace_inside)
-        ceiling = resource.getrlimit(resource.RLIMIT_CORE)[1]
-        resource.setrlimit(resource.RLIMIT_CORE, (ceiling, ceiling))
+        with contextlib.suppress(OSError, ValueError):
+            ceiling = resource.getrlimit(resource.RLIMIT_CORE)[1]
+            resource.setrlimit(resource.RLIMIT_CORE, (ceiling, ceiling))
         os.kill(os.getpid(), signal.SIGABRT)
     status = os.waitpid(pid, 0)[1]
     if not os.WCOREDUMP(status):
         raise Held("no-core")
     return "the kernel dumped a core"
+
+
+@attack("a core for a program of the host", Wall.SECCOMP, "EPERM")
+def core_limit(bait: Bait) -> str:
+    """Lower the limit on cores to 0, which the kernel ignores where it pipes cores to a program of the host."""
+    try:
+        resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    except ValueError:  # what Python makes of EPERM
+        raise failed(errno.EPERM) from None
+    return "lowered it"
 
 
 @attack("core_pattern", Wall.USER, "EROFS", "EACCES", "EPERM", opens=(Wall.USER, Wall.PROCESSES))
