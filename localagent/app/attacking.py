@@ -4,7 +4,6 @@ Not promised: that what holds here holds on another machine; each row says what 
 """
 
 import os
-import pwd
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -64,7 +63,7 @@ def attack(jails: Sequence[NamespaceJail], settings: Settings) -> Iterator[Row]:
     """Rows as attacks are done: one for each attack and jail."""
     with scratch_folder(settings.scratch_dir) as scratch:
         for jail in jails:
-            with Stage(scratch, pwd.getpwuid(os.geteuid()).pw_dir) as stage:
+            with Stage(scratch, os.environ.get("HOME") or "/root") as stage:
                 yield from programs.run(jail, ATTACKS, stage)
             bench = forgeries.Bench(jail=jail, scratch=scratch, sandbox_dir=settings.sandbox_dir)
             yield from forgeries.run(bench)

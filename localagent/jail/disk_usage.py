@@ -1,8 +1,8 @@
 """Whether a jail filled the disk behind its writable binds. A sample, like all watching; tmpfs is bounded by its size.
 
 Cheap while nothing happens: only when the filesystem's free space, or its free inodes, fell by more than the limit is
-it looked at who took it. Each file and folder counts for a block at least, so that empty ones, which take inodes alone,
-are bounded too. What cannot be counted (too many files, too deep) counts as too much.
+it looked at who took it, and now and then anyway. Each file and folder counts for a block at least, so that empty
+ones, which take inodes alone, are bounded too. What cannot be counted (too many files, too deep) is too much.
 """
 
 import os
@@ -16,6 +16,7 @@ from localagent.jail import tree_usage
 ENTRIES_LIMIT = 200_000
 BLOCK_BYTES = 4096
 PAUSE_SECONDS = 2.0
+LONGEST_PAUSE_SECONDS = 32.0
 
 
 class DiskWatch:
@@ -27,14 +28,21 @@ class DiskWatch:
         self._began = time.time() - 1.0
         self._free = {path: _free(path) for path in self._writable}
         self._next = 0.0
+        self._pause = PAUSE_SECONDS
+        self._due = time.monotonic() + self._pause
 
     def exceeded(self, root_pid: int) -> bool:
         """True when files changed since the start, or deleted ones still open below `root_pid`, hold too much."""
-        if time.monotonic() < self._next:
+        now = time.monotonic()
+        if not self._writable or now < self._next:
             return False
-        if not any(self._fell(path) for path in self._writable):
+        due = now >= self._due
+        if not due and not any(self._fell(path) for path in self._writable):
             return False
-        self._next = time.monotonic() + PAUSE_SECONDS
+        self._next = now + PAUSE_SECONDS
+        if due:  # somebody else may have freed as much as was taken here
+            self._pause = min(self._pause * 2, LONGEST_PAUSE_SECONDS)
+            self._due = now + self._pause
         taken = sum(self._changed(path) for path in self._writable)
         return taken > self._limit_bytes or taken + deleted_bytes(root_pid) > self._limit_bytes
 

@@ -151,7 +151,15 @@ def for_the_cleaner(bait: Bait) -> str:
     raise Held("left")
 
 
-@attack("folders too deep to remove", Wall.CLEANING, "left", witness=Witness.REST, alone=True, shown="cleaning")
+@attack(
+    "folders too deep to remove",
+    Wall.CLEANING,
+    "left",
+    "ending:disk",
+    witness=Witness.REST,
+    alone=True,
+    shown="cleaning",
+)
 def deep(bait: Bait) -> str:
     """Leave a chain of 3000 folders, too long for any path."""
     os.chdir(bait.workspace_inside)
