@@ -1,7 +1,7 @@
 """Ways to look good without being good. Data: each is a small repository, or the body of a test in a shared one.
 
 `f()` answers 1 where the test wants 2. `naive` is the judge that is fooled by it (the control): pytest's exit status,
-its JUnit file, or its last line.
+its JUnit file, its last line; or a judge that is ended by it.
 """
 
 from collections.abc import Mapping
@@ -18,6 +18,7 @@ class Naive(StrEnum):
     EXIT = "exit status"
     JUNIT = "JUnit file"
     OUTPUT = "output"
+    ENDED = "whoever started the tests and lives to tell"
 
 
 class Way(StrEnum):
@@ -73,6 +74,17 @@ _REWRITE = (
 _DROP = (
     "def pytest_collection_modifyitems(items):\n    if 'return 1' not in open('m.py').read():\n        del items[:1]\n"
 )
+_ANCESTORS = """
+import os
+def test_f():
+    pid = os.getppid()
+    while pid > 1:
+        with open(f'/proc/{pid}/stat') as file:
+            above = int(file.read().rpartition(')')[2].split()[1])
+        os.kill(pid, 9)
+        pid = above
+    os._exit(0)
+"""
 _EXIT = "assert True\n    import os; os._exit(0)"
 TWO = TEST + "def test_other():\n    assert True\n"
 
@@ -138,6 +150,16 @@ FORGERIES: tuple[Forgery, ...] = (
         "Garbage",
     ),
     _body(
+        "flooding the result's descriptor",
+        "Write four megabytes to every descriptor, and end with status 0.",
+        "import os\n"
+        "    for fd in range(3, 64):\n"
+        "        try: os.write(fd, bytes(4 << 20))\n"
+        "        except OSError: pass\n"
+        "    os._exit(0)",
+        "Garbage",
+    ),
+    _body(
         "another program in its place",
         "Replace the process by /bin/true.",
         "import os; os.execv('/bin/true', ['true'])",
@@ -186,6 +208,20 @@ FORGERIES: tuple[Forgery, ...] = (
         "End the interpreter with status 0 when the tests are imported.",
         {"test_m.py": "import os\nos._exit(0)\n"},
         "died",
+    ),
+    _session(
+        "ending the worker early",
+        "Kill the process that started the tests.",
+        {"test_m.py": "import os\ndef test_f():\n    os.kill(os.getppid(), 9)\n    os._exit(0)\n"},
+        "no-result",
+        naive=Naive.ENDED,
+    ),
+    _session(
+        "ending the worker's supervisor",
+        "Kill whatever started the process that started the tests, up to the jail's init.",
+        {"test_m.py": _ANCESTORS},
+        "lost",
+        naive=Naive.ENDED,
     ),
     _session(
         "options that run nothing",
