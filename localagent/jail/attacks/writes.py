@@ -161,9 +161,9 @@ def for_the_cleaner(bait: Bait) -> str:
     shown="cleaning",
 )
 def deep(bait: Bait) -> str:
-    """Leave a chain of 3000 folders, too long for any path."""
+    """Leave a chain of 1500 folders, too long for any path."""
     os.chdir(bait.workspace_inside)
-    for _ in range(3000):
+    for _ in range(1500):
         os.mkdir("d" * 20)
         os.chdir("d" * 20)
     raise Held("left")

@@ -137,6 +137,7 @@ FORGERIES: tuple[Forgery, ...] = (
         "Close every descriptor above standard error, the one of the results among them, and end with status 0.",
         "import os; os.closerange(3, 4096); os._exit(0)",
         "InterpreterExit",
+        "Crash",  # the worker, seeing its end closed, ends the process first
     ),
     _body(
         "writing to the result's descriptor",
@@ -164,6 +165,7 @@ FORGERIES: tuple[Forgery, ...] = (
         "Replace the process by /bin/true.",
         "import os; os.execv('/bin/true', ['true'])",
         "InterpreterExit",
+        "Crash",  # the worker, seeing its end closed, ends the process first
     ),
     _body(
         "patched reports",
@@ -221,6 +223,7 @@ FORGERIES: tuple[Forgery, ...] = (
         "Kill whatever started the process that started the tests, up to the jail's init.",
         {"test_m.py": _ANCESTORS},
         "lost",
+        "no-result",
         naive=Naive.ENDED,
     ),
     _session(
