@@ -40,17 +40,14 @@ def named(name: str) -> Attack:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_attack_is_held(kind: Kind, tmp_path: Path) -> None:
-    tmp_path.chmod(0o755)
-    for folder in (tmp_path.parent, tmp_path.parent.parent):
-        folder.chmod(0o755)
-    with staged(tmp_path) as stage:
+def test_every_attack_is_held(kind: Kind, scratch: Path) -> None:
+    with staged(scratch) as stage:
         rows = list(suite.run(jail_by(kind), ATTACKS, stage))
     assert sorted(row.name for row in rows) == sorted(attack.name for attack in ATTACKS)
     assert [(row.name, row.why) for row in rows if row.result is Held.ESCAPED] == []
     lacking = [row.name for row in rows if row.result is Held.NOT_APPLICABLE]
     assert len(lacking) <= 10, lacking
-    assert [path.name for path in tmp_path.iterdir()] == []
+    assert [path.name for path in scratch.iterdir()] == []
 
 
 def succeeds_without_its_wall(attack: Attack, scratch: Path) -> None:
@@ -58,7 +55,6 @@ def succeeds_without_its_wall(attack: Attack, scratch: Path) -> None:
         pytest.skip(suite.missing(attack))
     if attack.name in NEEDS_SYS_RESOURCE and not has_capability(SYS_RESOURCE):
         pytest.skip("this session is not allowed CAP_SYS_RESOURCE itself")
-    scratch.chmod(0o755)
     with staged(scratch) as stage:
         seen = control(attack, stage)
         if seen.reason == LACKS:
@@ -74,21 +70,20 @@ def has_capability(number: int) -> bool:
 
 
 @pytest.mark.parametrize("name", SAMPLE)
-def test_a_sample_succeeds_without_its_wall(name: str, tmp_path: Path) -> None:
-    succeeds_without_its_wall(named(name), tmp_path)
+def test_a_sample_succeeds_without_its_wall(name: str, scratch: Path) -> None:
+    succeeds_without_its_wall(named(name), scratch)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("attack", [a for a in CONTROLLED if a.name not in SAMPLE], ids=lambda a: a.name)
-def test_every_attack_succeeds_without_its_wall(attack: Attack, tmp_path: Path) -> None:
-    succeeds_without_its_wall(attack, tmp_path)
+def test_every_attack_succeeds_without_its_wall(attack: Attack, scratch: Path) -> None:
+    succeeds_without_its_wall(attack, scratch)
 
 
 @pytest.mark.parametrize("attack", CLEANERS, ids=lambda a: a.name)
-def test_what_is_left_for_the_cleaner_is_more_than_a_plain_removal_takes(attack: Attack, tmp_path: Path) -> None:
+def test_what_is_left_for_the_cleaner_is_more_than_a_plain_removal_takes(attack: Attack, scratch: Path) -> None:
     """The control: the standard library's own removal, or a walk that follows links, stumbles or destroys."""
-    tmp_path.chmod(0o755)
-    with staged(tmp_path) as stage:
+    with staged(scratch) as stage:
         workspace = stage.workspace(own=True)
         jail = jail_by(Kind.BUBBLEWRAP)
         jail.run(suite.spec_of(Cast(attacks=(attack,)), workspace, stage))
@@ -164,13 +159,12 @@ def test_programs_refuse_to_run_outside_a_jail(capsys: pytest.CaptureFixture[str
     assert "in a jail only" in capsys.readouterr().err
 
 
-def test_a_jail_without_a_wall_is_found_out(tmp_path: Path) -> None:
+def test_a_jail_without_a_wall_is_found_out(scratch: Path) -> None:
     """The suite itself sees the difference: with seccomp off, what it holds alone is reported as escaped."""
     from attack_controls import open_jail_without
 
-    tmp_path.chmod(0o755)
     wanted = [a for a in ATTACKS if a.opens == (Wall.SECCOMP,) and a.open_reason == DID and not a.standin][:6]
-    with staged(tmp_path) as stage:
+    with staged(scratch) as stage:
         rows = list(suite.run(open_jail_without(frozenset({Wall.SECCOMP})), wanted, stage))
     escaped = [row for row in rows if row.result is Held.ESCAPED]
     assert len(escaped) >= 5

@@ -30,29 +30,22 @@ SAMPLE = ("leaving with status 0 at exit", "a forged JUnit file")
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_nothing_is_taken_for_good_or_met_in_the_worker(kind: Kind, tmp_path: Path) -> None:
-    all_held(kind, tmp_path, (Way.BODY, Way.SESSION))
+def test_nothing_is_taken_for_good_or_met_in_the_worker(kind: Kind, scratch: Path) -> None:
+    all_held(kind, scratch, (Way.BODY, Way.SESSION))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_nothing_is_taken_for_good_in_the_full_check(kind: Kind, tmp_path: Path) -> None:
-    all_held(kind, tmp_path, (Way.FULL,))
+def test_nothing_is_taken_for_good_in_the_full_check(kind: Kind, scratch: Path) -> None:
+    all_held(kind, scratch, (Way.FULL,))
 
 
-def all_held(kind: Kind, tmp_path: Path, ways: tuple[Way, ...]) -> None:
-    reachable(tmp_path)
-    rows = list(suite.run(Bench(jail=jail_by(kind), scratch=tmp_path, sandbox_dir=SANDBOX), ways))
+def all_held(kind: Kind, scratch: Path, ways: tuple[Way, ...]) -> None:
+    rows = list(suite.run(Bench(jail=jail_by(kind), scratch=scratch, sandbox_dir=SANDBOX), ways))
     other_ways = {entry.name for entry in FORGERIES if entry.way not in ways}
     assert sorted(row.name for row in rows) == sorted(set(NAMES) - other_ways)
     assert [(row.name, row.why) for row in rows if row.result is not Held.HELD] == []
-    assert list(tmp_path.iterdir()) == []
-
-
-def reachable(folder: Path) -> None:
-    """pytest keeps its folders to their owner; a jail's uid must pass."""
-    for path in (folder, folder.parent, folder.parent.parent):
-        path.chmod(0o755)
+    assert list(scratch.iterdir()) == []
 
 
 # -- controls: plain pytest, in the same jail, with a simpler judge -----------------------------------------------
@@ -60,7 +53,6 @@ def reachable(folder: Path) -> None:
 
 def plainly(files: Mapping[str, str], scratch: Path) -> tuple[int, str]:
     """Exit status and output (the JUnit file at its end) of pytest in a jail."""
-    reachable(scratch)
     python, binds = interpreter_binds(sys.executable)
     uid = fresh_uid()
     with Workspace(scratch, uid=uid) as workspace:
@@ -99,24 +91,24 @@ def fools(entry: Forgery, scratch: Path) -> None:
 
 
 @pytest.mark.parametrize("name", SAMPLE)
-def test_a_sample_fools_a_simpler_judge(name: str, tmp_path: Path) -> None:
-    fools(next(entry for entry in FORGERIES if entry.name == name), tmp_path)
+def test_a_sample_fools_a_simpler_judge(name: str, scratch: Path) -> None:
+    fools(next(entry for entry in FORGERIES if entry.name == name), scratch)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("entry", [e for e in FORGERIES if e.name not in SAMPLE], ids=lambda e: e.name)
-def test_every_forgery_fools_a_simpler_judge(entry: Forgery, tmp_path: Path) -> None:
-    fools(entry, tmp_path)
+def test_every_forgery_fools_a_simpler_judge(entry: Forgery, scratch: Path) -> None:
+    fools(entry, scratch)
 
 
-def test_an_honest_failure_fools_nobody(tmp_path: Path) -> None:
-    code, output = plainly({"m.py": SOURCE, "test_m.py": TEST}, tmp_path)
+def test_an_honest_failure_fools_nobody(scratch: Path) -> None:
+    code, output = plainly({"m.py": SOURCE, "test_m.py": TEST}, scratch)
     assert code == 1
     assert not re.search(r"^1 passed in", output, re.MULTILINE)
 
 
-def test_in_one_process_every_leftover_is_met(tmp_path: Path) -> None:
-    _, output = plainly(leftovers.repository(), tmp_path)
+def test_in_one_process_every_leftover_is_met(scratch: Path) -> None:
+    _, output = plainly(leftovers.repository(), scratch)
     met = set(re.findall(r"^FAILED test_m.py::test_look_(\d+)", output, re.MULTILINE))
     assert [entry.name for number, entry in enumerate(LEFTOVERS) if str(number) not in met] == []
 
@@ -148,10 +140,9 @@ def test_a_leftover_is_judged(left: TestResult | None, looked: TestResult | None
     assert why in reason
 
 
-def test_a_forgery_taken_for_good_has_escaped(tmp_path: Path) -> None:
+def test_a_forgery_taken_for_good_has_escaped(scratch: Path) -> None:
     """An honest pass stands in for a forgery that worked; and a failure for another reason is not held either."""
-    reachable(tmp_path)
-    bench = Bench(jail=jail_by(Kind.BUBBLEWRAP), scratch=tmp_path, sandbox_dir=SANDBOX)
+    bench = Bench(jail=jail_by(Kind.BUBBLEWRAP), scratch=scratch, sandbox_dir=SANDBOX)
     good = replace(FORGERIES[0], body="assert f() == 1")
     other = replace(FORGERIES[0], body="raise KeyError('other')")
     rows = list(suite._judged_bodies(bench, [good, other]))
