@@ -11,12 +11,13 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from localagent.app import Settings
+from localagent.cli import attack
 from localagent.cli.render import Render
 from localagent.domain.jailspec import JailLimits, JailSpec
 from localagent.domain.outcome import Ending
-from localagent.errors import LocalagentError
+from localagent.errors import LocalagentError, UsageFault
 from localagent.jail.diagnose import Row, jail_rows
-from localagent.jail.open import NamespaceJail, interpreter_binds, open_jail
+from localagent.jail.open import Kind, NamespaceJail, interpreter_binds, open_jail
 from localagent.jail.probe import State
 from localagent.llm.registry import ModelFile, Registry
 from localagent.llm.tuned import AS_IT_IS, load, stands
@@ -44,11 +45,19 @@ ENV = (("HOME", "/tmp"), ("PATH", "/usr/bin:/bin"), ("LANG", "C.UTF-8"))  # noqa
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
-    parser.add_argument("--json", action="store_true", help="one JSON object: usable, rows")
+    parser.add_argument("--json", action="store_true", help="one JSON object: usable, rows; with --attack: attacks")
+    parser.add_argument("--attack", action="store_true", help="try in the jail what hostile code would try")
+    names = ("auto", *(str(kind) for kind in Kind))
+    text = "with --attack: in which jails (auto: one by each program that is sound here)"
+    parser.add_argument("--backend", choices=names, default="auto", help=text)
 
 
 def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
-    """0 when tasks can run here, 4 when not."""
+    """0 when tasks can run here, 4 when not; with --attack see cli.attack."""
+    if args.attack:
+        return attack.run(args, settings, render)
+    if args.backend != "auto":
+        raise UsageFault("--backend says which jails to attack", remedy="give --attack too; doctor looks at every one")
     rows = list(collect(settings))
     usable = not any(row.needed and row.state is not State.WORKS for row in rows)
     if args.json:

@@ -6,6 +6,7 @@ from enum import StrEnum
 from localagent.jail.cgroup import CgroupRoot
 from localagent.jail.landlock import Confiner
 from localagent.jail.level import Layer
+from localagent.jail.walls import CLOSED, Wall
 
 
 class Kind(StrEnum):
@@ -20,6 +21,7 @@ class Backend:
     """A program that was seen to work. `needs` are folders its loader reads; `level` is what was probed with it.
 
     `landlock` puts up the Landlock wall in each of its jails; None where there is none.
+    `open_walls` is empty but for the controls of the attack tests (bubblewrap alone opens them).
     """
 
     kind: Kind
@@ -32,6 +34,7 @@ class Backend:
     cgroups: CgroupRoot | None = None
     landlock: Confiner | None = None
     layers: frozenset[Layer] = frozenset()
+    open_walls: frozenset[Wall] = CLOSED
 
     @property
     def name(self) -> str:

@@ -2,15 +2,18 @@
 
 Order of what is mounted, later over earlier: read-only system folders and links; files of /etc; synthetic /etc files;
 /proc; /dev; sized /tmp and /dev/shm; the spec's binds, parents before children; then / and /dev are made read-only.
-Promises nothing about the sources: `mountpoints.faults_of` must have accepted the spec first.
+Promises nothing about the sources: `mountpoints.faults_of` must have accepted the spec first. `open_walls` is for the
+controls of the attack tests alone: it leaves out exactly the layers it names.
 """
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from localagent.domain.jailspec import Access, Bind, JailSpec
 from localagent.jail.host import SystemLayout
+from localagent.jail.walls import CLOSED, Wall
 
 INSIDE_UID = 65534
 HOSTNAME = "jail"
@@ -50,20 +53,19 @@ def bwrap_argv(
     *,
     program: str = "bwrap",
     cgroup_namespace: bool = True,
+    open_walls: AbstractSet[Wall] = CLOSED,
 ) -> tuple[str, ...]:
     """The whole command line, `program` first. Everything isolates; nothing here can be switched off by the spec."""
     return (
         program,
-        *_namespaces(cgroup_namespace=cgroup_namespace),
+        *_namespaces(open_walls, cgroup_namespace=cgroup_namespace),
+        *_identity(open_walls),
         *_environment(spec),
-        *_system(layout),
-        *_synthetic_etc(descriptors),
-        *_private(spec),
-        *_binds(spec),
-        "--remount-ro",
-        "/dev",
-        "--remount-ro",
-        "/",
+        *(("--ro-bind", "/", "/") if Wall.FILES in open_walls else _system(layout, open_walls)),
+        *(() if Wall.FILES in open_walls else _synthetic_etc(descriptors)),
+        *_private(spec, open_walls),
+        *_binds(spec, open_walls),
+        *(() if Wall.READ_ONLY in open_walls else ("--remount-ro", "/dev", "--remount-ro", "/")),
         "--chdir",
         spec.cwd,
         "--json-status-fd",
@@ -75,24 +77,27 @@ def bwrap_argv(
     )
 
 
-def _namespaces(*, cgroup_namespace: bool) -> tuple[str, ...]:
+def _namespaces(open_walls: AbstractSet[Wall], *, cgroup_namespace: bool) -> tuple[str, ...]:
+    rows = (
+        (Wall.USER, "--unshare-user"),
+        (Wall.PROCESSES, "--unshare-pid"),
+        (Wall.NETWORK, "--unshare-net"),
+        (Wall.IPC, "--unshare-ipc"),
+        (Wall.HOST_NAME, "--unshare-uts"),
+        (Wall.CGROUP_PATH, "--unshare-cgroup" if cgroup_namespace else "--unshare-cgroup-try"),
+    )
+    return tuple(option for wall, option in rows if wall not in open_walls)
+
+
+def _identity(open_walls: AbstractSet[Wall]) -> tuple[str, ...]:
+    inside = "0" if Wall.CAPABILITIES in open_walls else str(INSIDE_UID)
+    privileged = bool({Wall.CAPABILITIES, Wall.USER} & open_walls)
     return (
-        "--unshare-user",
-        "--unshare-pid",
-        "--unshare-net",
-        "--unshare-ipc",
-        "--unshare-uts",
-        "--unshare-cgroup" if cgroup_namespace else "--unshare-cgroup-try",
-        "--uid",
-        str(INSIDE_UID),
-        "--gid",
-        str(INSIDE_UID),
-        "--hostname",
-        HOSTNAME,
+        *(() if Wall.USER in open_walls else ("--uid", inside, "--gid", inside)),
+        *(() if Wall.HOST_NAME in open_walls else ("--hostname", HOSTNAME)),
         "--die-with-parent",
         "--new-session",
-        "--cap-drop",
-        "ALL",
+        *(("--cap-add", "ALL") if privileged else ("--cap-drop", "ALL")),
     )
 
 
@@ -100,10 +105,10 @@ def _environment(spec: JailSpec) -> tuple[str, ...]:
     return ("--clearenv", *(part for name, value in spec.env for part in ("--setenv", name, value)))
 
 
-def _system(layout: SystemLayout) -> tuple[str, ...]:
+def _system(layout: SystemLayout, open_walls: AbstractSet[Wall]) -> tuple[str, ...]:
     out: list[str] = []
     for folder in layout.folders:
-        out += ["--ro-bind", folder, folder]
+        out += ["--bind" if Wall.READ_ONLY in open_walls else "--ro-bind", folder, folder]
     for target, path in layout.links:
         out += ["--symlink", target, path]
     for path in layout.etc:
@@ -118,17 +123,19 @@ def _synthetic_etc(descriptors: Descriptors) -> tuple[str, ...]:
     return tuple(out)
 
 
-def _private(spec: JailSpec) -> tuple[str, ...]:
+def _private(spec: JailSpec, open_walls: AbstractSet[Wall]) -> tuple[str, ...]:
     size = str(spec.limits.tmp_bytes)
     return (
-        *("--proc", "/proc", "--dev", "/dev"),
+        *(("--bind", "/proc", "/proc") if Wall.PROCESSES in open_walls else ("--proc", "/proc")),
+        *(("--dev-bind", "/dev", "/dev") if Wall.DEVICES in open_walls else ("--dev", "/dev")),
         *("--perms", "1777", "--size", size, "--tmpfs", "/tmp"),  # noqa: S108 - the jail's own
         *("--perms", "1777", "--size", size, "--tmpfs", "/dev/shm"),  # noqa: S108 - the jail's own
     )
 
 
-def _binds(spec: JailSpec) -> tuple[str, ...]:
+def _binds(spec: JailSpec, open_walls: AbstractSet[Wall]) -> tuple[str, ...]:
     out: list[str] = []
     for bind in ordered(spec.binds):
-        out += ["--bind" if bind.access is Access.READ_WRITE else "--ro-bind", bind.source, bind.target]
+        writable = bind.access is Access.READ_WRITE or Wall.READ_ONLY in open_walls
+        out += ["--bind" if writable else "--ro-bind", bind.source, bind.target]
     return tuple(out)

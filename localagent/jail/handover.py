@@ -15,6 +15,7 @@ from localagent.jail.bubblewrap import SYNTHETIC_ETC, Descriptors, bwrap_argv
 from localagent.jail.init_program import Plan
 from localagent.jail.nsjail import WORK_FOLDERS, Handed, Surroundings, nsjail_argv, nsjail_config
 from localagent.jail.reports import BubblewrapReports, InitReports, Reports
+from localagent.jail.walls import Wall
 
 
 @dataclass(kw_only=True, slots=True)
@@ -66,7 +67,7 @@ def memfd(name: str, content: bytes) -> int:
 
 def hand_over(backend: Backend, spec: JailSpec, pipes: Pipes, opened: Opened) -> Handover:
     """Everything that the backend's program needs for this spec, whose binds are resolved."""
-    code = seccomp.program() if backend.seccomp else None
+    code = seccomp.program() if backend.seccomp and Wall.SECCOMP not in backend.open_walls else None
     if backend.kind is Kind.NSJAIL:
         return _to_nsjail(backend, spec, pipes, opened, code)
     etc = tuple(opened.memfd("localagent-etc", content) for _, content in SYNTHETIC_ETC)
@@ -77,6 +78,7 @@ def hand_over(backend: Backend, spec: JailSpec, pipes: Pipes, opened: Opened) ->
         Descriptors(status=pipes.status, etc=etc, seccomp=filter_fd, block=pipes.block),
         program=backend.program,
         cgroup_namespace=backend.cgroup_namespace,
+        open_walls=backend.open_walls,
     )
     return Handover(argv=argv, reports=BubblewrapReports())
 

@@ -3,7 +3,15 @@
 import math
 
 from localagent.domain.jailspec import JailLimits
+from localagent.jail.walls import CLOSED, Wall
 
+FIXED_LIMITS = {
+    "RLIMIT_CORE": (1, 1),  # not 0: that is ignored where core_pattern pipes to a program of the host; 1 stops both
+    "RLIMIT_MEMLOCK": (1 << 20, 1 << 20),
+    "RLIMIT_MSGQUEUE": (0, 0),
+    "RLIMIT_NICE": (0, 0),  # where the user may raise priorities, a jail may not
+    "RLIMIT_RTPRIO": (0, 0),
+}
 OUTER_PROCESSES = 2  # the backend's process and the jail's init count as processes of the same uid
 
 
@@ -18,16 +26,14 @@ def kernel_cpu_seconds(limits: JailLimits) -> int:
     return math.ceil(limits.cpu_seconds) + 1
 
 
-def rlimits(limits: JailLimits, uid: int | None) -> dict[str, tuple[int, int]]:
+def rlimits(limits: JailLimits, uid: int | None, open_walls: frozenset[Wall] = CLOSED) -> dict[str, tuple[int, int]]:
     """What the launcher sets. Without a uid of its own processes are limited later, inside (see watch.Watch)."""
     cpu = kernel_cpu_seconds(limits)
     return {
         **({} if uid is None else {"RLIMIT_NPROC": process_limit(limits)}),
-        "RLIMIT_CORE": (0, 0),
+        **({} if Wall.FIXED_LIMITS in open_walls else FIXED_LIMITS),
         "RLIMIT_AS": (limits.address_space_bytes, limits.address_space_bytes),
         "RLIMIT_CPU": (cpu, cpu + 1),
         "RLIMIT_FSIZE": (limits.file_bytes, limits.file_bytes),
         "RLIMIT_NOFILE": (limits.open_files, limits.open_files),
-        "RLIMIT_MEMLOCK": (1 << 20, 1 << 20),
-        "RLIMIT_MSGQUEUE": (0, 0),
     }

@@ -7,6 +7,7 @@ wall, not the first: what it does not name is allowed.
 import errno
 import importlib
 import os
+import resource
 import socket
 import threading
 from functools import cache
@@ -27,7 +28,8 @@ REFUSED = (
 )
 # Answered as by a kernel that lacks them, so that callers take the older way (which the filter can look into).
 MISSING = ("clone3", "io_uring_setup", "io_uring_enter", "io_uring_register", "memfd_create")
-REFUSED_FAMILIES = (socket.AF_NETLINK, socket.AF_PACKET, 40, 44, 21, 29, 30, 31, 38)  # vsock xdp rds can tipc bt alg
+# Every socket family but these: a family's module is loaded by whoever asks for it, and the rare ones are little tried.
+FAMILIES = (int(socket.AF_UNIX), 2, 10)  # Unix, IPv4, IPv6
 REFUSED_IOCTLS = (0x5412, 0x541C, 0x5423)  # TIOCSTI, TIOCLINUX, TIOCSETD
 _LOW_WORD = 0xFFFFFFFF
 _building = threading.Lock()
@@ -69,8 +71,15 @@ def _fill(library: ModuleType, rules: object) -> None:
     _add(library, rules, denied, "clone", library.Arg(0, library.MASKED_EQ, 0x10000000, 0x10000000))
     for flag in (0x00020000, 0x02000000, 0x04000000, 0x08000000, 0x20000000, 0x40000000):
         _add(library, rules, denied, "clone", library.Arg(0, library.MASKED_EQ, flag, flag))
-    for family in REFUSED_FAMILIES:
-        _add(library, rules, denied, "socket", library.Arg(0, library.MASKED_EQ, _LOW_WORD, family))
+    for name in ("socket", "socketpair"):
+        for family in set(range(max(FAMILIES))) - set(FAMILIES):
+            _add(library, rules, denied, name, library.Arg(0, library.MASKED_EQ, _LOW_WORD, family))
+        _add(library, rules, denied, name, library.Arg(0, library.GT, max(FAMILIES)))
+    # The limit on cores stays 1: with 0, a core_pattern that pipes would hand every crash to a program of the host.
+    core = library.Arg(0, library.MASKED_EQ, _LOW_WORD, resource.RLIMIT_CORE)
+    _add(library, rules, denied, "setrlimit", core)
+    core = library.Arg(1, library.MASKED_EQ, _LOW_WORD, resource.RLIMIT_CORE)
+    _add(library, rules, denied, "prlimit64", core, library.Arg(2, library.NE, 0))
     for request in REFUSED_IOCTLS:
         _add(library, rules, denied, "ioctl", library.Arg(1, library.MASKED_EQ, _LOW_WORD, request))
 

@@ -21,6 +21,7 @@ from localagent.jail.handover import Pipes as Ends
 from localagent.jail.landlock_reports import LandlockReports
 from localagent.jail.limits import rlimits
 from localagent.jail.spawner import Child, spawn
+from localagent.jail.walls import Wall
 from localagent.jail.watch import Pipes, Watch
 
 CHANNEL = "{channel}"
@@ -92,9 +93,9 @@ def _outermost(paths: set[str]) -> list[str]:
 def start(backend: Backend, spec: JailSpec, *, stdin: bytes, channel: bool) -> tuple[Watch, socket.socket | None]:
     """Start a jail; answers what watches it and our end of its channel. CannotEnforce when it cannot be started."""
     spec = mountpoints.resolved(spec)
-    if backend.landlock is not None:
+    if backend.landlock is not None and not backend.open_walls:
         spec = mountpoints.resolved(landlock.walled(spec, backend.landlock, host.system_layout()))
-    uid = uid_for(spec)
+    uid = None if Wall.USER in backend.open_walls else uid_for(spec)
     _refuse_closed(uid, spec)
     cgroup = backend.cgroups.make(spec.limits) if backend.cgroups else None
     opened = Opened()
@@ -113,7 +114,7 @@ def start(backend: Backend, spec: JailSpec, *, stdin: bytes, channel: bool) -> t
             opened.passed.append(number)
             spec = replace(spec, argv=tuple(str(number) if word == CHANNEL else word for word in spec.argv))
         told, confiner = None, None
-        if backend.landlock is not None:
+        if backend.landlock is not None and not backend.open_walls:
             told, confiner = os.pipe2(os.O_CLOEXEC)
             opened.kept.append(told)
             opened.passed.append(confiner)
@@ -127,7 +128,7 @@ def start(backend: Backend, spec: JailSpec, *, stdin: bytes, channel: bool) -> t
             "cgroups": list(cgroup.join_files) if cgroup else [],
             "covers": covers.folders,
             "sources": covers.sources,
-            "limits": rlimits(spec.limits, uid),
+            "limits": rlimits(spec.limits, uid, backend.open_walls),
             "uid": uid,
             "argv": handover.argv,
         }

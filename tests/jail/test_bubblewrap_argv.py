@@ -1,11 +1,14 @@
 """The builder: golden command line, and laws that hold for any spec."""
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import given
 
 from localagent.domain.jailspec import Access, Bind, JailLimits, JailSpec
 from localagent.jail.bubblewrap import Descriptors, bwrap_argv
 from localagent.jail.host import SystemLayout
+from localagent.jail.limits import rlimits
+from localagent.jail.walls import OPENABLE, Wall
 
 LAYOUT = SystemLayout(
     links=(("usr/bin", "/bin"), ("usr/lib", "/lib")), folders=("/usr", "/lib64"), etc=("/etc/localtime",)
@@ -73,3 +76,42 @@ def test_parents_are_mounted_before_children(targets: list[str]) -> None:
     built = bwrap_argv(spec, LAYOUT, FDS)
     places = [built.index(target) for target in ("/a", "/a/b", "/a/b/c")]
     assert places == sorted(places)
+
+
+OPENED = {  # wall -> (options that go, options that come)
+    Wall.USER: ({"--unshare-user", "--uid", "--gid", "65534", "--cap-drop"}, {"--cap-add"}),
+    Wall.CAPABILITIES: ({"--cap-drop", "65534"}, {"--cap-add", "0"}),
+    Wall.PROCESSES: ({"--unshare-pid", "--proc"}, set()),
+    Wall.NETWORK: ({"--unshare-net"}, set()),
+    Wall.IPC: ({"--unshare-ipc"}, set()),
+    Wall.HOST_NAME: ({"--unshare-uts", "--hostname", "jail"}, set()),
+    Wall.CGROUP_PATH: ({"--unshare-cgroup"}, set()),
+    Wall.DEVICES: ({"--dev"}, {"--dev-bind"}),
+    Wall.READ_ONLY: ({"--remount-ro"}, set()),
+}
+
+
+@pytest.mark.parametrize("wall", OPENED, ids=lambda wall: wall.name)
+def test_an_open_wall_leaves_out_what_it_names_and_nothing_else(wall: Wall) -> None:
+    """For controls alone. What stays is in the same order."""
+    bind = Bind(source="/s/w", target="/w", access=Access.READ_WRITE)
+    spec = JailSpec(argv=("true",), cwd="/", binds=(bind,))
+    closed = bwrap_argv(spec, LAYOUT, FDS)
+    opened = bwrap_argv(spec, LAYOUT, FDS, open_walls=frozenset({wall}))
+    gone, come = OPENED[wall]
+    assert set(closed) - set(opened) == gone
+    assert set(opened) - set(closed) <= come | {"--bind"}
+
+
+def test_walls_that_are_not_bubblewraps_change_nothing_here() -> None:
+    spec = JailSpec(argv=("true",), cwd="/")
+    others = frozenset(OPENABLE - set(OPENED) - {Wall.FILES})
+    assert others == {Wall.SECCOMP, Wall.FIXED_LIMITS}
+    assert bwrap_argv(spec, LAYOUT, FDS, open_walls=others) == bwrap_argv(spec, LAYOUT, FDS)
+
+
+def test_limits_that_no_spec_changes() -> None:
+    limits = rlimits(JailLimits(), None)
+    assert limits["RLIMIT_CORE"] == (1, 1)  # 0 is ignored where cores are piped to a program of the host
+    assert limits["RLIMIT_NICE"] == limits["RLIMIT_RTPRIO"] == limits["RLIMIT_MSGQUEUE"] == (0, 0)
+    assert "RLIMIT_CORE" not in rlimits(JailLimits(), None, frozenset({Wall.FIXED_LIMITS}))

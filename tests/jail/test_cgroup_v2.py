@@ -211,7 +211,7 @@ def test_without_any_limit_of_the_kernel_the_number_of_processes_is_watched(
 ) -> None:
     from localagent.jail import host, start
 
-    monkeypatch.setattr(start, "rlimits", lambda limits, uid: {})
+    monkeypatch.setattr(start, "rlimits", lambda *_: {})
     monkeypatch.setattr(host, "counts_processes_per_namespace", lambda: False)
     script = "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14; do sleep 61.000734 & done; echo started; wait"
     spec = JailSpec(argv=("/bin/sh", "-c", script), cwd="/", limits=replace(LIMITS, wall_seconds=20.0))

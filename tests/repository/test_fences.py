@@ -31,6 +31,11 @@ STARTING = {"system", "popen", "fork", "forkpty", "posix_spawn", "posix_spawnp"}
 STARTING |= {f"exec{end}" for end in ("l", "le", "lp", "lpe", "v", "ve", "vp", "vpe")}
 STARTING |= {f"spawn{end}" for end in ("l", "le", "lp", "lpe", "v", "ve", "vp", "vpe")}
 WORKER = ("jail", "worker")
+# Attacks reach for what a jail must not: listeners on the host's own loopback, and programs that run inside alone.
+INSIDE = {("jail", "attacks", name) for name in ("information", "inside", "standin")}
+REACHING = (("jail", "attacks", "stage"), ("jail", "attacks", "network"))
+# Walls can be opened where jails are built; what opens them are tests. These modules may name what is open.
+OPENING = {("jail", name) for name in ("walls", "backend", "bubblewrap", "handover", "limits", "start")}
 
 
 def breaches(source: str, parts: tuple[str, ...]) -> list[str]:
@@ -44,7 +49,7 @@ def breaches(source: str, parts: tuple[str, ...]) -> list[str]:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
             found += ["prints"] if parts != ("cli", "render") else []
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "os":
-            at_home = room in ("app", "cli") or parts[:2] == WORKER
+            at_home = room in ("app", "cli") or parts[:2] == WORKER or parts in INSIDE
             if node.attr in ("environ", "environb", "getenv", "putenv") and not at_home:
                 found.append(f"reads the environment (os.{node.attr})")
             if node.attr in STARTING and room not in MODULES["subprocess"]:
@@ -53,9 +58,21 @@ def breaches(source: str, parts: tuple[str, ...]) -> list[str]:
             for name in node.names:
                 if name.name in STARTING | {"environ", "environb", "getenv"}:
                     found.append(f"takes {name.name} out of os")
-        if isinstance(node, ast.Attribute) and node.attr in ("AF_INET", "AF_INET6", "create_connection"):
+        if names_open_walls(node) and parts not in OPENING:
+            found.append("names open walls")
+        if (
+            parts not in REACHING
+            and isinstance(node, ast.Attribute)
+            and node.attr in ("AF_INET", "AF_INET6", "create_connection")
+        ):
             found.append(f"reaches for a network (socket.{node.attr})")
     return found
+
+
+def names_open_walls(node: ast.AST) -> bool:
+    """True for any use of `open_walls`, as a name, attribute, keyword, parameter or text."""
+    words = {getattr(node, field, None) for field in ("id", "attr", "arg", "value") if not isinstance(node, ast.Expr)}
+    return "open_walls" in {word for word in words if isinstance(word, str)}
 
 
 def imported(node: ast.AST) -> set[str]:
@@ -73,6 +90,26 @@ def test_no_module_crosses_a_fence() -> None:
         if parts[0] != "_data" and (crossed := breaches(path.read_text(encoding="utf-8"), parts)):
             found["/".join(parts)] = crossed
     assert found == {}
+
+
+def test_walls_are_closed_unless_spelled_out() -> None:
+    """No jail spec, profile or policy can name a wall, and the default everywhere is none."""
+    from dataclasses import fields
+
+    from localagent.domain.jailspec import JailLimits, JailSpec
+    from localagent.jail.backend import Backend, Kind
+
+    names = {field.name for kind in (JailSpec, JailLimits) for field in fields(kind)}
+    assert not [name for name in names if "wall" in name and name != "wall_seconds"]
+    assert Backend(kind=Kind.BUBBLEWRAP, program="", version="").open_walls == frozenset()
+
+
+def test_attack_programs_need_nothing_of_ours() -> None:
+    """They run inside the jail, where neither localagent nor its dependencies exist."""
+    host_side = {"catalogue", "row", "stage", "suite"}
+    for path in sorted((PACKAGE / "jail" / "attacks").glob("*.py")):
+        names = set().union(*(imported(node) for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))))
+        assert path.stem in host_side or names <= set(sys.stdlib_module_names), path.name
 
 
 def test_the_worker_needs_nothing_of_ours() -> None:
@@ -100,6 +137,9 @@ def test_the_worker_needs_nothing_of_ours() -> None:
         ("import os\nos.fork()", ("verify", "quick"), "starts a process (os.fork)"),
         ("from os import execv", ("gate", "chain"), "takes execv out of os"),
         ("import socket\nsocket.AF_INET", ("jail", "runner"), "reaches for a network (socket.AF_INET)"),
+        ("replace(backend, open_walls=walls)", ("jail", "attacks", "suite"), "names open walls"),
+        ("replace(backend, **{'open_walls': walls})", ("app", "attacking"), "names open walls"),
+        ("backend.open_walls", ("cli", "doctor"), "names open walls"),
     ],
 )
 def test_the_fence_sees(source: str, parts: tuple[str, ...], reason: str) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import resource
 import signal
 import stat
 import subprocess
@@ -95,10 +94,6 @@ def _limits(cpu_seconds: float, memory_bytes: int) -> None:
     confine.guard_session()
     confine.limit_cpu(cpu_seconds)
     confine.limit_address_space(memory_bytes)
-    try:
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    except (OSError, ValueError):
-        return
 
 
 def _gather(process: Any, deadline: float) -> Any:
