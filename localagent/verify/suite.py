@@ -48,13 +48,14 @@ class Suite:
         inline, hung, ended = request.inline, set[str](), 0
         while pending and ended < REOPEN_LIMIT and time.monotonic() < give_up_at and self._ensure_open():
             pending = self._settle(pending)
+            unforkable = self._collected is not None and bool(self._collected.unforkable)
             batch = pending[:TRACED_BATCH] if request.trace else pending
             ran = self._client.run(
                 replace(
                     request,
                     items=batch,
                     session=self._request.session,
-                    inline=inline,
+                    inline=inline or unforkable,
                     budget_seconds=max(0.1, give_up_at - time.monotonic()),
                     hung=tuple(i.index for i in batch if base_of(i.id) in hung),
                 )

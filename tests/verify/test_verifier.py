@@ -218,6 +218,9 @@ def test_a_thread_that_a_fork_would_lose_goes_cold_with_a_note() -> None:
     }
     with house(files) as h:
         baseline = h.verifier.baseline()
+        lines = baseline.tests[0].lines
+        assert lines is not None
+        assert 5 in lines[RepoPath("m.py")]  # of the thread
         quick = h.verifier.quick(baseline, jobs=1)
         result = quick.check(h.candidate("m.py", "get() + 1", "get() + 2"), cpu_seconds=2.0)
         assert (result.plausible, result.route) == (True, QuickRoute.COLD)

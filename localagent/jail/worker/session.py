@@ -226,7 +226,7 @@ class Session:
                 "errors": plugin.errors,
                 "import_lines": lines,
                 "rootdir": str(getattr(session.config, "rootpath", None) or session.config.rootdir),
-                "unforkable": confine.lost_in_a_fork() if self._request["swap"] else "",
+                "unforkable": confine.lost_in_a_fork(),
             }
         )
         while True:
@@ -299,7 +299,8 @@ class Session:
 
     def _run_inline(self, plugin: SessionPlugin, request: Dict[str, Any]) -> None:
         watch = self._watch
-        watch.tracer = LineTracer(self._root) if request["trace"] else None
+        # the tracer of the collection also hears the threads that were started then
+        watch.tracer = (self._tracer or LineTracer(self._root)) if request["trace"] else None
         order = [(int(i), float(request["cpu_seconds"])) for i in request["items"]]
         run_items(plugin, self._items, order, watch, stop_on_bad=False, grace_seconds=0.0)
         watch.index = None
