@@ -22,6 +22,8 @@ from localagent.hook.find import choose, find  # noqa: E402
 from localagent.hook.repair import after_repairs, repair  # noqa: E402
 from localagent.hook.view import CannotReadError, view_of  # noqa: E402
 
+EACH = 5  # so many repairs of a rule and file are also tried one by one
+
 
 class Tally:
     """Counts over all files, and the safe repairs to draw a sample from."""
@@ -62,6 +64,8 @@ def one(path: Path, rules: tuple, tally: Tally) -> None:
     tally.files += 1
     tally.lines += raw.count(b"\n")
     found = find(view, rules)
+    good = compiles(raw)
+    here: Counter[str] = Counter()
     for f in found:
         tally.hits[f.rule] += 1
         where = f"{path}:{f.line}"
@@ -70,17 +74,20 @@ def one(path: Path, rules: tuple, tally: Tally) -> None:
             tally.suggestions.append((f.rule, where, f"{text}   <- {f.message}"))
             continue
         tally.safe[f.rule] += 1
+        here[f.rule] += 1
+        if here[f.rule] > EACH:
+            continue
         alone = after_repairs(view, [f])
         if alone is None:
             tally.broken.append(f"{where} {f.rule}: not proven alone")
-        elif compiles(raw) and not compiles(alone.source.raw):
+        elif good and not compiles(alone.source.raw):
             tally.broken.append(f"{where} {f.rule}: no longer compiles")
         else:
             tally.repairs.append((f.rule, where, shown(raw, alone.source.raw)))
     done = repair(view, rules, found)
     tally.applied.update(f.rule for f in done.applied)
     tally.withheld.update(f"{f.rule}: {why}" for f, why in done.withheld)
-    if compiles(raw) and not compiles(done.after):
+    if done.after != raw and good and not compiles(done.after):
         tally.broken.append(f"{path}: no longer compiles")
     if done.after != raw and repair(view_of(done.after), rules).after != done.after:
         tally.broken.append(f"{path}: does not settle")
