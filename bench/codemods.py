@@ -57,7 +57,7 @@ def shown(before: bytes, after: bytes) -> str:
 def one(path: Path, rules: tuple, tally: Tally) -> None:
     raw = path.read_bytes()
     try:
-        view = view_of(raw)
+        view = view_of(raw, path.name)
     except CannotReadError:
         tally.unread += 1
         return
@@ -89,7 +89,7 @@ def one(path: Path, rules: tuple, tally: Tally) -> None:
     tally.withheld.update(f"{f.rule}: {why}" for f, why in done.withheld)
     if done.after != raw and good and not compiles(done.after):
         tally.broken.append(f"{path}: no longer compiles")
-    if done.after != raw and repair(view_of(done.after), rules).after != done.after:
+    if done.after != raw and repair(view_of(done.after, path.name), rules).after != done.after:
         tally.broken.append(f"{path}: does not settle")
 
 
@@ -127,7 +127,9 @@ def main() -> int:
                 tally.broken.append(f"{path}: {type(error).__name__}: {error}")
     seconds = time.monotonic() - began
     for rule in rules:
-        print(f"{rule.id:26} hits {tally.hits[rule.id]:6} safe {tally.safe[rule.id]:6} applied {tally.applied[rule.id]:6}")
+        print(
+            f"{rule.id:26} hits {tally.hits[rule.id]:6} safe {tally.safe[rule.id]:6} applied {tally.applied[rule.id]:6}"
+        )
     for why, count in tally.withheld.most_common():
         print(f"withheld {count:5}  {why}")
     for item in sample(tally.repairs, args.sample, args.seed) + sample(tally.suggestions, args.suggestions, args.seed):

@@ -29,7 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for one in (check, fix):
         one.add_argument("files", nargs="*", metavar="FILE", help="default: what is staged for the next commit")
         one.add_argument("--staged", action="store_true", help="what is staged, also where nothing is")
-        one.add_argument("--select", metavar="RULE,…", action="append", default=[], help="only these; `all` for every one")
+        one.add_argument(
+            "--select", metavar="RULE,…", action="append", default=[], help="only these; `all` for every one"
+        )
         one.add_argument("--ignore", metavar="RULE,…", action="append", default=[], help="not these")
         one.add_argument("--rules", action="store_true", help="list the rules and end")
         one.add_argument("--json", action="store_true", help="one JSON object on standard output")
@@ -57,7 +59,8 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
 
 def _rules(args: argparse.Namespace) -> tuple[Rule, ...]:
     select, ignore = (
-        [name.strip() for text in texts for name in text.split(",") if name.strip()] for texts in (args.select, args.ignore)
+        [name.strip() for text in texts for name in text.split(",") if name.strip()]
+        for texts in (args.select, args.ignore)
     )
     unknown = [name for name in (*select, *ignore) if name not in BY_ID and name != "all"]
     if unknown:
@@ -71,7 +74,9 @@ def _named(args: argparse.Namespace, settings: Settings, rules: Sequence[Rule]) 
     gates = _gates(args, settings)
     reports = []
     for path, data in work.read_named(root, folder, args.files):
-        reports.append(work.unreadable(path, data) if isinstance(data, str) else _report(args, path, data, rules, gates))
+        reports.append(
+            work.unreadable(path, data) if isinstance(data, str) else _report(args, path, data, rules, gates)
+        )
     if args.hook_verb == "fix":
         work.write_named(root, reports, settings.state_dir / "hook")
     return reports

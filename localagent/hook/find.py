@@ -96,7 +96,9 @@ def _finding(view: View, rule: Rule, hit: Hit, relies: tuple[Reliance, ...]) -> 
     start = view.start(hit.node)
     line = view.source.line_of(start)
     cuts = None if hit.cuts is None else tuple(sorted(c for c in hit.cuts if c[0] < c[1] or c[2]))
-    simple = (isinstance(hit.node, ast.expr) and not isinstance(hit.node, ast.Tuple)) or (isinstance(hit.node, ast.stmt) and not hasattr(hit.node, "body"))
+    simple = (isinstance(hit.node, ast.expr) and not isinstance(hit.node, ast.Tuple)) or (
+        isinstance(hit.node, ast.stmt) and not hasattr(hit.node, "body")
+    )
     grade = hit.grade or rule.grade
     return Finding(
         rule=rule.id,

@@ -109,7 +109,7 @@ def after_repairs(view: View, findings: Sequence[Finding]) -> View | None:
     if raw is None:
         return None
     try:
-        after = view_of(raw)
+        after = view_of(raw, view.name)
     except CannotReadError:
         return None
     if after.source.utf8 != _spliced(view.source.utf8, [(a, b, text.encode()) for a, b, text in cuts]):

@@ -60,7 +60,8 @@ def dotted(node: ast.AST) -> bool:
 class View:
     """A parsed file. Whatever a rule asks to be resolved is noted in `asked`, to be confirmed before bytes change."""
 
-    def __init__(self, source: SourceText, tree: ast.Module) -> None:
+    def __init__(self, source: SourceText, tree: ast.Module, name: str = "") -> None:
+        self.name = name
         self.source = source
         self.tree = tree
         self.walk = Walk(tree)
@@ -228,10 +229,10 @@ class View:
         return self.scope(node).kind is Kind.CLASS
 
 
-def view_of(raw: bytes) -> View:
-    """A file's view. CannotReadError says why there is none."""
+def view_of(raw: bytes, name: str = "") -> View:
+    """A file's view; `name` is its last component. CannotReadError says why there is none."""
     source = source_of(raw)
     try:
-        return View(source, parse(source.utf8.decode()))
+        return View(source, parse(source.utf8.decode()), name)
     except RecursionError as error:
         raise CannotReadError("nested too deeply to be looked at") from error

@@ -56,7 +56,7 @@ def unreadable(path: RepoPath, reason: str) -> FileReport:
 def check(path: RepoPath, raw: bytes, rules: Sequence[Rule]) -> FileReport:
     """What is found in a file; nothing is repaired."""
     try:
-        return FileReport(path=path, findings=tuple(find(view_of(raw), rules)), before=raw)
+        return FileReport(path=path, findings=tuple(find(view_of(raw, path.name), rules)), before=raw)
     except CannotReadError as error:
         return unreadable(path, str(error))
 
@@ -64,7 +64,7 @@ def check(path: RepoPath, raw: bytes, rules: Sequence[Rule]) -> FileReport:
 def fix(path: RepoPath, raw: bytes, rules: Sequence[Rule], gates: "Gates", *, suggestions: bool) -> FileReport:
     """A file repaired in memory, and judged by the gates. `suggestions` asks for the diffs of the others."""
     try:
-        view = view_of(raw)
+        view = view_of(raw, path.name)
     except CannotReadError as error:
         return unreadable(path, str(error))
     found = find(view, rules)
@@ -72,7 +72,9 @@ def fix(path: RepoPath, raw: bytes, rules: Sequence[Rule], gates: "Gates", *, su
     after, refused = None, ""
     if done is not None and done.after != raw:
         after = done.after
-        if refused := "; ".join(f"{f.rule}: {f.message}" for f in gates.review(FileChange(path=path, before=raw, after=after))):
+        if refused := "; ".join(
+            f"{f.rule}: {f.message}" for f in gates.review(FileChange(path=path, before=raw, after=after))
+        ):
             after, done = None, None
     left = tuple(found) if done is None else done.left
     report = FileReport(
@@ -84,14 +86,14 @@ def fix(path: RepoPath, raw: bytes, rules: Sequence[Rule], gates: "Gates", *, su
         withheld=done.withheld if done else (),
         refused=refused,
     )
-    return replace(report, suggestions=tuple(_diffs(report))) if suggestions else report
+    return replace(report, suggestions=tuple(_diffs(report, rules))) if suggestions else report
 
 
-def _diffs(report: FileReport) -> list[str]:
+def _diffs(report: FileReport, rules: Sequence[Rule]) -> list[str]:
     """Each repair that was not made, as a diff on its own against the file as it will be."""
-    view = view_of(report.before if report.after is None else report.after)
+    view = view_of(report.before if report.after is None else report.after, report.path.name)
     diffs = []
-    for finding in report.findings:
+    for finding in find(view, rules):
         after = after_repairs(view, [finding]) if finding.cuts and finding.grade is Grade.SUGGESTION else None
         if after is not None:
             change = FileChange(path=report.path, before=view.source.raw, after=after.source.raw)
@@ -149,7 +151,11 @@ def read_named(root: Path, folder: Path, names: Sequence[str]) -> list[tuple[Rep
 
 def write_named(root: Path, reports: Sequence[FileReport], undo_root: Path) -> None:
     """Write repaired files into the working tree, all or none. AnswerIsNo when one was changed meanwhile."""
-    _land(root, [FileChange(path=r.path, before=r.before, after=r.after) for r in reports if r.after is not None], undo_root)
+    _land(
+        root,
+        [FileChange(path=r.path, before=r.before, after=r.after) for r in reports if r.after is not None],
+        undo_root,
+    )
 
 
 def write_index(
@@ -166,7 +172,9 @@ def write_index(
         return list(reports)
     reasons = why_not_written(git, changed)
     if temporary_index(git):
-        reasons = dict.fromkeys(changed, "git commits named paths from an index of its own; `git add` and commit without paths")
+        reasons = dict.fromkeys(
+            changed, "git commits named paths from an index of its own; `git add` and commit without paths"
+        )
     answered, staged, working = [], [], []
     for report in reports:
         reason, change = ("", None) if report.after is None else _carried(root, report, reasons.get(report.path, ""))
@@ -183,7 +191,12 @@ def write_index(
 
 def _not_written(report: FileReport, reason: str) -> FileReport:
     return replace(
-        report, after=None, refused=reason, applied=(), withheld=(), findings=tuple(sorted((*report.applied, *report.findings), key=lambda f: f.line))
+        report,
+        after=None,
+        refused=reason,
+        applied=(),
+        withheld=(),
+        findings=tuple(sorted((*report.applied, *report.findings), key=lambda f: f.line)),
     )
 
 
@@ -209,9 +222,7 @@ def _carried(root: Path, report: FileReport, reason: str) -> tuple[str, FileChan
     return "", FileChange(path=report.path, before=present, after=carried)
 
 
-def _land(
-    root: Path, changes: Sequence[FileChange], undo_root: Path, then: Callable[[], None] | None = None
-) -> None:
+def _land(root: Path, changes: Sequence[FileChange], undo_root: Path, then: Callable[[], None] | None = None) -> None:
     """Land changes, do the rest, and take the changes back if the rest fails."""
     from localagent.tree.land import LandState, land, landing_state, recover, undo  # noqa: PLC0415
 

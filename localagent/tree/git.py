@@ -63,11 +63,11 @@ class Git:
         return Git(folder, {name: self._environ[name] for name in PASSED_ON if name in self._environ})
 
     def run(self, *arguments: str, stdin: bytes = b"") -> bytes:
-        """What one git command writes. GitSaysNoError with its last line; CannotEnforce where there is no git."""
+        """What one git command writes. GitSaysNoError with its first line; CannotEnforce where there is no git."""
         code, out, err = self._ended(arguments, stdin)
         if code:
-            last = err.decode(errors="replace").strip().splitlines()[-1:] or [f"exit status {code}"]
-            raise GitSaysNoError(f"git {arguments[0]} in {self.folder}: {last[0]}", remedy="run it in a git working tree")
+            told = err.decode(errors="replace").strip().splitlines()[:1] or [f"exit status {code}"]
+            raise GitSaysNoError(f"git {arguments[0]} in {self.folder}: {told[0]}", remedy="see what git says there")
         return out
 
     def asks(self, *arguments: str) -> bytes | None:

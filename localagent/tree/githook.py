@@ -98,7 +98,9 @@ def _opened(folder: Path) -> Iterator[int]:
         try:
             hooks = descend.open_directory(folder.name, above)
         except OSError as error:
-            raise AnswerIsNo(f"{folder} is no folder of its own: {error.strerror}", remedy="look at what it is") from error
+            raise AnswerIsNo(
+                f"{folder} is no folder of its own: {error.strerror}", remedy="look at what it is"
+            ) from error
         try:
             yield hooks
         finally:
@@ -126,7 +128,9 @@ def _present(hooks: int, path: Path) -> bytes | None:
 def _ours(text: bytes) -> bool:
     """Exactly the form that we write, whatever command it runs."""
     lines = text.split(b"\n")
-    return len(lines) == 6 and lines[4].startswith(b"exec '") and lines[:4] == script(()).split(b"\n")[:4] and not lines[5]
+    return (
+        len(lines) == 6 and lines[4].startswith(b"exec '") and lines[:4] == script(()).split(b"\n")[:4] and not lines[5]
+    )
 
 
 def _write(hooks: int, text: bytes) -> None:

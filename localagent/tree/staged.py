@@ -88,7 +88,8 @@ def _merge_heads(git: Git) -> list[str]:
 def _against(git: Git, tree: str) -> dict[RepoPath, tuple[str, str, str]]:
     """Path to (mode, blob, status) of what the index changes against a tree."""
     flags = ("--cached", "--raw", "-z", "--no-abbrev", "--no-renames", "--no-ext-diff", "--no-textconv")
-    out = git.run("diff-index", *flags, "--ignore-submodules=all", tree, "--")
+    flags = (*flags, "--ita-invisible-in-index", "--ignore-submodules=all")
+    out = git.run("diff-index", *flags, tree, "--")
     found = {}
     fields = out.split(b"\0")
     for head, name in zip(fields[::2], fields[1::2], strict=False):

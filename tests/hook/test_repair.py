@@ -19,14 +19,21 @@ ALL = choose(["all"])
 SAFE = [b.code for r in RULES for b in r.bad if b.grade is Grade.SAFE]
 ANY = [b.code for r in RULES for b in r.bad] + [code for r in RULES for code in r.good]
 PLAIN = [code for code in ANY if not code.startswith(("from __future__", "from x import *", "from y import *"))]
-ENCODINGS = {"utf-8": b"", "mark": codecs.BOM_UTF8, "latin-1": b"# -*- coding: latin-1 -*-\n", "cp1252": b"# coding: cp1252\n"}
+ENCODINGS = {
+    "utf-8": b"",
+    "mark": codecs.BOM_UTF8,
+    "latin-1": b"# -*- coding: latin-1 -*-\n",
+    "cp1252": b"# coding: cp1252\n",
+}
 
 
 def file_of(parts: list[str], newline: str, encoding: str) -> bytes:
     """A file of examples, each in a function of its own, with letters that show a wrong encoding."""
     text = ""
     for n, part in enumerate(parts):
-        text += f"def example{n}(é):\n    'ä ü'\n" + "".join(f"    {line}\n" if line else "\n" for line in part.splitlines())
+        text += f"def example{n}(é):\n    'ä ü'\n" + "".join(
+            f"    {line}\n" if line else "\n" for line in part.splitlines()
+        )
         text += "    return 'ß'  # ö\n"
     name = {"mark": "utf-8"}.get(encoding, encoding)
     return (ENCODINGS[encoding] + text.encode(name)).replace(b"\n", newline.encode())
@@ -81,7 +88,13 @@ def test_a_cut_that_reaches_outside_is_not_proven() -> None:
     view = view_of(b"a = not x in y\nb = 1\n")
     first = find(view, [BY_ID["not-in"]])[0]
     wrong = Finding(
-        rule="x", line=1, column=0, message="", grade=Grade.SAFE, cuts=((*(first.cuts or ()), (19, 20, "2"))), anchor=first.anchor
+        rule="x",
+        line=1,
+        column=0,
+        message="",
+        grade=Grade.SAFE,
+        cuts=((*(first.cuts or ()), (19, 20, "2"))),
+        anchor=first.anchor,
     )
     assert after_repairs(view, [first]) is not None
     assert after_repairs(view, [wrong]) is None

@@ -49,7 +49,9 @@ def test_qualified(code: str, expected: str | None) -> None:
 
 
 def test_every_node_is_walked_once() -> None:
-    tree = ast.parse("@d(1)\nasync def f(a: int = 1, *b: int, c=2, **d) -> int:\n    return [x async for x in y if z]\n")
+    tree = ast.parse(
+        "@d(1)\nasync def f(a: int = 1, *b: int, c=2, **d) -> int:\n    return [x async for x in y if z]\n"
+    )
     nodes = Walk(tree).nodes
     operators = (ast.expr_context, ast.operator)
     assert len(nodes) == len({id(n) for n in nodes if not isinstance(n, operators)}) + sum(

@@ -35,8 +35,14 @@ _OLD_ASSERTIONS = {
     standard=False,
     words=(b"subprocess",),
     why="Without `check` a program that failed looks like one that did its work.",
-    bad=[bad("import subprocess\nsubprocess.run(x)\n", "import subprocess\nsubprocess.run(x, check=True)\n", _SUGGESTION)],
-    good=["import subprocess\nsubprocess.run(x, check=False)\n", "import subprocess\nsubprocess.run(x, **y)\n", "run(x)\n"],
+    bad=[
+        bad("import subprocess\nsubprocess.run(x)\n", "import subprocess\nsubprocess.run(x, check=True)\n", _SUGGESTION)
+    ],
+    good=[
+        "import subprocess\nsubprocess.run(x, check=False)\n",
+        "import subprocess\nsubprocess.run(x, **y)\n",
+        "run(x)\n",
+    ],
 )
 def subprocess_check(view: View, node: ast.AST) -> Iterator[Hit]:
     """`subprocess.run` that does not say whether failing matters."""
@@ -48,11 +54,14 @@ def subprocess_check(view: View, node: ast.AST) -> Iterator[Hit]:
 @rule(
     "open-without-with",
     ast.Assign,
-    grade=_SAFE,
     words=(b"open(",),
     why="When something fails in between, the file stays open.",
     bad=[
-        bad("def g(p):\n    f = open(p)\n    x = f.read()\n    f.close()\n    return x\n", "def g(p):\n    with open(p) as f:\n        x = f.read()\n    return x\n", _SAFE),
+        bad(
+            "def g(p):\n    f = open(p)\n    x = f.read()\n    f.close()\n    return x\n",
+            "def g(p):\n    with open(p) as f:\n        x = f.read()\n    return x\n",
+            _SUGGESTION,
+        ),
     ],
     good=[
         "def g(p):\n    with open(p) as f:\n        x = f.read()\n",
@@ -62,7 +71,8 @@ def subprocess_check(view: View, node: ast.AST) -> Iterator[Hit]:
     ],
 )
 def open_without_with(view: View, node: ast.AST) -> Iterator[Hit]:
-    """A file that is opened, used by simple statements and closed in one block, in a function."""
+    """A file that is opened, used by simple statements and closed in one block, in a function. A suggestion: what tests
+    put in the place of `open` may be no context manager."""
     if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
         return
     if not isinstance(node.value, ast.Call) or not view.builtin(node.value.func, "open") or view.function(node) is None:
@@ -74,11 +84,32 @@ def open_without_with(view: View, node: ast.AST) -> Iterator[Hit]:
     if not between or len(between) > 12:
         return
     simple = all(isinstance(s, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Expr) and view.lone(s) for s in between)
-    stores = [n for s in between for n in ast.walk(s) if isinstance(n, ast.Name) and n.id == name and not isinstance(n.ctx, ast.Load)]
-    odd = [n for s in between for n in ast.walk(s) if isinstance(n, ast.Yield | ast.YieldFrom | ast.Await | ast.Lambda | ast.GeneratorExp)]
-    kept = [n for s in between for n in ast.walk(s) if isinstance(n, ast.Name) and n.id == name and not isinstance(view.parent(n), ast.Attribute)]
+    stores = [
+        n
+        for s in between
+        for n in ast.walk(s)
+        if isinstance(n, ast.Name) and n.id == name and not isinstance(n.ctx, ast.Load)
+    ]
+    odd = [
+        n
+        for s in between
+        for n in ast.walk(s)
+        if isinstance(n, ast.Yield | ast.YieldFrom | ast.Await | ast.Lambda | ast.GeneratorExp)
+    ]
+    kept = [
+        n
+        for s in between
+        for n in ast.walk(s)
+        if isinstance(n, ast.Name) and n.id == name and not isinstance(view.parent(n), ast.Attribute)
+    ]
     if simple and not stores and not odd and not kept:
-        yield Hit(node, "open it in a with statement", _wrapped(view, node, between, block[last]), _SAFE, anchor=view.parent(node))
+        yield Hit(
+            node,
+            "open it in a with statement",
+            _wrapped(view, node, between, block[last]),
+            _SUGGESTION,
+            anchor=view.parent(node),
+        )
 
 
 def _closes(node: ast.stmt, name: str) -> bool:
@@ -91,12 +122,26 @@ def _closes(node: ast.stmt, name: str) -> bool:
 def _wrapped(view: View, node: ast.Assign, between: list[ast.stmt], close: ast.stmt) -> tuple[Cut, ...] | None:
     """Cuts that make a `with` of an assignment and indent what follows; None where a text or comment would change."""
     region = view.between(view.start(node), view.end(close))
-    if "#" in region or "\\\n" in region or '"""' in region or "'''" in region or not view.lone(node) or not view.lone(close):
+    if (
+        "#" in region
+        or "\\\n" in region
+        or '"""' in region
+        or "'''" in region
+        or not view.lone(node)
+        or not view.lone(close)
+    ):
         return None
     starts = view.source.line_starts
     target = node.targets[0]
-    cuts: list[Cut] = [(view.start(node), view.start(node.value), "with "), (view.end(node.value), view.end(node.value), f" as {view.text(target)}:")]
-    if view.end(node) != view.end(node.value) or view.line_end(view.end(node)) != view.end(node) or view.line_end(view.end(close)) != view.end(close):
+    cuts: list[Cut] = [
+        (view.start(node), view.start(node.value), "with "),
+        (view.end(node.value), view.end(node.value), f" as {view.text(target)}:"),
+    ]
+    if (
+        view.end(node) != view.end(node.value)
+        or view.line_end(view.end(node)) != view.end(node)
+        or view.line_end(view.end(close)) != view.end(close)
+    ):
         return None
     step = view.step()
     for line in range(view.line_of(between[0]), view.line_of(close)):
@@ -112,7 +157,12 @@ def _wrapped(view: View, node: ast.Assign, between: list[ast.stmt], close: ast.s
     words=(b"open(",),
     why="Without an encoding the same file reads differently on another machine.",
     bad=[bad("f = open(p)\n", "f = open(p, encoding='utf-8')\n", _SUGGESTION)],
-    good=["f = open(p, 'rb')\n", "f = open(p, encoding='ascii')\n", "f = open(p, mode)\n", "from os import open\nf = open(p)\n"],
+    good=[
+        "f = open(p, 'rb')\n",
+        "f = open(p, encoding='ascii')\n",
+        "f = open(p, mode)\n",
+        "from os import open\nf = open(p)\n",
+    ],
 )
 def open_encoding(view: View, node: ast.AST) -> Iterator[Hit]:
     """`open` of a text file without an encoding."""
@@ -120,7 +170,12 @@ def open_encoding(view: View, node: ast.AST) -> Iterator[Hit]:
         return
     mode = node.args[1] if len(node.args) > 1 else getattr(keyword(node, "mode"), "value", None)
     known = mode is None or (isinstance(mode, ast.Constant) and isinstance(mode.value, str) and "b" not in mode.value)
-    if known and len(node.args) in (1, 2, 3) and all(k.arg for k in node.keywords) and not isinstance(node.args[0], ast.Starred):
+    if (
+        known
+        and len(node.args) in (1, 2, 3)
+        and all(k.arg for k in node.keywords)
+        and not isinstance(node.args[0], ast.Starred)
+    ):
         yield Hit(node, "say the encoding", added(view, node, "encoding='utf-8'"), _SUGGESTION)
 
 
@@ -130,7 +185,11 @@ def open_encoding(view: View, node: ast.AST) -> Iterator[Hit]:
     words=(b"utcnow", b"utcfromtimestamp"),
     why="The result claims to be local time everywhere else; Python deprecates it.",
     bad=[
-        bad("import datetime\na = datetime.datetime.utcnow()\n", "import datetime\na = datetime.datetime.now(datetime.timezone.utc)\n", _SUGGESTION),
+        bad(
+            "import datetime\na = datetime.datetime.utcnow()\n",
+            "import datetime\na = datetime.datetime.now(datetime.timezone.utc)\n",
+            _SUGGESTION,
+        ),
         bad("from datetime import datetime\na = datetime.utcnow()\n"),
     ],
     good=["import datetime\na = datetime.datetime.now()\n", "a = x.utcnow()\n"],
@@ -206,13 +265,19 @@ def unittest_alias(view: View, node: ast.AST) -> Iterator[Hit]:
         return
     method = view.function(node)
     owner = view.parent(method) if method is not None else None
-    if not isinstance(owner, ast.ClassDef) or len(owner.bases) != 1 or not isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef):
+    if (
+        not isinstance(owner, ast.ClassDef)
+        or len(owner.bases) != 1
+        or not isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef)
+    ):
         return
     first = method.args.args[0].arg if method.args.args else ""
     known = view.named(owner.bases[0], "unittest.TestCase", "unittest.IsolatedAsyncioTestCase")
     if known and func.value.id == first and func.attr not in view.walk.own[owner].names:
         end = view.end(func)
-        yield Hit(node, f"say {_OLD_ASSERTIONS[func.attr]}", ((end - len(func.attr), end, _OLD_ASSERTIONS[func.attr]),), _SAFE)
+        yield Hit(
+            node, f"say {_OLD_ASSERTIONS[func.attr]}", ((end - len(func.attr), end, _OLD_ASSERTIONS[func.attr]),), _SAFE
+        )
 
 
 @rule(
@@ -221,8 +286,15 @@ def unittest_alias(view: View, node: ast.AST) -> Iterator[Hit]:
     grade=_SAFE,
     words=(b"collections",),
     why="Since Python 3.10 the abstract classes are in `collections.abc` only.",
-    bad=[bad("from collections import Mapping, Sequence\n", "from collections.abc import Mapping, Sequence\n", _SAFE), bad("from collections import Mapping, deque\n")],
-    good=["from collections.abc import Mapping\n", "from collections import deque\n", "try:\n    from collections import Mapping\nexcept ImportError:\n    from collections.abc import Mapping\n"],
+    bad=[
+        bad("from collections import Mapping, Sequence\n", "from collections.abc import Mapping, Sequence\n", _SAFE),
+        bad("from collections import Mapping, deque\n"),
+    ],
+    good=[
+        "from collections.abc import Mapping\n",
+        "from collections import deque\n",
+        "try:\n    from collections import Mapping\nexcept ImportError:\n    from collections.abc import Mapping\n",
+    ],
 )
 def collections_abstract(view: View, node: ast.AST) -> Iterator[Hit]:
     """Abstract classes imported from `collections`. Inside `try` somebody has thought of it."""

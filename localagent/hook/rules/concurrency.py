@@ -39,11 +39,23 @@ def _is_coroutine(node: ast.AST) -> bool:
     words=(b"async def",),
     why="Calling a coroutine function runs nothing until the result is awaited.",
     bad=[
-        bad("async def f():\n    pass\nasync def g():\n    f()\n", "async def f():\n    pass\nasync def g():\n    await f()\n", _SUGGESTION),
+        bad(
+            "async def f():\n    pass\nasync def g():\n    f()\n",
+            "async def f():\n    pass\nasync def g():\n    await f()\n",
+            _SUGGESTION,
+        ),
         bad("async def f():\n    pass\ndef g():\n    f()\n"),
-        bad("class A:\n    async def f(self):\n        pass\n    async def g(self):\n        self.f()\n", "class A:\n    async def f(self):\n        pass\n    async def g(self):\n        await self.f()\n", _SUGGESTION),
+        bad(
+            "class A:\n    async def f(self):\n        pass\n    async def g(self):\n        self.f()\n",
+            "class A:\n    async def f(self):\n        pass\n    async def g(self):\n        await self.f()\n",
+            _SUGGESTION,
+        ),
     ],
-    good=["async def f():\n    pass\nasync def g():\n    await f()\n", "@deco\nasync def f():\n    pass\nasync def g():\n    f()\n", "async def f():\n    pass\nasync def g():\n    x = f()\n"],
+    good=[
+        "async def f():\n    pass\nasync def g():\n    await f()\n",
+        "@deco\nasync def f():\n    pass\nasync def g():\n    f()\n",
+        "async def f():\n    pass\nasync def g():\n    x = f()\n",
+    ],
 )
 def missing_await(view: View, node: ast.AST) -> Iterator[Hit]:
     """A statement that only calls a coroutine function of this file. A suggestion: it has never run so far."""
@@ -51,7 +63,9 @@ def missing_await(view: View, node: ast.AST) -> Iterator[Hit]:
     if isinstance(call, ast.Call) and _coroutine(view, call.func):
         inside = isinstance(view.function(node), ast.AsyncFunctionDef)
         at = view.start(node)
-        yield Hit(node, "never runs: it is not awaited", ((at, at, "await "),) if inside else None, _SUGGESTION, anchor=node)
+        yield Hit(
+            node, "never runs: it is not awaited", ((at, at, "await "),) if inside else None, _SUGGESTION, anchor=node
+        )
 
 
 @rule(
@@ -60,7 +74,10 @@ def missing_await(view: View, node: ast.AST) -> Iterator[Hit]:
     words=(b"asyncio",),
     why="The event loop keeps only a weak reference: a task that nobody holds may vanish in the middle.",
     bad=[bad("import asyncio\nasync def f():\n    asyncio.create_task(g())\n")],
-    good=["import asyncio\nasync def f():\n    t = asyncio.create_task(g())\n", "async def f():\n    group.create_task(g())\n"],
+    good=[
+        "import asyncio\nasync def f():\n    t = asyncio.create_task(g())\n",
+        "async def f():\n    group.create_task(g())\n",
+    ],
 )
 def dropped_task(view: View, node: ast.AST) -> Iterator[Hit]:
     """A task of asyncio whose reference is dropped."""

@@ -7,13 +7,16 @@ from localagent.hook.rule import Grade, Hit, bad, rule
 from localagent.hook.view import View
 
 _SAFE, _SUGGESTION = Grade.SAFE, Grade.SUGGESTION
+_WITHOUT_LENGTH = ("range", "zip", "map", "filter", "enumerate", "sorted")
 
 
 def _waits(node: ast.AST) -> bool:
-    """Whether an expression awaits, or yields, or binds names: then it cannot become a generator or change its place."""
+    """Whether an expression awaits, yields, binds names or may raise StopIteration, which generators treat otherwise."""
     return any(
         isinstance(n, ast.Await | ast.Yield | ast.YieldFrom | ast.NamedExpr)
         or (isinstance(n, ast.comprehension) and n.is_async)
+        or (isinstance(n, ast.Name) and n.id == "next")
+        or (isinstance(n, ast.Attribute) and n.attr in ("__next__", "next"))
         for n in ast.walk(node)
     )
 
@@ -43,7 +46,12 @@ def _sole(view: View, node: ast.AST, *names: str) -> ast.expr | None:
         bad("a = tuple([x])\n", "a = (x,)\n", _SAFE),
         bad("a = list([1, 2])\n", "a = [1, 2]\n", _SAFE),
     ],
-    good=["a = list(x for x in y)\n", "def list(x):\n    return x\na = list([1])\n", "a = set([x async for x in y])\n", "a = list(y)\n"],
+    good=[
+        "a = list(x for x in y)\n",
+        "def list(x):\n    return x\na = list([1])\n",
+        "a = set([x async for x in y])\n",
+        "a = list(y)\n",
+    ],
 )
 def list_of_comprehension(view: View, node: ast.AST) -> Iterator[Hit]:
     """`list`, `set` or `tuple` of a list that is written out: the same container as a display or comprehension."""
@@ -52,7 +60,9 @@ def list_of_comprehension(view: View, node: ast.AST) -> Iterator[Hit]:
     name, text = node.func.id, view.text(inner)  # type: ignore[attr-defined]
     body = text[1:-1]
     if isinstance(inner, ast.ListComp) and name in ("list", "set"):
-        yield Hit(node, "write the comprehension itself", (view.put(node, text if name == "list" else f"{{{body}}}"),), _SAFE)
+        yield Hit(
+            node, "write the comprehension itself", (view.put(node, text if name == "list" else f"{{{body}}}"),), _SAFE
+        )
     elif isinstance(inner, ast.List):
         if name == "list":
             new = text
@@ -76,7 +86,12 @@ def list_of_comprehension(view: View, node: ast.AST) -> Iterator[Hit]:
         bad("a = dict([(k, v) for k, v in y])\n", "a = {k: v for k, v in y}\n", _SAFE),
         bad("a = dict((k, f(k)) for k in y)\n", "a = {k: f(k) for k in y}\n", _SAFE),
     ],
-    good=["a = dict(y)\n", "a = dict([(1, 2)])\n", "a = dict((await k, v) for k, v in y)\n", "a = dict([p for p in y])\n"],
+    good=[
+        "a = dict(y)\n",
+        "a = dict([(1, 2)])\n",
+        "a = dict((await k, v) for k, v in y)\n",
+        "a = dict([p for p in y])\n",
+    ],
 )
 def dict_of_pairs(view: View, node: ast.AST) -> Iterator[Hit]:
     """`dict` of a comprehension of pairs."""
@@ -116,7 +131,13 @@ def dict_of_pairs(view: View, node: ast.AST) -> Iterator[Hit]:
         bad("a = sorted([f(x) for x in y])\n", "a = sorted(f(x) for x in y)\n", _SAFE),
         bad("a = any([f(x) for x in y])\n", "a = any(f(x) for x in y)\n", _SUGGESTION),
     ],
-    good=["a = sum(len(x) for x in y)\n", "a = sum([1, 2])\n", "async def f():\n    return sum([await x for x in y])\n", "a = sum([x for x in y], 0)\n"],
+    good=[
+        "a = sum(len(x) for x in y)\n",
+        "a = sum([1, 2])\n",
+        "async def f():\n    return sum([await x for x in y])\n",
+        "a = sum([x for x in y], 0)\n",
+        "a = sum([next(x) for x in y])\n",
+    ],
 )
 def needless_list(view: View, node: ast.AST) -> Iterator[Hit]:
     """A list comprehension as the only argument of a builtin that reads it once. `any` and `all` stop early and then
@@ -135,11 +156,20 @@ def needless_list(view: View, node: ast.AST) -> Iterator[Hit]:
     ast.SetComp,
     grade=_SAFE,
     why="A comprehension that only copies is `list` or `set`, which is quicker and says so.",
-    bad=[bad("a = [x for x in y]\n", "a = list(y)\n", _SAFE), bad("a = f({x for x in y.z()})\n", "a = f(set(y.z()))\n", _SAFE)],
-    good=["a = [x for x in y if x]\n", "a = [x async for x in y]\n", "list = 1\na = [x for x in y]\n", "a = [x for x, in y]\n"],
+    bad=[
+        bad("a = [x for x in zip(y, z)]\n", "a = list(zip(y, z))\n", _SAFE),
+        bad("a = f({x for x in y.z()})\n", "a = f(set(y.z()))\n", _SUGGESTION),
+    ],
+    good=[
+        "a = [x for x in y if x]\n",
+        "a = [x async for x in y]\n",
+        "list = 1\na = [x for x in y]\n",
+        "a = [x for x, in y]\n",
+    ],
 )
 def copy_comprehension(view: View, node: ast.AST) -> Iterator[Hit]:
-    """A comprehension that takes every element as it is."""
+    """A comprehension that takes every element as it is. Safe over some builtins; `list` also asks for a length, and a
+    `__len__` that counts in this way would then call itself."""
     if not isinstance(node, ast.ListComp | ast.SetComp) or len(node.generators) != 1:
         return
     only, name = node.generators[0], "list" if isinstance(node, ast.ListComp) else "set"
@@ -147,9 +177,14 @@ def copy_comprehension(view: View, node: ast.AST) -> Iterator[Hit]:
         return
     if only.target.id == node.elt.id and view.free(name, view.parent(node)) and view.free(name, node):
         new = f"{name}({view.text(only.iter)})"
-        plain = view.end(only.iter) == view.end(node) - 1 and not isinstance(only.iter, ast.NamedExpr) and not _waits(only.iter)
+        plain = (
+            view.end(only.iter) == view.end(node) - 1
+            and not isinstance(only.iter, ast.NamedExpr)
+            and not _waits(only.iter)
+        )
         plain = plain and "#" not in view.between(view.start(node), view.start(only.iter))
-        yield Hit(node, f"say {name}(...)", (view.put(node, new),) if plain else None, _SAFE)
+        known = isinstance(only.iter, ast.Call) and view.builtin(only.iter.func, *_WITHOUT_LENGTH)
+        yield Hit(node, f"say {name}(...)", (view.put(node, new),) if plain else None, _SAFE if known else _SUGGESTION)
 
 
 @rule(
@@ -163,7 +198,13 @@ def copy_comprehension(view: View, node: ast.AST) -> Iterator[Hit]:
         bad("a = set(tuple(x))\n", "a = set(x)\n", _SAFE),
         bad("a = list(sorted(x, key=f))\n", "a = sorted(x, key=f)\n", _SAFE),
     ],
-    good=["a = list(x)\n", "a = sorted(set(x))\n", "a = list(reversed(x))\n", "def sorted(x):\n    return x\na = list(sorted(x))\n", "a = set(list())\n"],
+    good=[
+        "a = list(x)\n",
+        "a = sorted(set(x))\n",
+        "a = list(reversed(x))\n",
+        "def sorted(x):\n    return x\na = list(sorted(x))\n",
+        "a = set(list())\n",
+    ],
 )
 def redundant_conversion(view: View, node: ast.AST) -> Iterator[Hit]:
     """A container made of a list, tuple or sorted list that nothing else sees."""
@@ -219,7 +260,9 @@ def duplicate_member(view: View, node: ast.AST) -> Iterator[Hit]:
         if found is not None and found in seen and before is not None:
             cut = (view.end(before), view.end(member), "")
             plain = view.between(view.end(before), view.start(member)).strip() == ","
-            yield Hit(member, f"{view.text(member)} stands here more than once", (cut,) if plain else None, _SAFE, anchor=node)
+            yield Hit(
+                member, f"{view.text(member)} stands here more than once", (cut,) if plain else None, _SAFE, anchor=node
+            )
         seen.add(found)
 
 

@@ -8,7 +8,11 @@ from localagent.hook.rule import Grade, Hit, bad, rule
 from localagent.hook.view import View, dotted
 
 _SAFE, _SUGGESTION = Grade.SAFE, Grade.SUGGESTION
-_ALIASES = tuple(f"builtins.{n}" for n in ("IOError", "EnvironmentError")) + ("socket.error", "select.error", "os.error")
+_ALIASES = tuple(f"builtins.{n}" for n in ("IOError", "EnvironmentError")) + (
+    "socket.error",
+    "select.error",
+    "os.error",
+)
 
 
 def _caught(handler: ast.ExceptHandler) -> list[ast.expr]:
@@ -95,10 +99,17 @@ def duplicate_except(view: View, node: ast.AST) -> Iterator[Hit]:
     why="Since Python 3.3 these are other names of `OSError`.",
     bad=[
         bad("try:\n    f()\nexcept IOError as e:\n    g()\n", "try:\n    f()\nexcept OSError as e:\n    g()\n", _SAFE),
-        bad("import socket\ntry:\n    f()\nexcept (A, socket.error):\n    g()\n", "import socket\ntry:\n    f()\nexcept (A, OSError):\n    g()\n", _SAFE),
+        bad(
+            "import socket\ntry:\n    f()\nexcept (A, socket.error):\n    g()\n",
+            "import socket\ntry:\n    f()\nexcept (A, OSError):\n    g()\n",
+            _SAFE,
+        ),
         bad("raise EnvironmentError('x')\n", "raise OSError('x')\n", _SAFE),
     ],
-    good=["try:\n    f()\nexcept OSError:\n    g()\n", "class IOError(Exception):\n    pass\ntry:\n    f()\nexcept IOError:\n    g()\n"],
+    good=[
+        "try:\n    f()\nexcept OSError:\n    g()\n",
+        "class IOError(Exception):\n    pass\ntry:\n    f()\nexcept IOError:\n    g()\n",
+    ],
 )
 def os_error_alias(view: View, node: ast.AST) -> Iterator[Hit]:
     """An old name of `OSError`, caught or raised."""
@@ -139,7 +150,10 @@ def raise_not_implemented(view: View, node: ast.AST) -> Iterator[Hit]:
     ast.Continue,
     words=(b"finally",),
     why="Leaving a `finally` block throws the exception away that is on its way.",
-    bad=[bad("def f():\n    try:\n        g()\n    finally:\n        return 1\n"), bad("for x in y:\n    try:\n        g()\n    finally:\n        break\n")],
+    bad=[
+        bad("def f():\n    try:\n        g()\n    finally:\n        return 1\n"),
+        bad("for x in y:\n    try:\n        g()\n    finally:\n        break\n"),
+    ],
     good=[
         "def f():\n    try:\n        return g()\n    finally:\n        h()\n",
         "try:\n    g()\nfinally:\n    for x in y:\n        break\n",
@@ -152,7 +166,11 @@ def jump_in_finally(view: View, node: ast.AST) -> Iterator[Hit]:
     for above in view.parents(node):
         if isinstance(above, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
             return
-        if isinstance(above, ast.For | ast.AsyncFor | ast.While) and not isinstance(node, ast.Return) and below not in above.orelse:
+        if (
+            isinstance(above, ast.For | ast.AsyncFor | ast.While)
+            and not isinstance(node, ast.Return)
+            and below not in above.orelse
+        ):
             return
         if isinstance(above, ast.Try) and below in above.finalbody:
             yield Hit(node, "an exception on its way is lost here")

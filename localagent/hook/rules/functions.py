@@ -27,8 +27,16 @@ def _mutable(view: View, node: ast.expr) -> bool:
     words=(b"=",),
     why="A default is made once: what one call puts in, the next one finds.",
     bad=[
-        bad("def f(x, y=[]):\n    y.append(x)\n", "def f(x, y=None):\n    if y is None:\n        y = []\n    y.append(x)\n", _SUGGESTION),
-        bad("async def f(*, y={}):\n    '''Doc.'''\n    return y\n", "async def f(*, y=None):\n    '''Doc.'''\n    if y is None:\n        y = {}\n    return y\n", _SUGGESTION),
+        bad(
+            "def f(x, y=[]):\n    y.append(x)\n",
+            "def f(x, y=None):\n    if y is None:\n        y = []\n    y.append(x)\n",
+            _SUGGESTION,
+        ),
+        bad(
+            "async def f(*, y={}):\n    '''Doc.'''\n    return y\n",
+            "async def f(*, y=None):\n    '''Doc.'''\n    if y is None:\n        y = {}\n    return y\n",
+            _SUGGESTION,
+        ),
     ],
     good=["def f(x, y=None):\n    pass\n", "def f(x=()):\n    pass\n", "def f(x=g()):\n    pass\n"],
 )
@@ -47,7 +55,12 @@ def mutable_default(view: View, node: ast.AST) -> Iterator[Hit]:
         documented = ast.get_docstring(node, clean=False) is not None
         if documented and len(node.body) > 1:
             first = node.body[1]
-        if view.lone(first) and not isinstance(first, ast.FunctionDef | ast.ClassDef) and argument.annotation is None and (not documented or len(node.body) > 1):
+        if (
+            view.lone(first)
+            and not isinstance(first, ast.FunctionDef | ast.ClassDef)
+            and argument.annotation is None
+            and (not documented or len(node.body) > 1)
+        ):
             at = view.start(first)
             indent, step, end = view.indent(first), view.step(), view.newline
             guard = f"if {argument.arg} is None:{end}{indent}{step}{argument.arg} = {view.text(default)}{end}{indent}"
@@ -66,7 +79,11 @@ def mutable_default(view: View, node: ast.AST) -> Iterator[Hit]:
         bad("for i in x:\n    a.append(lambda: g(i))\n", "for i in x:\n    a.append(lambda i=i: g(i))\n", _SUGGESTION),
         bad("for i in x:\n    a[i] = lambda y: y + i\n"),
     ],
-    good=["a = [lambda i=i: i for i in x]\n", "for i in x:\n    a.append(sorted(y, key=lambda z: z[i]))\n", "a = [lambda y: y for i in x]\n"],
+    good=[
+        "a = [lambda i=i: i for i in x]\n",
+        "for i in x:\n    a.append(sorted(y, key=lambda z: z[i]))\n",
+        "a = [lambda y: y for i in x]\n",
+    ],
 )
 def late_binding(view: View, node: ast.AST) -> Iterator[Hit]:
     """A lambda that is kept (an element, or put into a container) and uses the variable of the loop around it."""
@@ -77,18 +94,26 @@ def late_binding(view: View, node: ast.AST) -> Iterator[Hit]:
     if isinstance(above, ast.ListComp | ast.SetComp) and above.elt is node:
         targets = {n.id for g in above.generators for n in ast.walk(g.target) if isinstance(n, ast.Name)}
     else:
-        put = isinstance(above, ast.Call) and isinstance(above.func, ast.Attribute) and above.func.attr in ("append", "add")
+        put = (
+            isinstance(above, ast.Call)
+            and isinstance(above.func, ast.Attribute)
+            and above.func.attr in ("append", "add")
+        )
         put = put or (isinstance(above, ast.Assign) and isinstance(above.targets[0], ast.Subscript))
         loop = view.in_loop(node) if put else None
         if isinstance(loop, ast.For | ast.AsyncFor):
             targets = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
     mine = {a.arg for a in ast.walk(node.args) if isinstance(a, ast.arg)}
-    used = {n.id for n in ast.walk(node.body) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)} & targets - mine
+    used = {
+        n.id for n in ast.walk(node.body) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
+    } & targets - mine
     if used:
         at = view.start(node) + len("lambda")
         plain = not mine and view.between(at, at + 1) == ":"
         new = " " + ", ".join(f"{name}={name}" for name in sorted(used))
-        yield Hit(node, f"sees the last {', '.join(sorted(used))} only", ((at, at, new),) if plain else None, _SUGGESTION)
+        yield Hit(
+            node, f"sees the last {', '.join(sorted(used))} only", ((at, at, new),) if plain else None, _SUGGESTION
+        )
 
 
 @rule(
@@ -118,7 +143,11 @@ def super_arguments(view: View, node: ast.AST) -> Iterator[Hit]:
         return
     cls, me = node.args
     method = view.scope(node).node
-    if not isinstance(cls, ast.Name) or not isinstance(me, ast.Name) or not isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef):
+    if (
+        not isinstance(cls, ast.Name)
+        or not isinstance(me, ast.Name)
+        or not isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef)
+    ):
         return
     owner = view.parent(method)
     if not isinstance(owner, ast.ClassDef) or owner.name != cls.id or owner.decorator_list or owner.keywords:
@@ -138,14 +167,34 @@ def super_arguments(view: View, node: ast.AST) -> Iterator[Hit]:
     words=(b"object",),
     why="Every class of Python 3 has `object` as its base.",
     bad=[bad("class A(object):\n    pass\n", "class A:\n    pass\n", _SAFE)],
-    good=["class A:\n    pass\n", "class A(B, object):\n    pass\n", "object = B\nclass A(object):\n    pass\n", "class A(object, metaclass=M):\n    pass\n"],
+    good=[
+        "class A:\n    pass\n",
+        "class A(B, object):\n    pass\n",
+        "object = B\nclass A(object):\n    pass\n",
+        "class A(object, metaclass=M):\n    pass\n",
+    ],
 )
 def object_base(view: View, node: ast.AST) -> Iterator[Hit]:
     """`object` as the only base of a class."""
-    if isinstance(node, ast.ClassDef) and len(node.bases) == 1 and not node.keywords and view.builtin(node.bases[0], "object"):
+    if (
+        isinstance(node, ast.ClassDef)
+        and len(node.bases) == 1
+        and not node.keywords
+        and view.builtin(node.bases[0], "object")
+    ):
         start, end = view.start(node.bases[0]), view.end(node.bases[0])
-        plain = view.between(start - 1, start) == "(" and view.between(end, end + 1) == ")" and not getattr(node, "type_params", ())
-        yield Hit(node.bases[0], "object is every class's base", ((start - 1, end + 1, ""),) if plain else None, _SAFE, anchor=node)
+        plain = (
+            view.between(start - 1, start) == "("
+            and view.between(end, end + 1) == ")"
+            and not getattr(node, "type_params", ())
+        )
+        yield Hit(
+            node.bases[0],
+            "object is every class's base",
+            ((start - 1, end + 1, ""),) if plain else None,
+            _SAFE,
+            anchor=node,
+        )
 
 
 @rule(
@@ -196,7 +245,13 @@ def unreachable(view: View, node: ast.AST) -> Iterator[Hit]:
         return
     plain = _silent(after) and view.lone(after) and view.between(view.end(node), view.start(after)).strip() == ""
     plain = plain and view.line_end(view.end(after)) == view.end(after)
-    yield Hit(after, "never runs", (view.without(block, at + 1),) if plain else None, _SAFE if plain else _SUGGESTION, anchor=view.parent(after))
+    yield Hit(
+        after,
+        "never runs",
+        (view.without(block, at + 1),) if plain else None,
+        _SAFE if plain else _SUGGESTION,
+        anchor=view.parent(after),
+    )
 
 
 @rule(
@@ -209,7 +264,12 @@ def unreachable(view: View, node: ast.AST) -> Iterator[Hit]:
         bad("class A:\n    '''Doc.'''\n    pass\n", "class A:\n    '''Doc.'''\n", _SAFE),
         bad("if x:\n    f()\n    pass\n", "if x:\n    f()\n", _SAFE),
     ],
-    good=["class A:\n    pass\n", "class A: pass\n", "if x:\n    f()\n    pass  # nothing else\n", "if x:\n    # why\n    pass\n    f()\n"],
+    good=[
+        "class A:\n    pass\n",
+        "class A: pass\n",
+        "if x:\n    f()\n    pass  # nothing else\n",
+        "if x:\n    # why\n    pass\n    f()\n",
+    ],
 )
 def redundant_pass(view: View, node: ast.AST) -> Iterator[Hit]:
     """`pass` beside other statements, where no comment hangs on it."""
@@ -223,7 +283,9 @@ def redundant_pass(view: View, node: ast.AST) -> Iterator[Hit]:
     lone = view.lone(node) and view.line_end(view.end(node)) == view.end(node)
     start, end = (view.end(block[at - 1]) if at else view.start(node)), view.start(node)
     quiet = "#" not in view.between(start, end) and (at or not _comment_above(view, node))
-    yield from [Hit(node, "pass is not needed", (view.without(block, at),), _SAFE, anchor=above)] if lone and quiet else []
+    yield from (
+        [Hit(node, "pass is not needed", (view.without(block, at),), _SAFE, anchor=above)] if lone and quiet else []
+    )
 
 
 def _comment_above(view: View, node: ast.stmt) -> bool:
@@ -253,9 +315,12 @@ def _listed(node: ast.AST) -> list[ast.Constant] | None:
     ],
 )
 def all_names(view: View, node: ast.AST) -> Iterator[Hit]:
-    """A name in `__all__` that nothing in the module binds. Modules that bind names in other ways are let pass."""
+    """A name in `__all__` that nothing in the module binds. Packages, whose submodules count, and modules
+    that bind names in other ways are let pass."""
     if not isinstance(node, ast.Assign) or view.scope(node) is not view.walk.root or view.walk.star:
         return
+    if view.name.startswith("__init__."):
+        return  # a package's submodules are names of it
     if not any(isinstance(t, ast.Name) and t.id == "__all__" for t in node.targets):
         return
     names = view.walk.root.names

@@ -53,7 +53,11 @@ def added(view: View, node: ast.Call, text: str) -> tuple[Cut, ...] | None:
         ),
         bad("import subprocess as s\ns.call('ls | wc', shell=True)\n"),
     ],
-    good=["import subprocess\nsubprocess.run(['ls'])\n", "import subprocess\nsubprocess.run('ls', shell=False)\n", "run('ls', shell=True)\n"],
+    good=[
+        "import subprocess\nsubprocess.run(['ls'])\n",
+        "import subprocess\nsubprocess.run('ls', shell=False)\n",
+        "run('ls', shell=True)\n",
+    ],
 )
 def shell_constant(view: View, node: ast.AST) -> Iterator[Hit]:
     """`shell=True` with a constant command. A suggestion: a shell reports a missing program in another way."""
@@ -65,7 +69,11 @@ def shell_constant(view: View, node: ast.AST) -> Iterator[Hit]:
     if isinstance(command, ast.Constant) and isinstance(command.value, str):
         cuts = None
         before = next((n for n in reversed([*node.args, *node.keywords]) if view.end(n) <= view.start(shell)), command)
-        if not set(command.value) & _SHELL and command.value.split() and view.between(view.end(before), view.start(shell)).strip() == ",":
+        if (
+            not set(command.value) & _SHELL
+            and command.value.split()
+            and view.between(view.end(before), view.start(shell)).strip() == ","
+        ):
             parts = ", ".join(repr(p) for p in shlex.split(command.value))
             cuts = (view.put(command, f"[{parts}]"), (view.end(before), view.end(shell), ""))
         yield Hit(node, "give a list of arguments, without a shell", cuts, _SUGGESTION)
@@ -77,7 +85,11 @@ def shell_constant(view: View, node: ast.AST) -> Iterator[Hit]:
     words=(b"yaml",),
     why="`yaml.load` without a safe loader makes any object, and runs code, that the text asks for.",
     bad=[bad("import yaml\na = yaml.load(f)\n", "import yaml\na = yaml.safe_load(f)\n", _SUGGESTION)],
-    good=["import yaml\na = yaml.safe_load(f)\n", "import yaml\na = yaml.load(f, Loader=yaml.SafeLoader)\n", "import yaml\na = yaml.load(f, yaml.CSafeLoader)\n"],
+    good=[
+        "import yaml\na = yaml.safe_load(f)\n",
+        "import yaml\na = yaml.load(f, Loader=yaml.SafeLoader)\n",
+        "import yaml\na = yaml.load(f, yaml.CSafeLoader)\n",
+    ],
 )
 def yaml_load(view: View, node: ast.AST) -> Iterator[Hit]:
     """`yaml.load` without a loader. A suggestion: the text may rely on tags that `safe_load` refuses."""
@@ -95,16 +107,30 @@ def yaml_load(view: View, node: ast.AST) -> Iterator[Hit]:
     words=(b"md5", b"sha1"),
     why="MD5 and SHA-1 no longer protect anything, and hardened systems refuse them unless told that nothing is protected.",
     bad=[
-        bad("import hashlib\na = hashlib.md5(b)\n", "import hashlib\na = hashlib.md5(b, usedforsecurity=False)\n", _SUGGESTION),
-        bad("from hashlib import sha1\na = sha1()\n", "from hashlib import sha1\na = sha1(usedforsecurity=False)\n", _SUGGESTION),
+        bad(
+            "import hashlib\na = hashlib.md5(b)\n",
+            "import hashlib\na = hashlib.md5(b, usedforsecurity=False)\n",
+            _SUGGESTION,
+        ),
+        bad(
+            "from hashlib import sha1\na = sha1()\n",
+            "from hashlib import sha1\na = sha1(usedforsecurity=False)\n",
+            _SUGGESTION,
+        ),
     ],
-    good=["import hashlib\na = hashlib.sha256(b)\n", "import hashlib\na = hashlib.md5(b, usedforsecurity=False)\n", "md5(b)\n"],
+    good=[
+        "import hashlib\na = hashlib.sha256(b)\n",
+        "import hashlib\na = hashlib.md5(b, usedforsecurity=False)\n",
+        "md5(b)\n",
+    ],
 )
 def weak_hash(view: View, node: ast.AST) -> Iterator[Hit]:
     """A weak hash that does not say that it protects nothing. Only a person knows whether it does."""
     if isinstance(node, ast.Call) and view.named(node.func, "hashlib.md5", "hashlib.sha1"):
         if keyword(node, "usedforsecurity") is None and not _open_ended(node):
-            yield Hit(node, "weak where it protects; else say so", added(view, node, "usedforsecurity=False"), _SUGGESTION)
+            yield Hit(
+                node, "weak where it protects; else say so", added(view, node, "usedforsecurity=False"), _SUGGESTION
+            )
 
 
 @rule(
@@ -127,9 +153,17 @@ def mktemp(view: View, node: ast.AST) -> Iterator[Hit]:
     words=(b"requests",),
     why="Without a timeout the program waits for ever when the other side does not answer.",
     bad=[
-        bad("import requests\na = requests.get(url)\n", "import requests\na = requests.get(url, timeout=30)\n", _SUGGESTION),
+        bad(
+            "import requests\na = requests.get(url)\n",
+            "import requests\na = requests.get(url, timeout=30)\n",
+            _SUGGESTION,
+        ),
     ],
-    good=["import requests\na = requests.get(url, timeout=5)\n", "import requests\na = requests.get(url, **more)\n", "requests = {}\na = requests.get(url)\n"],
+    good=[
+        "import requests\na = requests.get(url, timeout=5)\n",
+        "import requests\na = requests.get(url, **more)\n",
+        "requests = {}\na = requests.get(url)\n",
+    ],
 )
 def request_timeout(view: View, node: ast.AST) -> Iterator[Hit]:
     """A call of `requests` without a timeout. How long to wait only a person knows; 30 seconds are offered."""
@@ -148,7 +182,11 @@ def request_timeout(view: View, node: ast.AST) -> Iterator[Hit]:
 )
 def verify_off(view: View, node: ast.AST) -> Iterator[Hit]:
     """A request that does not verify the other side's certificate."""
-    if isinstance(node, ast.Call) and (off := keyword(node, "verify")) is not None and view.named(node.func, *_REQUESTS):
+    if (
+        isinstance(node, ast.Call)
+        and (off := keyword(node, "verify")) is not None
+        and view.named(node.func, *_REQUESTS)
+    ):
         if isinstance(off.value, ast.Constant) and off.value.value is False:
             yield Hit(node, "verify certificates; give the path of your authority's")
 

@@ -113,10 +113,18 @@ def _value(text: str) -> object:
     words=(b"logging",),
     why="The message is made even when nobody logs it, and log collectors cannot group it.",
     bad=[
-        bad("import logging\nlogging.info(f'got {x} of {y.z}')\n", "import logging\nlogging.info('got %s of %s', x, y.z)\n", _SUGGESTION),
+        bad(
+            "import logging\nlogging.info(f'got {x} of {y.z}')\n",
+            "import logging\nlogging.info('got %s of %s', x, y.z)\n",
+            _SUGGESTION,
+        ),
         bad("import logging\nlog = logging.getLogger('a')\nlog.debug(f'{x!r}')\n"),
     ],
-    good=["import logging\nlogging.info('got %s', x)\n", "x.info(f'{y}')\n", "import logging\nlogging.info(f'plain')\n"],
+    good=[
+        "import logging\nlogging.info('got %s', x)\n",
+        "x.info(f'{y}')\n",
+        "import logging\nlogging.info(f'plain')\n",
+    ],
 )
 def logging_fstring(view: View, node: ast.AST) -> Iterator[Hit]:
     """An f-string as the message of a logging call."""
@@ -146,7 +154,11 @@ def _logs(view: View, func: ast.expr, levels: tuple[str, ...]) -> bool:
         return False
     bound = view.bindings(func.value)
     made = view.parent(bound[0].node) if len(bound) == 1 else None
-    return isinstance(made, ast.Assign) and made.targets == [bound[0].node] and view.call_of(made.value, "logging.getLogger")
+    return (
+        isinstance(made, ast.Assign)
+        and made.targets == [bound[0].node]
+        and view.call_of(made.value, "logging.getLogger")
+    )
 
 
 @rule(
@@ -157,7 +169,11 @@ def _logs(view: View, func: ast.expr, levels: tuple[str, ...]) -> bool:
     why="`warn` is an old name of `warning` and was taken out of Python 3.13.",
     bad=[
         bad("import logging\nlogging.warn('x')\n", "import logging\nlogging.warning('x')\n", _SAFE),
-        bad("import logging\nlog = logging.getLogger(__name__)\nlog.warn('x')\n", "import logging\nlog = logging.getLogger(__name__)\nlog.warning('x')\n", _SAFE),
+        bad(
+            "import logging\nlog = logging.getLogger(__name__)\nlog.warn('x')\n",
+            "import logging\nlog = logging.getLogger(__name__)\nlog.warning('x')\n",
+            _SAFE,
+        ),
     ],
     good=["import warnings\nwarnings.warn('x')\n", "x.warn('y')\n"],
 )
@@ -185,7 +201,14 @@ def _fields(text: str) -> tuple[int, bool] | None:
     words=(b"%",),
     why="Too few or too many values: the line fails when it runs.",
     bad=[bad("a = '%s %s' % (x,)\n"), bad("a = '%d' % (x, y)\n")],
-    good=["a = '%s %s' % (x, y)\n", "a = '%s' % x\n", "a = '%(a)s' % d\n", "a = '%*d' % (x, y)\n", "a = '%s%%' % (x,)\n", "a = '%s %s' % (*x,)\n"],
+    good=[
+        "a = '%s %s' % (x, y)\n",
+        "a = '%s' % x\n",
+        "a = '%(a)s' % d\n",
+        "a = '%*d' % (x, y)\n",
+        "a = '%s%%' % (x,)\n",
+        "a = '%s %s' % (*x,)\n",
+    ],
 )
 def percent_count(view: View, node: ast.AST) -> Iterator[Hit]:
     """A `%` format whose tuple of values has another length than the format asks for."""
@@ -204,14 +227,24 @@ def percent_count(view: View, node: ast.AST) -> Iterator[Hit]:
     words=(b".format(",),
     why="A field without a value: the line fails when it runs.",
     bad=[bad("a = '{} {}'.format(x)\n"), bad("a = '{0} {2}'.format(x, y)\n"), bad("a = '{name}'.format(nam=x)\n")],
-    good=["a = '{} {}'.format(x, y)\n", "a = '{}'.format(*x)\n", "a = '{a}'.format(**x)\n", "a = '{{}}'.format()\n", "a = '{0.b[c]}'.format(x)\n"],
+    good=[
+        "a = '{} {}'.format(x, y)\n",
+        "a = '{}'.format(*x)\n",
+        "a = '{a}'.format(**x)\n",
+        "a = '{{}}'.format()\n",
+        "a = '{0.b[c]}'.format(x)\n",
+    ],
 )
 def format_count(view: View, node: ast.AST) -> Iterator[Hit]:
     """A field of `str.format` that no argument fills."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "format":
         return
     made = node.func.value.value if isinstance(node.func.value, ast.Constant) else None
-    if not isinstance(made, str) or any(isinstance(a, ast.Starred) for a in node.args) or any(k.arg is None for k in node.keywords):
+    if (
+        not isinstance(made, str)
+        or any(isinstance(a, ast.Starred) for a in node.args)
+        or any(k.arg is None for k in node.keywords)
+    ):
         return
     try:
         fields = [f for _, f, spec, _ in string.Formatter().parse(made) if f is not None and "{" not in (spec or "")]
