@@ -1,4 +1,4 @@
-"""`localagent hook check|fix|install|uninstall`: known mistakes in files or in what is staged, and their safe repairs."""
+"""`localagent hook check|fix|install|uninstall`: known mistakes in files or in what is staged."""
 
 import argparse
 import os

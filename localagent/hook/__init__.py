@@ -1,1 +1,1 @@
-"""The pre-commit hook: known mistakes found without a model, and repaired where the repair cannot change what a sane program does."""
+"""The pre-commit hook: known mistakes found without a model; repaired where no sane program behaves otherwise."""

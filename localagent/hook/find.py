@@ -32,8 +32,8 @@ _MARK = re.compile(r"#\s*localagent:\s*ignore\[([^\]\n]*)\](.*)")
 class Finding:
     """A rule's hit in a file. Lines are 1-based, columns 0-based UTF-8; cuts are in UTF-8 offsets of the file.
 
-    `place` is the element's span where it is a simple statement or an expression, other than a tuple; `relies` are the names that the rule
-    resolved to find it.
+    `place` is the element's span where it is a simple statement or an expression, other than a tuple; `relies` are the
+    names that the rule resolved to find it.
     """
 
     rule: str

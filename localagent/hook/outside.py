@@ -8,7 +8,7 @@ from localagent.hook.view import View
 
 
 def same_outside(before: View, after: View, repairs: Sequence[tuple[ast.AST, Sequence[Cut]]]) -> bool:
-    """Whether the trees differ inside the repairs' anchors only. An anchor whose place moved gives way to what is around."""
+    """Whether the trees differ inside the anchors only. An anchor whose place moved gives way to what is around."""
     cuts = sorted(cut for _, own in repairs for cut in own)
     places = _places(after)
     marked: dict[ast.AST, ast.AST] = {}

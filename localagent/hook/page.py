@@ -10,7 +10,7 @@ HEAD = """# The rules of the hook
 
 Made by `python scripts/rules_page.py` from the rules; the examples are their tests. *safe*: the repair is made by
 `localagent hook fix`, because every sane program behaves as before. *suggestion*: it is only shown (`--suggestions`).
-Where neither stands, only a person can repair it. How the hook works, and how to suppress a finding: [hook.md](hook.md).
+Where neither stands, only a person can repair it. How the hook works, and how to suppress: [hook.md](hook.md).
 """
 
 

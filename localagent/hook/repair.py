@@ -79,7 +79,7 @@ def _confirmed(
 ) -> list[Finding]:
     from localagent.hook.confirm import refused  # noqa: PLC0415 - libcst takes a sixth of a second to import
 
-    reasons = refused(view.source.utf8, chosen)
+    reasons = refused(view, chosen)
     for n, reason in reasons.items():
         withheld[_key(view, chosen[n])] = (chosen[n], reason)
     return [f for n, f in enumerate(chosen) if n not in reasons]

@@ -60,7 +60,7 @@ Find = Callable[["View", ast.AST], Iterable[Hit]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rule:
-    """One known mistake. `grade` is the best that its repairs can have; `words` are bytes one of which a file must hold.
+    """One known mistake. `grade` is its repairs' best; `words` are bytes one of which a file must hold.
 
     `standard` rules run unless `--select` names others; the rest report what is a matter of a project's taste.
     """

@@ -13,6 +13,13 @@ from enum import Enum
 _BUILTINS = frozenset(dir(builtins))
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_SCOPED = frozenset((*_FUNCTIONS, ast.ClassDef, *_COMPREHENSIONS, ast.comprehension))
+_BINDING = frozenset(
+    (ast.Name, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.ExceptHandler)
+    + (ast.MatchAs, ast.MatchStar, ast.MatchMapping, ast.Global, ast.Nonlocal)
+)
+_LEAVES = frozenset((ast.Name, ast.Constant))
+_CONTEXTS = frozenset((ast.Load, ast.Store, ast.Del))
 
 
 class Kind(Enum):
@@ -76,7 +83,7 @@ class Scope:
 
 
 class Walk:
-    """Every node of a tree in source order with its parent and scope. `quoted` are nodes inside f-strings."""
+    """Every node in source order, but for expression contexts, with parent and scope. `quoted`: inside f-strings."""
 
     def __init__(self, tree: ast.Module) -> None:
         self.nodes: list[ast.AST] = []
@@ -100,14 +107,29 @@ class Walk:
             scopes[node] = scope
             if quoted:
                 self.quoted.add(node)
-            self._names(node, scope)
-            quoted = quoted or node.__class__ is ast.JoinedStr
-            pending = []
-            for child, where in self._children(node, scope):
-                parent[child] = node
-                pending.append((child, where, quoted))
-            pending.reverse()
-            stack += pending
+            cls = node.__class__
+            if cls in _BINDING:
+                self._names(node, scope)
+            if cls in _LEAVES:
+                continue
+            inside = quoted or cls is ast.JoinedStr
+            at = len(stack)
+            if cls in _SCOPED:
+                for child, where in self._children(node, scope):
+                    parent[child] = node
+                    stack.append((child, where, inside))
+            else:
+                for name in cls._fields:
+                    value = getattr(node, name, None)
+                    if value.__class__ is list:
+                        for item in value:
+                            if isinstance(item, ast.AST):
+                                parent[item] = node
+                                stack.append((item, scope, inside))
+                    elif isinstance(value, ast.AST) and value.__class__ not in _CONTEXTS:
+                        parent[value] = node
+                        stack.append((value, scope, inside))
+            stack[at:] = stack[at:][::-1]
 
     def _children(self, node: ast.AST, scope: Scope) -> Iterator[tuple[ast.AST, Scope]]:
         if isinstance(node, _FUNCTIONS):
@@ -125,15 +147,6 @@ class Walk:
             outermost = self.parent[node].generators[0] is node  # type: ignore[attr-defined]
             for child in ast.iter_child_nodes(node):
                 yield child, scope.parent if outermost and child is node.iter and scope.parent else scope
-        else:
-            for name in node._fields:
-                value = getattr(node, name, None)
-                if value.__class__ is list:
-                    for item in value:
-                        if isinstance(item, ast.AST):
-                            yield item, scope
-                elif isinstance(value, ast.AST):
-                    yield value, scope
 
     @staticmethod
     def _function(

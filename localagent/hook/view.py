@@ -78,11 +78,13 @@ class View:
         decorators: list[ast.expr] = getattr(node, "decorator_list", [])
         if decorators:
             return self.source.utf8.rindex(b"@", 0, self.start(decorators[0]))
-        return self._starts[node.lineno - 1] + node.col_offset  # type: ignore[attr-defined]
+        offset: int = self._starts[node.lineno - 1] + node.col_offset  # type: ignore[attr-defined]
+        return offset
 
     def end(self, node: ast.AST) -> int:
         """Where an element ends."""
-        return self._starts[node.end_lineno - 1] + node.end_col_offset  # type: ignore[attr-defined]
+        offset: int = self._starts[node.end_lineno - 1] + node.end_col_offset  # type: ignore[attr-defined]
+        return offset
 
     def text(self, node: ast.AST) -> str:
         """An element's text, without parentheses around it."""
@@ -166,7 +168,7 @@ class View:
         return isinstance(node, ast.Call) and self.named(node.func, *names)
 
     def free(self, name: str, node: ast.AST) -> bool:
-        """Whether a builtin's name means the builtin where an element stands; noted for nothing, as it stands nowhere yet."""
+        """Whether a builtin's name means the builtin where an element stands. Not noted: it stands nowhere yet."""
         return not self.walk.star and self.scope(node).owner(name) is None
 
     def lone(self, statement: ast.stmt) -> bool:

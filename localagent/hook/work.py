@@ -102,7 +102,7 @@ def _diffs(report: FileReport, rules: Sequence[Rule]) -> list[str]:
 
 
 class Gates:
-    """The gates that judge a repair's content (sizes and dangers). Loaded when first asked: most runs repair nothing."""
+    """The gates that judge a repair's content (sizes, dangers). Loaded when first asked: most runs repair nothing."""
 
     def __init__(self, policy: Path) -> None:
         self._policy = policy
@@ -125,7 +125,7 @@ class Gates:
 
 
 def read_named(root: Path, folder: Path, names: Sequence[str]) -> list[tuple[RepoPath, bytes | str]]:
-    """Named files below the repository's root with their bytes, or the reason why not. UsageFault lists every wrong name."""
+    """Named files below the root with their bytes, or the reason why not. UsageFault lists every wrong name."""
     found: list[tuple[RepoPath, bytes | str]] = []
     faults = []
     with descend.root_directory(root) as top:
@@ -179,8 +179,9 @@ def write_index(
     for report in reports:
         reason, change = ("", None) if report.after is None else _carried(root, report, reasons.get(report.path, ""))
         if reason:
-            report = _not_written(report, reason)
-        elif report.after is not None:
+            answered.append(_not_written(report, reason))
+            continue
+        if report.after is not None:
             staged.append((files[report.path], report.after))
             working += [change] if change is not None and change.before != change.after else []
         answered.append(report)
@@ -224,7 +225,8 @@ def _carried(root: Path, report: FileReport, reason: str) -> tuple[str, FileChan
 
 def _land(root: Path, changes: Sequence[FileChange], undo_root: Path, then: Callable[[], None] | None = None) -> None:
     """Land changes, do the rest, and take the changes back if the rest fails."""
-    from localagent.tree.land import LandState, land, landing_state, recover, undo  # noqa: PLC0415
+    from localagent.tree.land import land, landing_state, recover, undo  # noqa: PLC0415
+    from localagent.tree.landing import LandState  # noqa: PLC0415
 
     undo_dir = undo_root / sha256(str(root).encode("utf-8", "surrogateescape")).hexdigest()[:32]
     recover(root, undo_dir)

@@ -1,8 +1,8 @@
 """git, as far as the hook needs it: plumbing only, nothing of the repository's configuration that runs a program.
 
-Neither hooks, filters, textconv, external diffs, file system monitors, pagers nor transports are reached: the user's and
-the system's configuration are not read, and what a repository's own could start is overridden. Not promised: safety
-against faults of git itself.
+Neither hooks, filters, textconv, external diffs, file system monitors, pagers nor transports are reached: the user's
+and the system's configuration are not read, and what a repository's own could start is overridden. Not promised:
+safety against faults of git itself.
 """
 
 import subprocess

@@ -38,7 +38,7 @@ def install(git: Git, environ: Mapping[str, str], command: Sequence[str], *, cha
     """Put the hook in place; its path. AnswerIsNo when another stands there, unless it is to be chained."""
     folder = _folder(git, environ)
     with _opened(folder) as hooks:
-        present = _present(hooks, folder / NAME)
+        present = _present(hooks)
         if present is not None and not _ours(present):
             if not chain:
                 raise AnswerIsNo(
@@ -55,7 +55,7 @@ def uninstall(git: Git, environ: Mapping[str, str]) -> Path:
     """Take our hook away and put a chained one back under its name; its path. AnswerIsNo when it is not ours."""
     folder = _folder(git, environ)
     with _opened(folder) as hooks:
-        present = _present(hooks, folder / NAME)
+        present = _present(hooks)
         if present is None:
             raise AnswerIsNo(f"there is no {folder / NAME}", remedy="nothing is to be done")
         if not _ours(present):
@@ -115,7 +115,7 @@ def _stands(hooks: int, name: str) -> bool:
     return True
 
 
-def _present(hooks: int, path: Path) -> bytes | None:
+def _present(hooks: int) -> bytes | None:
     """What stands there; None for nothing, empty bytes for what is no plain file of a hook's size."""
     if not _stands(hooks, NAME):
         return None

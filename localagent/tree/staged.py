@@ -46,7 +46,7 @@ def work_tree(git: Git) -> Path:
 
 
 def staged_files(git: Git) -> list[StagedFile]:
-    """The Python files that the next commit changes: added or changed, no links, no submodules, none that a merge brings.
+    """The Python files that the next commit adds or changes: no links, no submodules, none that a merge brings.
 
     In a merge, files taken as they are from either side are left alone: only what differs from all parents counts.
     """
@@ -88,8 +88,8 @@ def _merge_heads(git: Git) -> list[str]:
 def _against(git: Git, tree: str) -> dict[RepoPath, tuple[str, str, str]]:
     """Path to (mode, blob, status) of what the index changes against a tree."""
     flags = ("--cached", "--raw", "-z", "--no-abbrev", "--no-renames", "--no-ext-diff", "--no-textconv")
-    flags = (*flags, "--ita-invisible-in-index", "--ignore-submodules=all")
-    out = git.run("diff-index", *flags, tree, "--")
+    more = ("--ita-invisible-in-index", "--ignore-submodules=all")
+    out = git.run("diff-index", *flags, *more, tree, "--")
     found = {}
     fields = out.split(b"\0")
     for head, name in zip(fields[::2], fields[1::2], strict=False):
@@ -163,7 +163,7 @@ def _entries(git: Git, paths: Sequence[RepoPath]) -> dict[RepoPath, tuple[str, s
 
 
 def carried_over(before: bytes, after: bytes, other: bytes) -> bytes | None:
-    """`other` with the changes from `before` to `after`, if the changed lines and their neighbours stand there alike."""
+    """`other` with the changes from `before` to `after`, if the changed lines and their neighbours stand there."""
     if other in (before, after):
         return after
     old, new, theirs = (data.splitlines(keepends=True) for data in (before, after, other))

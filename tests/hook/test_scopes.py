@@ -53,8 +53,7 @@ def test_every_node_is_walked_once() -> None:
         "@d(1)\nasync def f(a: int = 1, *b: int, c=2, **d) -> int:\n    return [x async for x in y if z]\n"
     )
     nodes = Walk(tree).nodes
-    operators = (ast.expr_context, ast.operator)
-    assert len(nodes) == len({id(n) for n in nodes if not isinstance(n, operators)}) + sum(
-        isinstance(n, operators) for n in nodes
-    )
-    assert {id(n) for n in ast.walk(tree)} == {id(n) for n in nodes}
+    assert len(nodes) == len(set(nodes))
+    assert set(nodes) == {n for n in ast.walk(tree) if not isinstance(n, ast.expr_context)}
+    lines = [n.lineno for n in nodes if isinstance(n, ast.stmt)]
+    assert lines == sorted(lines)

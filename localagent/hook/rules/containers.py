@@ -11,7 +11,7 @@ _WITHOUT_LENGTH = ("range", "zip", "map", "filter", "enumerate", "sorted")
 
 
 def _waits(node: ast.AST) -> bool:
-    """Whether an expression awaits, yields, binds names or may raise StopIteration, which generators treat otherwise."""
+    """Whether an expression awaits, yields, binds names, or may raise StopIteration: generators differ in that."""
     return any(
         isinstance(n, ast.Await | ast.Yield | ast.YieldFrom | ast.NamedExpr)
         or (isinstance(n, ast.comprehension) and n.is_async)
@@ -140,8 +140,10 @@ def dict_of_pairs(view: View, node: ast.AST) -> Iterator[Hit]:
     ],
 )
 def needless_list(view: View, node: ast.AST) -> Iterator[Hit]:
-    """A list comprehension as the only argument of a builtin that reads it once. `any` and `all` stop early and then
-    skip what the rest would have done, so those are suggestions."""
+    """A list comprehension as the only argument of a builtin that reads it once.
+
+    `any` and `all` stop early and then skip what the rest would have done, so those are suggestions.
+    """
     inner = _sole(view, node, "sum", "min", "max", "sorted", "any", "all")
     if isinstance(inner, ast.ListComp) and not _waits(inner):
         early = node.func.id in ("any", "all")  # type: ignore[attr-defined]
@@ -168,8 +170,11 @@ def needless_list(view: View, node: ast.AST) -> Iterator[Hit]:
     ],
 )
 def copy_comprehension(view: View, node: ast.AST) -> Iterator[Hit]:
-    """A comprehension that takes every element as it is. Safe over some builtins; `list` also asks for a length, and a
-    `__len__` that counts in this way would then call itself."""
+    """A comprehension that takes every element as it is.
+
+    Safe over some builtins; `list` also asks for a length, and a `__len__` that counts in this way would then
+    call itself.
+    """
     if not isinstance(node, ast.ListComp | ast.SetComp) or len(node.generators) != 1:
         return
     only, name = node.generators[0], "list" if isinstance(node, ast.ListComp) else "set"

@@ -8,11 +8,7 @@ from localagent.hook.rule import Grade, Hit, bad, rule
 from localagent.hook.view import View, dotted
 
 _SAFE, _SUGGESTION = Grade.SAFE, Grade.SUGGESTION
-_ALIASES = tuple(f"builtins.{n}" for n in ("IOError", "EnvironmentError")) + (
-    "socket.error",
-    "select.error",
-    "os.error",
-)
+_ALIASES = ("builtins.IOError", "builtins.EnvironmentError", "socket.error", "select.error", "os.error")
 
 
 def _caught(handler: ast.ExceptHandler) -> list[ast.expr]:

@@ -105,7 +105,7 @@ def yaml_load(view: View, node: ast.AST) -> Iterator[Hit]:
     "weak-hash",
     ast.Call,
     words=(b"md5", b"sha1"),
-    why="MD5 and SHA-1 no longer protect anything, and hardened systems refuse them unless told that nothing is protected.",
+    why="MD5 and SHA-1 no longer protect anything, and hardened systems refuse them unless told that nothing is.",
     bad=[
         bad(
             "import hashlib\na = hashlib.md5(b)\n",

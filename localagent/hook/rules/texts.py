@@ -44,7 +44,7 @@ def fstring_without_fields(view: View, node: ast.AST) -> Iterator[Hit]:
 
 
 def _raw_alike(match: re.Match[str]) -> bool:
-    """Whether a text means the same without its `f`: `\\N{...}` has braces and is excluded already."""
+    """Whether a text can be read without its `f` (named characters have braces and are excluded already)."""
     try:
         with_f = ast.literal_eval(match[0].replace("f", "", 1).replace("F", "", 1) if match[1] in ("f", "F") else "''")
     except (SyntaxError, ValueError):
@@ -71,7 +71,7 @@ def _wrong_escapes(body: str, *, binary: bool) -> list[int]:
     good=["a = r'\\d'\n", "a = '\\n'\n", "a = '\\\\d'\n", "a = '\\N{BULLET}'\n"],
 )
 def invalid_escape(view: View, node: ast.AST) -> Iterator[Hit]:
-    """A backslash before a character that it does not change. The value stays the same, which is checked."""
+    r"""A backslash before a character that it does not change. The value stays the same, which is checked."""
     if not isinstance(node, ast.Constant) or not isinstance(node.value, str | bytes):
         return
     text = view.text(node)
