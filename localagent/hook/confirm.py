@@ -1,7 +1,7 @@
 """A second opinion before bytes change: libcst must see the same place and the same names as the rule did.
 
 It shares no code with the rules' own analysis. Dear (some 100 ms for 300 lines), so asked only of files that have a
-safe repair, and without the bodies of functions and classes that hold none: what they bind is theirs alone, but for `global`. Not promised: that libcst knows every syntax; where it does not, nothing is repaired.
+safe repair, and without the bodies and values of the module's statements that hold none and bind nothing. Not promised: that libcst knows every syntax; where it does not, nothing is repaired.
 """
 
 import ast
@@ -13,6 +13,8 @@ from libcst.metadata import ByteSpanPositionProvider, MetadataWrapper, Scope, Sc
 
 from localagent.hook.find import Finding
 from localagent.hook.view import View
+
+_BIND = (b"global", b"nonlocal", b":=")
 
 
 def refused(view: View, findings: Sequence[Finding]) -> dict[int, str]:
@@ -60,18 +62,19 @@ def _names(node: cst.Name | cst.Attribute, scopes: Mapping[cst.CSTNode, object])
 
 
 def _reduced(view: View, findings: Sequence[Finding]) -> tuple[bytes, Callable[[int], int]]:
-    """The text with `...` for the bodies of functions and classes that hold no repair, and where an offset went."""
+    """The text with `...` for bodies and values that hold no repair and bind nothing, and where an offset went."""
     utf8 = view.source.utf8
     wanted = sorted({place for f in findings for place in _offsets(f)})
     cuts: list[tuple[int, int]] = []
     pending: list[ast.AST] = list(view.tree.body)[::-1]
     while pending:
         node = pending.pop()
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            start, end = view.start(node.body[0]), view.end(node.body[-1])
+        inner = _own(node)
+        if inner is not None:
+            start, end = view.start(inner[0]), view.end(inner[-1])
             first = bisect.bisect_left(wanted, start)
-            body = utf8[start:end]
-            if (first == len(wanted) or wanted[first] > end) and b"global" not in body and b"nonlocal" not in body:
+            text = utf8[start:end]
+            if end - start > 3 and (first == len(wanted) or wanted[first] > end) and not any(w in text for w in _BIND):
                 cuts.append((start, end))
                 continue
         if isinstance(node, ast.ClassDef | ast.If | ast.Try | ast.With):
@@ -84,6 +87,15 @@ def _reduced(view: View, findings: Sequence[Finding]) -> tuple[bytes, Callable[[
         gone.append(gone[-1] + end - start - 3)
         at = end
     return b"".join((*pieces, utf8[at:])), lambda offset: offset - gone[bisect.bisect_right(starts, offset) - 1]
+
+
+def _own(node: ast.AST) -> Sequence[ast.AST] | None:
+    """What of a statement binds nothing around it, unless a word of `_BIND` stands there."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return node.body
+    if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Expr) and node.value is not None:
+        return (node.value,)
+    return None
 
 
 def _offsets(finding: Finding) -> list[int]:

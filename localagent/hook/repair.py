@@ -47,14 +47,15 @@ def repair(view: View, rules: Sequence[Rule], found: list[Finding] | None = None
         after=view.source.raw,
         applied=tuple(applied),
         left=tuple(found),
-        withheld=tuple(withheld[k] for f in found if (k := _key(view, f)) in withheld),
+        withheld=tuple((f, withheld[k][1]) for f in found if f.cuts and (k := _key(view, f)) in withheld),
     )
 
 
 def _key(view: View, finding: Finding) -> tuple[str, str]:
     """What a withheld repair is known by in later rounds, where offsets moved."""
-    cuts = finding.cuts or ((0, 0, ""),)
-    return finding.rule, view.between(cuts[0][0], cuts[-1][1]) + repr([c[2] for c in cuts])
+    first, last = _reach(finding)
+    line = view.source.line_starts[finding.line - 1]
+    return finding.rule, view.between(min(line, first), view.line_end(last)) + repr([c[2] for c in finding.cuts or ()])
 
 
 def _chosen(found: object) -> list[Finding]:

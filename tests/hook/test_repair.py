@@ -73,9 +73,9 @@ def test_every_safe_example_is_repaired_so(newline: str, encoding: str) -> None:
 
 
 def test_rounds_build_on_each_other() -> None:
-    raw = b"try:\n    f()\nexcept (IOError, OSError):\n    x = set(list(sorted(list(y))))\n"
+    raw = b"try:\n    f()\nexcept (IOError, OSError):\n    x = tuple(list(sorted(list(y))))\n"
     done = repair(view_of(raw), ALL)
-    assert done.after == b"try:\n    f()\nexcept OSError:\n    x = set(sorted(y))\n"
+    assert done.after == b"try:\n    f()\nexcept OSError:\n    x = tuple(sorted(y))\n"
     assert [f.rule for f in done.applied].count("os-error-alias") == 1
 
 
@@ -129,3 +129,24 @@ def test_what_libcst_does_not_give_back_is_not_repaired() -> None:
     done = repair(view_of(raw), ALL)
     assert done.after == raw
     assert [why for _, why in done.withheld] == ["libcst does not give the text back"]
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        (b"def f():\n    return 1\na = sorted(list(x))\n", b"def f():\n    ...\na = sorted(list(x))\n"),
+        (b"def f():\n    global list\n    list = 1\na = 1\n", b"def f():\n    global list\n    list = 1\na = 1\n"),
+        (b"class A:\n    def f(self):\n        return 1\n\n    b = sorted(list(x))\n", None),
+        (b"TABLE = {\n    1: 2,\n}\na = [sorted(list(x))]\n", b"TABLE = ...\na = [sorted(list(x))]\n"),
+        (b"b = [(list := 1)]\na = 1\n", b"b = [(list := 1)]\na = 1\n"),
+    ],
+)
+def test_libcst_sees_everything_that_binds_a_name(code: bytes, expected: bytes | None) -> None:
+    view = view_of(code)
+    found = [f for f in find(view, ALL) if f.repairable]
+    text, moved = confirm._reduced(view, found)
+    assert expected is None or text == expected
+    for f in found:
+        assert f.place is not None
+        start, end = f.place
+        assert text[moved(start) : moved(end)] == code[start:end]

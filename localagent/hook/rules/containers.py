@@ -200,7 +200,7 @@ def copy_comprehension(view: View, node: ast.AST) -> Iterator[Hit]:
     why="The inner copy is thrown away at once.",
     bad=[
         bad("a = sorted(list(x))\n", "a = sorted(x)\n", _SAFE),
-        bad("a = set(tuple(x))\n", "a = set(x)\n", _SAFE),
+        bad("a = set(tuple(x))\n", "a = set(x)\n", _SUGGESTION),
         bad("a = list(sorted(x, key=f))\n", "a = sorted(x, key=f)\n", _SAFE),
     ],
     good=[
@@ -212,14 +212,19 @@ def copy_comprehension(view: View, node: ast.AST) -> Iterator[Hit]:
     ],
 )
 def redundant_conversion(view: View, node: ast.AST) -> Iterator[Hit]:
-    """A container made of a list, tuple or sorted list that nothing else sees."""
+    """A container made of a list, tuple or sorted list that nothing else sees.
+
+    Where the outer one hashes, the copy may be there because hashing lets another thread change the source: a suggestion.
+    """
     inner = _sole(view, node, "list", "tuple", "set", "frozenset", "sorted")
     if not isinstance(inner, ast.Call):
         return
     if node.func.id == "list" and view.builtin(inner.func, "sorted"):  # type: ignore[attr-defined]
         yield Hit(node, "sorted already gives a list", (view.put(node, view.text(inner)),), _SAFE)
     elif (innermost := _sole(view, inner, "list", "tuple")) is not None and not isinstance(innermost, ast.GeneratorExp):
-        yield Hit(node, "leave the inner copy out", (view.put(inner, view.text(innermost)),), _SAFE)
+        hashes = node.func.id in ("set", "frozenset")  # type: ignore[attr-defined]
+        grade = _SUGGESTION if hashes else _SAFE
+        yield Hit(node, "leave the inner copy out", (view.put(inner, view.text(innermost)),), grade)
 
 
 def _key(node: ast.AST) -> object:
