@@ -1,6 +1,7 @@
 """`localagent hook check|fix|install|uninstall`: known mistakes in files or in what is staged."""
 
 import argparse
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -48,6 +49,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     if args.rules:
         return _listed(args, render)
     rules = _rules(args)
+    gc.set_threshold(200_000)  # trees are many small objects and few cycles: a fifth of the time otherwise
     if args.files and args.staged:
         raise UsageFault("files and --staged exclude each other", remedy="name files, or none")
     reports = _named(args, settings, rules) if args.files else _staged(args, settings, rules)

@@ -120,7 +120,9 @@ def test_libcst_refuses_names_that_it_resolves_otherwise() -> None:
     view = view_of(b"a = sorted(list(x))\n")
     found = find(view, [BY_ID["redundant-conversion"]])
     assert confirm.refused(view, found) == {}
-    assert confirm.refused(view_of(b"a = sorted(tupl(x))\n"), found) == {0: "libcst does not resolve builtins.list there"}
+    assert confirm.refused(view_of(b"a = sorted(tupl(x))\n"), found) == {
+        0: "libcst does not resolve builtins.list there"
+    }
     assert confirm.refused(view_of(b"\na = sorted(list(x))\n"), found) == {0: "libcst sees no such element there"}
 
 
