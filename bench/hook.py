@@ -127,9 +127,8 @@ def main() -> int:
         shutil.rmtree(folder)
         shutil.rmtree(environ["XDG_STATE_HOME"], ignore_errors=True)
     lines = sum(f.count(b"\n") for f in files)
-    print(
-        f"{len(files)} files, {lines} lines, {args.runs} runs, load {os.getloadavg()[0]:.1f}; repaired: {left.returncode == 0}"
-    )
+    load, done = os.getloadavg()[0], left.returncode == 0
+    print(f"{len(files)} files, {lines} lines, {args.runs} runs, load {load:.1f}; all repaired: {done}")
     for name, taken in seconds.items():
         print(f"{name:11} median {median(taken):6.2f} s  p95 {p95(taken):6.2f} s  ({len(taken)} runs)")
     together = sum(median(seconds[name]) for name in tools)

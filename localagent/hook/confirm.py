@@ -1,7 +1,8 @@
 """A second opinion before bytes change: libcst must see the same place and the same names as the rule did.
 
 It shares no code with the rules' own analysis. Dear (some 100 ms for 300 lines), so asked only of files that have a
-safe repair, and without the bodies and values of the module's statements that hold none and bind nothing. Not promised: that libcst knows every syntax; where it does not, nothing is repaired.
+safe repair, and without the bodies and values of the module's statements that hold none and bind nothing. Not promised:
+that libcst knows every syntax; where it does not, nothing is repaired.
 """
 
 import ast
@@ -66,7 +67,7 @@ def _reduced(view: View, findings: Sequence[Finding]) -> tuple[bytes, Callable[[
     utf8 = view.source.utf8
     wanted = sorted({place for f in findings for place in _offsets(f)})
     cuts: list[tuple[int, int]] = []
-    pending: list[ast.AST] = list(view.tree.body)[::-1]
+    pending: list[ast.stmt] = view.tree.body[::-1]
     while pending:
         node = pending.pop()
         inner = _own(node)

@@ -15,9 +15,11 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _SCOPED = frozenset((*_FUNCTIONS, ast.ClassDef, *_COMPREHENSIONS, ast.comprehension))
 _BINDING = frozenset(
-    (ast.Name, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.ExceptHandler)
-    + (ast.MatchAs, ast.MatchStar, ast.MatchMapping, ast.Global, ast.Nonlocal)
-)
+    {
+        ast.Name, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.ExceptHandler,
+        ast.MatchAs, ast.MatchStar, ast.MatchMapping, ast.Global, ast.Nonlocal,
+    }
+)  # fmt: skip
 _LEAVES = frozenset((ast.Name, ast.Constant))
 _CONTEXTS = frozenset((ast.Load, ast.Store, ast.Del))
 

@@ -214,7 +214,7 @@ def copy_comprehension(view: View, node: ast.AST) -> Iterator[Hit]:
 def redundant_conversion(view: View, node: ast.AST) -> Iterator[Hit]:
     """A container made of a list, tuple or sorted list that nothing else sees.
 
-    Where the outer one hashes, the copy may be there because hashing lets another thread change the source: a suggestion.
+    A suggestion where the outer one hashes: the copy may be there because other threads change the source meanwhile.
     """
     inner = _sole(view, node, "list", "tuple", "set", "frozenset", "sorted")
     if not isinstance(inner, ast.Call):
