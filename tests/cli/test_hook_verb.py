@@ -187,6 +187,16 @@ def test_the_installed_hook_stops_a_commit(repo: Repo, hook: Run) -> None:
     repo.git("commit", "-m", "bad")
 
 
+def test_the_installed_hook_that_fixes(repo: Repo, hook: Run) -> None:
+    hook("install", "--fix")
+    repo.stage("a.py", BAD)
+    repo.write("a.py", BAD + b"c = 2\n")
+    repo.git("commit", "-m", "x", check=False)
+    assert (repo.staged("a.py"), repo.read("a.py")) == (FIXED, FIXED + b"c = 2\n")
+    repo.git("commit", "-m", "x")
+    assert repo.git("show", "HEAD:a.py") == FIXED
+
+
 def test_the_installed_hook_that_fixes_with_commit_all(repo: Repo, hook: Run) -> None:
     repo.stage("a.py", "x = 1\n")
     repo.commit()
