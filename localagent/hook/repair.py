@@ -104,8 +104,10 @@ def _proven(
 
 
 def after_repairs(view: View, findings: Sequence[Finding]) -> View | None:
-    """The file after some repairs; None unless it parses, and is the same outside them."""
+    """The file after some repairs; None unless it parses, keeps its comments, and is the same outside them."""
     cuts = sorted(cut for f in findings for cut in f.cuts or ())
+    if any(view.between(a, b).count("#") > text.count("#") for a, b, text in cuts):
+        return None
     raw = spliced(view, cuts)
     if raw is None:
         return None

@@ -152,3 +152,10 @@ def test_libcst_sees_everything_that_binds_a_name(code: bytes, expected: bytes |
         assert f.place is not None
         start, end = f.place
         assert text[moved(start) : moved(end)] == code[start:end]
+
+
+def test_a_comment_is_never_lost() -> None:
+    view = view_of(b"a = f(  # why\n    x)\n")
+    call = view.tree.body[0]
+    lost = Finding(rule="x", line=1, column=0, message="", grade=Grade.SAFE, cuts=((6, 18, ""),), anchor=call)
+    assert after_repairs(view, [lost]) is None

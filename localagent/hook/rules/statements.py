@@ -86,6 +86,7 @@ def unreachable(view: View, node: ast.AST) -> Iterator[Hit]:
         "class A: pass\n",
         "if x:\n    f()\n    pass  # nothing else\n",
         "if x:\n    # why\n    pass\n    f()\n",
+        "if x:\n    pass\n    # why\n    f()\n",
     ],
 )
 def redundant_pass(view: View, node: ast.AST) -> Iterator[Hit]:
@@ -100,6 +101,7 @@ def redundant_pass(view: View, node: ast.AST) -> Iterator[Hit]:
     lone = view.lone(node) and view.line_end(view.end(node)) == view.end(node)
     start, end = (view.end(block[at - 1]) if at else view.start(node)), view.start(node)
     quiet = "#" not in view.between(start, end) and (at or not _comment_above(view, node))
+    quiet = quiet and (at or "#" not in view.between(view.end(node), view.start(block[1])))
     yield from (
         [Hit(node, "pass is not needed", (view.without(block, at),), _SAFE, anchor=above)] if lone and quiet else []
     )
