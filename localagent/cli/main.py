@@ -21,6 +21,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "stats": ("stats", "success, candidates, tokens, seconds over past tasks"),
     "apply": ("apply", "write an accepted patch into the repository"),
     "undo": ("undo", "take an applied patch back, exactly"),
+    "hook": ("hook", "find and repair known mistakes in what is staged, before a commit"),
     "doctor": ("doctor", "say what works on this machine and what to do about the rest"),
     "model": ("model", "list, add, verify models"),
     "policy": ("policy", "show or check a policy"),

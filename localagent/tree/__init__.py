@@ -1,1 +1,1 @@
-"""The user's repository: the only code that reads or changes it. Never runs git, its hooks or filters."""
+"""The user's repository: the only code that reads or changes it. Only `git.py` and `githook.py` start git."""

@@ -1,0 +1,193 @@
+"""`localagent hook check|fix|install|uninstall`: known mistakes in files or in what is staged."""
+
+import argparse
+import gc
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from localagent.app import Settings
+from localagent.app.settings import PACKAGE
+from localagent.cli.render import Render
+from localagent.domain.paths import RepoPath
+from localagent.errors import UsageFault
+from localagent.hook import work
+from localagent.hook.find import choose
+from localagent.hook.rule import Rule
+from localagent.hook.rules import BY_ID, RULES
+from localagent.hook.work import FileReport
+from localagent.tree.find import repository_root
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the verb."""
+    verbs = parser.add_subparsers(dest="hook_verb", metavar="VERB", required=True)
+    check = verbs.add_parser("check", help="report findings; 1 if there are any", allow_abbrev=False)
+    fix = verbs.add_parser("fix", help="make safe repairs; 1 if files were changed", allow_abbrev=False)
+    fix.add_argument("--suggestions", action="store_true", help="show the repairs that are not made, as diffs")
+    fix.add_argument("--policy", type=Path, metavar="FILE", help="whose gates judge repairs; default: the bundled one")
+    for one in (check, fix):
+        one.add_argument("files", nargs="*", metavar="FILE", help="default: what is staged for the next commit")
+        one.add_argument("--staged", action="store_true", help="what is staged, also where nothing is")
+        one.add_argument(
+            "--select", metavar="RULE,…", action="append", default=[], help="only these; `all` for every one"
+        )
+        one.add_argument("--ignore", metavar="RULE,…", action="append", default=[], help="not these")
+        one.add_argument("--rules", action="store_true", help="list the rules and end")
+        one.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    install = verbs.add_parser("install", help="a git hook without the pre-commit framework", allow_abbrev=False)
+    install.add_argument("--fix", action="store_true", help="the hook repairs; default: it reports")
+    install.add_argument("--chain", action="store_true", help="keep a hook that is there, and run it first")
+    verbs.add_parser("uninstall", help="take that hook away, exactly", allow_abbrev=False)
+
+
+def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
+    """0 nothing found (or changed), 1 findings (or files changed, or a repair refused)."""
+    if args.hook_verb in ("install", "uninstall"):
+        return _installed(args, render)
+    if args.rules:
+        return _listed(args, render)
+    rules = _rules(args)
+    gc.set_threshold(200_000)  # trees are many small objects and few cycles: a fifth of the time otherwise
+    if args.files and args.staged:
+        raise UsageFault("files and --staged exclude each other", remedy="name files, or none")
+    reports = _named(args, settings, rules) if args.files else _staged(args, settings, rules)
+    _shown(args, reports, render)
+    if args.hook_verb == "check":
+        return 1 if any(r.findings for r in reports) else 0
+    return 1 if any(r.after is not None or r.refused for r in reports) else 0
+
+
+def _rules(args: argparse.Namespace) -> tuple[Rule, ...]:
+    select, ignore = (
+        [name.strip() for text in texts for name in text.split(",") if name.strip()]
+        for texts in (args.select, args.ignore)
+    )
+    unknown = [name for name in (*select, *ignore) if name not in BY_ID and name != "all"]
+    if unknown:
+        raise UsageFault([f"there is no rule {name!r}" for name in unknown], remedy="--rules lists them")
+    return choose(select, ignore)
+
+
+def _named(args: argparse.Namespace, settings: Settings, rules: Sequence[Rule]) -> list[FileReport]:
+    folder = Path.cwd()
+    root = repository_root(folder)
+    gates = _gates(args, settings)
+    reports = []
+    for path, data in work.read_named(root, folder, args.files):
+        reports.append(
+            work.unreadable(path, data) if isinstance(data, str) else _report(args, path, data, rules, gates)
+        )
+    if args.hook_verb == "fix":
+        work.write_named(root, reports, settings.state_dir / "hook")
+    return reports
+
+
+def _staged(args: argparse.Namespace, settings: Settings, rules: Sequence[Rule]) -> list[FileReport]:
+    from localagent.tree.git import Git  # noqa: PLC0415 - named files need no git
+    from localagent.tree.staged import staged_files, work_tree  # noqa: PLC0415
+
+    git = Git(Path.cwd(), os.environ)
+    root = work_tree(git)
+    work.refuse_outside(root, git.folder)
+    git = git.at(root)
+    files = {file.path: file for file in staged_files(git)}
+    gates = _gates(args, settings)
+    reports = [
+        work.unreadable(path, file.reason) if file.data is None else _report(args, path, file.data, rules, gates)
+        for path, file in files.items()
+    ]
+    if args.hook_verb == "fix":
+        reports = work.write_index(git, root, files, reports, settings.state_dir / "hook")
+    return reports
+
+
+def _gates(args: argparse.Namespace, settings: Settings) -> work.Gates:
+    return work.Gates(getattr(args, "policy", None) or settings.policies_dir / "default.toml")
+
+
+def _report(
+    args: argparse.Namespace, path: RepoPath, data: bytes, rules: Sequence[Rule], gates: work.Gates
+) -> FileReport:
+    if args.hook_verb == "check":
+        return work.check(path, data, rules)
+    return work.fix(path, data, rules, gates, suggestions=args.suggestions)
+
+
+def _shown(args: argparse.Namespace, reports: Sequence[FileReport], render: Render) -> None:
+    if args.json:
+        render.json({"files": [_as_json(r) for r in reports if _telling(r)], "looked_at": len(reports)})
+        return
+    for report in reports:
+        for f in report.applied:
+            render.line(f"{report.path}:{f.line}: repaired [{f.rule}] {f.message}")
+        if report.refused:
+            render.error(f"{report.path}: not repaired: {report.refused}")
+        reasons = {id(f): why for f, why in report.withheld}
+        for f in report.findings:
+            kind = "safe repair" if f.repairable else "suggestion" if f.cuts else "by hand"
+            kind = f"not repaired: {reasons[id(f)]}" if id(f) in reasons else kind
+            render.line(f"{report.path}:{f.line}:{f.column + 1}: [{f.rule}] {f.message} ({kind})")
+        for diff in report.suggestions:
+            render.line(diff.rstrip("\n"))
+    changed = sum(r.after is not None for r in reports)
+    left = sum(len(r.findings) for r in reports)
+    render.note(f"{len(reports)} files looked at, {changed} changed, {left} findings{' left' if changed else ''}")
+
+
+def _telling(report: FileReport) -> bool:
+    return bool(report.findings or report.applied or report.refused)
+
+
+def _as_json(report: FileReport) -> dict[str, object]:
+    reasons = {id(f): why for f, why in report.withheld}
+    return {
+        "path": report.path,
+        "changed": report.after is not None,
+        "refused": report.refused,
+        "applied": [{"rule": f.rule, "line": f.line, "message": f.message} for f in report.applied],
+        "findings": [
+            {
+                "rule": f.rule,
+                "line": f.line,
+                "column": f.column + 1,
+                "message": f.message,
+                "grade": str(f.grade) if f.cuts else None,
+                "not_repaired": reasons.get(id(f), ""),
+            }
+            for f in report.findings
+        ],
+        "suggestions": list(report.suggestions),
+    }
+
+
+def _listed(args: argparse.Namespace, render: Render) -> int:
+    if args.json:
+        render.json([{"id": r.id, "grade": str(r.grade), "standard": r.standard, "why": r.why} for r in RULES])
+        return 0
+    for rule in RULES:
+        render.line(f"{rule.id:24} {rule.grade:10} {'' if rule.standard else '(only with --select) '}{rule.why}")
+    return 0
+
+
+def _installed(args: argparse.Namespace, render: Render) -> int:
+    from localagent.tree.git import Git  # noqa: PLC0415
+    from localagent.tree.githook import install, uninstall  # noqa: PLC0415
+
+    git = Git(Path.cwd(), os.environ)
+    if args.hook_verb == "uninstall":
+        render.line(f"took away {uninstall(git, os.environ)}")
+        return 0
+    command = (*_ourselves(), "hook", "fix" if args.fix else "check", "--staged")
+    render.line(f"wrote {install(git, os.environ, command, chain=args.chain)}")
+    return 0
+
+
+def _ourselves() -> tuple[str, ...]:
+    """How the hook starts us: isolated, so that no module of the repository or of PYTHONPATH is imported instead."""
+    home = PACKAGE.parent
+    if home.name in ("site-packages", "dist-packages"):
+        return (sys.executable, "-I", "-m", "localagent")
+    start = f"import sys; sys.path.insert(0, {str(home)!r}); from localagent.cli.main import main; sys.exit(main())"
+    return (sys.executable, "-I", "-c", start)
