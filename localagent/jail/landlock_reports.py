@@ -13,6 +13,8 @@ from localagent.jail import machine_code, wall_program
 from localagent.jail.reports import LIMIT_BYTES, Exit, Reports
 from localagent.jail.wall_program import Plan, Word
 
+_NO_FIRST = (b"bwrap: execvp", b"cannot execute")  # how bubblewrap and our init begin when the first program is refused
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Told:
@@ -90,7 +92,11 @@ class LandlockReports:
             return told.fault
         if not told.walled and (ended := self._inner.exit()) is not None:
             return f"the program that puts up the Landlock wall ended with {ended.returncode} before it stood"
-        return "" if told.no_exec else self._inner.start_fault(stderr, outer_returncode)
+        fault = "" if told.no_exec else self._inner.start_fault(stderr, outer_returncode)
+        said = stderr + self._inner.remark()
+        if not (fault or told.walled) and said.startswith(_NO_FIRST):
+            return f"the program that puts up the Landlock wall was refused: {said.decode(errors='replace').strip()}"
+        return fault
 
     def close(self) -> None:
         """See Reports."""

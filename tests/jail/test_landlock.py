@@ -162,6 +162,21 @@ def test_machine_code_that_dies_before_the_wall_is_cannot_enforce(
         made.run(JailSpec(argv=("/bin/echo", "ran"), cwd="/"))
 
 
+def test_machine_code_that_may_not_be_executed_is_cannot_enforce(
+    jail: NamespaceJail, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = walled_by(jail, WAYS[0])
+    monkeypatch.setattr(landlock, "coded", lambda argv, _: ("/proc/self/fd/999", *argv[1:]))
+    with pytest.raises(CannotEnforce, match=r"puts up the Landlock wall was refused: .*/proc/self/fd/999: No such"):
+        made.run(JailSpec(argv=("/bin/echo", "ran"), cwd="/"))
+
+
+def test_a_folder_that_is_not_there_is_still_the_commands_fault(walled: NamespaceJail) -> None:
+    result = walled.run(JailSpec(argv=("/bin/true",), cwd="/no/such"))
+    assert result.ending is Ending.COULD_NOT_START
+    assert b"/no/such" in result.stderr
+
+
 def test_machine_code_comes_first_and_elsewhere_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(confiner, "kernel_abi", lambda: 5)
     monkeypatch.setattr(os, "uname", lambda: os.uname_result(("Linux", "x", "6.7", "", "x86_64")))
