@@ -78,7 +78,7 @@ def _jails() -> Iterator[NamespaceJail]:
 def _start(jails: list[NamespaceJail], args: argparse.Namespace, folder: Path) -> Iterator[Row]:
     for jail in jails:
         alike = NamespaceJail(replace(jail._backend, landlock=None))  # the bare program puts up no second wall
-        for what, measured, bar in (("start", alike, RATIO_BAR), ("with Landlock", jail, float("inf"))):
+        for what, measured, bar in (("start", jail, RATIO_BAR), ("without Landlock", alike, float("inf"))):
             seen = measure(measured, args.pairs)
             figure = f"{seen.ours_ms} ms, bare {seen.bare_ms} ms, {seen.ratio} times ({seen.pairs} pairs)"
             yield Row(what=f"{what}, {seen.backend}", figure=figure, holds=seen.ratio <= bar, facts={**asdict(seen)})

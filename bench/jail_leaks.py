@@ -18,6 +18,8 @@ from localagent.domain.jailspec import Access, Bind, JailLimits, JailSpec
 from localagent.jail import tree_usage
 from localagent.jail.backend import Backend
 from localagent.jail.host import JAIL_UID_BASE
+from localagent.jail.landlock import Confiner
+from localagent.jail.level import Layer
 from localagent.jail.open import Kind, NamespaceJail, Workspace, fresh_uid
 
 PR_SET_CHILD_SUBREAPER = 36
@@ -112,13 +114,18 @@ def _is_a_jails(entry: os.DirEntry[str]) -> bool:
 
 def backend_as(jail: NamespaceJail) -> str:
     """The probed backend as text, without its cgroups, which belong to one process."""
-    facts = asdict(jail._backend) | {"cgroups": None}
+    facts = asdict(jail._backend) | {"cgroups": None, "layers": sorted(jail._backend.layers)}
     return json.dumps(facts)
 
 
 def backend_from(text: str) -> Backend:
     facts = json.loads(text)
-    return Backend(**facts | {"kind": Kind(facts["kind"]), "needs": tuple(facts["needs"])})
+    facts |= {"kind": Kind(facts["kind"]), "needs": tuple(facts["needs"])}
+    facts |= {"layers": frozenset(Layer(name) for name in facts["layers"])}
+    if (wall := facts["landlock"]) is not None:
+        binds = tuple(Bind(**bind | {"access": Access(bind["access"])}) for bind in wall["binds"])
+        facts |= {"landlock": Confiner(**wall | {"binds": binds})}
+    return Backend(**facts)
 
 
 def kill_parents(jails: Sequence[NamespaceJail], number: int, seed: int) -> list[int]:

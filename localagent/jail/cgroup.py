@@ -7,6 +7,7 @@ number of processes are watched over the whole tree instead.
 
 import itertools
 import os
+import signal
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -48,17 +49,31 @@ class Cgroup:
             cgroup_v2.kill(folder)
 
     def remove(self) -> None:
-        """Remove the groups; they are empty once the jail's processes are gone."""
+        """Remove the groups, and end whatever is still in them.
+
+        They are empty once the jail's processes are gone. A backend that was killed between two of its own steps (with
+        its launcher, say) can leave a process that waits for it for ever.
+        """
         for folder in self.folders:
-            for _ in range(50):
+            for tries in range(50):
                 try:
                     folder.rmdir()
                 except FileNotFoundError:
                     break
                 except OSError:
+                    if tries:
+                        _end_members(folder)
                     time.sleep(0.01)
                 else:
                     break
+
+
+def _end_members(folder: Path) -> None:
+    """Kill every process of a group of ours."""
+    with suppress(OSError, ValueError):
+        for word in (folder / "cgroup.procs").read_text().split():
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(int(word), signal.SIGKILL)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -150,8 +165,7 @@ def _sweep(root: CgroupRoot) -> None:
         for folder in parent.glob(f"{PREFIX}*-*"):
             pid = folder.name.removeprefix(PREFIX).partition("-")[0]
             if pid.isdigit() and not Path("/proc", pid).exists():
-                with suppress(OSError):  # not empty yet, or not ours
-                    folder.rmdir()
+                Cgroup(folders=(folder,)).remove()
 
 
 def _refusal(root: CgroupRoot) -> str:

@@ -4,17 +4,21 @@ Opens descriptors (kept in `Opened`, which closes them) and looks at the host's 
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from localagent.domain.jailspec import JailSpec
 from localagent.errors import CannotEnforce
-from localagent.jail import host, init_program, mountpoints, seccomp
+from localagent.jail import host, init_program, landlock, mountpoints, seccomp, wall_program
 from localagent.jail.backend import Backend, Kind
 from localagent.jail.bubblewrap import SYNTHETIC_ETC, Descriptors, bwrap_argv
 from localagent.jail.init_program import Plan
+from localagent.jail.landlock import Confiner
+from localagent.jail.landlock_reports import Told, by_code, by_interpreter
 from localagent.jail.nsjail import WORK_FOLDERS, Handed, Surroundings, nsjail_argv, nsjail_config
 from localagent.jail.reports import BubblewrapReports, InitReports, Reports
+from localagent.jail.wall_program import Plan as WallPlan
 from localagent.jail.walls import Wall
 
 
@@ -38,12 +42,12 @@ class Opened:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pipes:
-    """The child's ends of the two pipes that every backend has, of the channel and the wall's pipe (None without)."""
+    """The child's ends of the two pipes that every backend has, the channel (None without), what the wall takes."""
 
     status: int
     block: int
     channel: int | None
-    landlock: int | None = None
+    landlock: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,11 +62,48 @@ class Handover:
 def memfd(name: str, content: bytes) -> int:
     """An open file in memory, at its start."""
     number = os.memfd_create(name, os.MFD_CLOEXEC)
+    _fill(number, content)
+    return number
+
+
+def _fill(number: int, content: bytes) -> None:
     view = memoryview(content)
     while view:
         view = view[os.write(number, view) :]
     os.lseek(number, 0, os.SEEK_SET)
-    return number
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SecondWall:
+    """The spec whose first program puts up the wall, the descriptors it takes, ours, and how what it tells is read."""
+
+    spec: JailSpec
+    inside: tuple[int, ...]
+    told: int
+    read: Callable[[bytes], Told]
+
+
+def hand_wall(by: Confiner, spec: JailSpec, rules: tuple[tuple[str, str], ...], opened: Opened) -> SecondWall:
+    """What the first program of a `walled` spec is handed; `rules` are those of the spec before it was walled."""
+    told, status = os.pipe2(os.O_CLOEXEC)
+    opened.kept.append(told)
+    opened.passed.append(status)
+    if by.python is not None:
+        made = replace(spec, argv=landlock.launched(spec.argv, status))
+        return SecondWall(spec=made, inside=(status,), told=told, read=by_interpreter)
+    image = opened.memfd("localagent-wall", b"")
+    plan = WallPlan(
+        argv0=spec.argv[1],
+        path=dict(spec.env).get("PATH"),
+        rules=rules,
+        abi=by.abi,
+        loopback=spec.loopback,
+        status=status,
+        image=image,
+    )
+    _fill(image, wall_program.program(plan))
+    made = replace(spec, argv=landlock.coded(spec.argv, image))
+    return SecondWall(spec=made, inside=(status, image), told=told, read=partial(by_code, plan))
 
 
 def hand_over(backend: Backend, spec: JailSpec, pipes: Pipes, opened: Opened) -> Handover:
@@ -91,7 +132,8 @@ def _to_nsjail(backend: Backend, spec: JailSpec, pipes: Pipes, opened: Opened, c
     layout = host.system_layout()
     path = dict(spec.env).get("PATH")
     plan = Plan(argv0=spec.argv[0], path=path, cwd=spec.cwd, status=pipes.status, block=pipes.block, seccomp=code)
-    passed = [pipes.status, pipes.block, *(number for number in (pipes.channel, pipes.landlock) if number is not None)]
+    passed = [pipes.status, pipes.block, *pipes.landlock]
+    passed += [] if pipes.channel is None else [pipes.channel]
     log = os.memfd_create("localagent-log", os.MFD_CLOEXEC)
     opened.kept.append(log)
     log_inside = os.dup(log)

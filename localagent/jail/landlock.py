@@ -3,8 +3,9 @@
 Pure but for `candidates` and `kernel`, which look at this machine.
 
 bubblewrap mounts, and Landlock forbids mounting, so the wall cannot stand before it. The first program inside is
-therefore ours (`worker/landlock.py`), run by a trusted interpreter that the repository did not bring; it confines
-itself and becomes the command. Its interpreter, where it lies outside /usr, is shown but no rule grants reading it.
+therefore ours; it confines itself and becomes the command. On x86-64 it is machine code (`wall_program.py`), elsewhere
+`worker/landlock.py`, run by a trusted interpreter that the repository did not bring. That interpreter, where it lies
+outside /usr, is shown but no rule grants reading it. Which of the two it is, `candidates` alone decides.
 """
 
 import os
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from localagent.domain.jailspec import Access, Bind, JailSpec
 from localagent.errors import UsageFault
+from localagent.jail import machine_code
 from localagent.jail.binds import interpreter_binds
 from localagent.jail.host import SystemLayout
 from localagent.jail.worker import landlock as confiner
@@ -40,11 +42,20 @@ REMEDY = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Confiner:
-    """Who puts the wall up: a trusted interpreter inside the jail and the binds that it needs there."""
+    """Who puts the wall up: a trusted interpreter inside the jail, else (None) our machine code for the kernel's `abi`.
 
-    python: str
+    `binds` are what it needs to be shown there; `source` is what the interpreter runs.
+    """
+
+    python: str | None = None
+    abi: int = 0
     binds: tuple[Bind, ...] = ()
     source: str = ""
+
+    @property
+    def name(self) -> str:
+        """As reports say it."""
+        return self.python or "machine code"
 
 
 def kernel() -> tuple[int, str]:
@@ -59,7 +70,9 @@ def kernel() -> tuple[int, str]:
 
 
 def candidates() -> Iterator[Confiner]:
-    """Interpreters that could put the wall up, best first: one that every jail shows anyway, else our own."""
+    """Who could put the wall up, best first: machine code, an interpreter that every jail shows anyway, our own."""
+    if machine_code.supported() and (abi := kernel()[0]):
+        yield Confiner(abi=abi)
     source = SOURCE.read_text(encoding="utf-8")
     ours = os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable)
     for python in dict.fromkeys((ours, os.path.realpath(SYSTEM_PYTHON))):
@@ -88,18 +101,25 @@ def rules_of(spec: JailSpec, layout: SystemLayout) -> tuple[tuple[str, str], ...
 
 
 def walled(spec: JailSpec, by: Confiner, layout: SystemLayout) -> JailSpec:
-    """The same spec with the wall put up first; `launched` then fills in the status descriptor."""
+    """The same spec with the wall put up first; `launched` or `coded` then fills in the descriptors."""
+    targets = {bind.target for bind in spec.binds}
+    shown = replace(spec, binds=(*spec.binds, *(bind for bind in by.binds if bind.target not in targets)))
+    if by.python is None:
+        return replace(shown, argv=("", *spec.argv))
     rules = (word for rule in rules_of(spec, layout) for word in rule)
     env = (word for pair in spec.env for word in pair)
-    targets = {bind.target for bind in spec.binds}
     return replace(
-        spec,
+        shown,
         argv=(by.python, *_OPTIONS, by.source, "", "1" if spec.loopback else "0", *rules, "", *env, "", *spec.argv),
         env=(),
-        binds=(*spec.binds, *(bind for bind in by.binds if bind.target not in targets)),
     )
 
 
 def launched(argv: Sequence[str], status: int) -> tuple[str, ...]:
-    """The command line of a `walled` spec with the number of its status descriptor."""
+    """The command line of a spec `walled` by an interpreter, with the number of its status descriptor."""
     return (*argv[:_STATUS_AT], str(status), *argv[_STATUS_AT + 1 :])
+
+
+def coded(argv: Sequence[str], image: int) -> tuple[str, ...]:
+    """The command line of a spec `walled` by machine code, with the descriptor of its image."""
+    return (f"/proc/self/fd/{image}", *argv[1:])

@@ -129,9 +129,7 @@ def _landlock(backend: Backend) -> LayerRow:
     if not abi:
         return _row(Layer.LANDLOCK, tried, False, why)
     if backend.landlock is None:
-        return _row(
-            Layer.LANDLOCK, tried, False, "the kernel offers it, but inside no interpreter could put up the wall"
-        )
+        return _row(Layer.LANDLOCK, tried, False, "the kernel offers it, but inside nothing could put up the wall")
     try:
         held = _readable_without(backend) and "walled" in probe.trial(backend)
     except CannotEnforce as fault:
@@ -141,7 +139,7 @@ def _landlock(backend: Backend) -> LayerRow:
         *(["TCP where asked"] if abi >= 4 else []),
         *(["signals and abstract sockets"] if abi >= 6 else []),
     ]
-    return _row(Layer.LANDLOCK, tried, held, f"ABI {abi}: {', '.join(parts)}; put up by {backend.landlock.python}")
+    return _row(Layer.LANDLOCK, tried, held, f"ABI {abi}: {', '.join(parts)}; put up by {backend.landlock.name}")
 
 
 def _readable_without(backend: Backend) -> bool:

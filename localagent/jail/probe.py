@@ -13,7 +13,7 @@ from pathlib import Path
 from localagent.domain.jailspec import JailLimits, JailSpec
 from localagent.domain.outcome import Ending
 from localagent.errors import CannotEnforce
-from localagent.jail import cgroup, init_program, landlock, seccomp
+from localagent.jail import cgroup, landlock, machine_code, seccomp
 from localagent.jail.backend import Backend, Kind
 from localagent.jail.candidates import build_of, candidates, nsjail_version
 from localagent.jail.faults import Build, known, refusing
@@ -126,7 +126,7 @@ def _faults(kind: Kind, build: Build) -> tuple[str, str]:
     if kind is Kind.NSJAIL:
         if build.setuid:
             return "set-uid: refused whatever its version, it is not needed where user namespaces work", ""
-        if not init_program.supported():
+        if not machine_code.supported():
             return f"the init of its jails is written for x86-64, this is {os.uname().machine}", ""
         return "", ""
     names = ", ".join(fault.name for fault in known(build)) or "none"

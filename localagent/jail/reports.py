@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from localagent.jail import init_program, tree_usage
+from localagent.jail import machine_code, tree_usage
 from localagent.jail.init_program import Word
 
 LIMIT_BYTES = 1 << 16
@@ -175,7 +175,7 @@ class InitReports:
         return said or f"nsjail ended with {outer_returncode} before the command started"
 
     def _records(self) -> list[tuple[int, int]]:
-        return [] if self._stream.startswith(b"{") else list(init_program.parse(bytes(self._stream)))
+        return [] if self._stream.startswith(b"{") else list(machine_code.parse(bytes(self._stream)))
 
     def _answer(self) -> tuple[int, int]:
         """The first record that ends the jail, else (0, 0)."""

@@ -16,7 +16,7 @@ from localagent.errors import CannotEnforce
 from localagent.jail import host, landlock, mountpoints
 from localagent.jail.backend import Backend
 from localagent.jail.disk_usage import DiskWatch
-from localagent.jail.handover import Opened, hand_over, memfd
+from localagent.jail.handover import Opened, hand_over, hand_wall, memfd
 from localagent.jail.handover import Pipes as Ends
 from localagent.jail.landlock_reports import LandlockReports
 from localagent.jail.limits import rlimits
@@ -93,8 +93,11 @@ def _outermost(paths: set[str]) -> list[str]:
 def start(backend: Backend, spec: JailSpec, *, stdin: bytes, channel: bool) -> tuple[Watch, socket.socket | None]:
     """Start a jail; answers what watches it and our end of its channel. CannotEnforce when it cannot be started."""
     spec = mountpoints.resolved(spec)
-    if backend.landlock is not None and not backend.open_walls:
-        spec = mountpoints.resolved(landlock.walled(spec, backend.landlock, host.system_layout()))
+    confiner = None if backend.open_walls else backend.landlock  # a control sees one wall opened, and only that one
+    rules: tuple[tuple[str, str], ...] = ()
+    if confiner is not None:
+        rules = landlock.rules_of(spec, host.system_layout())
+        spec = mountpoints.resolved(landlock.walled(spec, confiner, host.system_layout()))
     uid = None if Wall.USER in backend.open_walls else uid_for(spec)
     _refuse_closed(uid, spec)
     cgroup = backend.cgroups.make(spec.limits) if backend.cgroups else None
@@ -113,13 +116,9 @@ def start(backend: Backend, spec: JailSpec, *, stdin: bytes, channel: bool) -> t
             number = theirs.detach()
             opened.passed.append(number)
             spec = replace(spec, argv=tuple(str(number) if word == CHANNEL else word for word in spec.argv))
-        told, confiner = None, None
-        if backend.landlock is not None and not backend.open_walls:
-            told, confiner = os.pipe2(os.O_CLOEXEC)
-            opened.kept.append(told)
-            opened.passed.append(confiner)
-            spec = replace(spec, argv=landlock.launched(spec.argv, confiner))
-        ends = Ends(status=status, block=block, channel=number, landlock=confiner)
+        wall = hand_wall(confiner, spec, rules, opened) if confiner is not None else None
+        spec = spec if wall is None else wall.spec
+        ends = Ends(status=status, block=block, channel=number, landlock=() if wall is None else wall.inside)
         handover = hand_over(backend, spec, ends, opened)
         sources = [*(bind.source for bind in spec.binds), *backend.needs, backend.program]
         covers = _covers(uid, sources, handover.work_folders)
@@ -148,7 +147,7 @@ def start(backend: Backend, spec: JailSpec, *, stdin: bytes, channel: bool) -> t
     late = uid is None and host.counts_processes_per_namespace()
     pipes = Pipes(status=status_read, block=block_write, limit_processes_late=late)
     disk = DiskWatch(writable, spec.limits.tmp_bytes)
-    reports = handover.reports if told is None else LandlockReports(handover.reports, told)
+    reports = handover.reports if wall is None else LandlockReports(handover.reports, wall.told, wall.read)
     return Watch(spec.limits, child, pipes, reports, cgroup, disk), ours
 
 

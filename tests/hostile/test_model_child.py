@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from jail_backends import WAYS, walled_by
 
 from localagent.domain.outcome import Ending
 from localagent.jail.open import NamespaceJail, open_jail
@@ -36,9 +37,10 @@ for act in (lambda: os.unlink(place), lambda: os.rename(place, place + ".old"), 
 """
 
 
-@pytest.fixture(scope="module")
-def jail() -> NamespaceJail:
-    return open_jail()
+@pytest.fixture(scope="module", params=WAYS)
+def jail(request: pytest.FixtureRequest) -> NamespaceJail:
+    found = open_jail()
+    return walled_by(found, request.param) if found._backend.landlock is not None else found
 
 
 @pytest.fixture

@@ -8,10 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from jail_backends import WAYS, walled_by
 
 from localagent.domain.jailspec import Access, Bind, JailLimits, JailSpec
 from localagent.domain.outcome import Ending
-from localagent.jail import landlock
+from localagent.jail import landlock, machine_code
 from localagent.jail.host import SystemLayout
 from localagent.jail.level import Layer
 from localagent.jail.open import NamespaceJail, Workspace, fresh_uid, interpreter_binds, open_jail
@@ -32,11 +33,11 @@ def reason(act):
 """
 
 
-@pytest.fixture(scope="module")
-def jail() -> NamespaceJail:
+@pytest.fixture(scope="module", params=WAYS)
+def jail(request: pytest.FixtureRequest) -> NamespaceJail:
     found = open_jail()
     assert Layer.LANDLOCK in found._backend.layers
-    return found
+    return walled_by(found, request.param)
 
 
 @pytest.fixture
@@ -77,7 +78,9 @@ def test_our_own_interpreter_puts_it_up_where_the_system_has_none_and_is_not_rea
     jail: NamespaceJail, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(landlock, "SYSTEM_PYTHON", "/nonexistent/python3")
+    monkeypatch.setattr(machine_code, "supported", lambda: False)
     (own,) = landlock.candidates()
+    assert own.python is not None
     if own.python.startswith("/usr/"):
         pytest.skip("our interpreter is the system's")
     argv = ("/bin/sh", "-c", f"[ -e {own.python} ] && echo shown; cat {own.python} >/dev/null; exec {own.python} -V")

@@ -4,17 +4,18 @@ import errno
 import os
 import shutil
 import signal
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from jail_code import assert_comments_say_it, disassembled
 
-from localagent.jail import init_program
-from localagent.jail.init_program import Plan, Word, parse, places, program
+from localagent.jail import init_program, machine_code
+from localagent.jail.init_program import Plan, Word, program
+from localagent.jail.machine_code import parse, places
 from localagent.jail.seccomp import program as seccomp_program
 
-pytestmark = pytest.mark.skipif(not init_program.supported(), reason="written for x86-64")
+pytestmark = pytest.mark.skipif(not machine_code.supported(), reason="written for x86-64")
 STATUS, BLOCK = 40, 41
 
 
@@ -124,17 +125,6 @@ def test_cut_records_are_left_out() -> None:
 
 @pytest.mark.skipif(shutil.which("objdump") is None, reason="needs binutils")
 def test_every_byte_of_the_code_is_an_instruction_that_its_comment_says(tmp_path: Path) -> None:
-    image = tmp_path / "init"
-    image.write_bytes(program(plan(seccomp=b"\0" * 8)))
-    size = len(init_program._code(plan(seccomp=b""), init_program._Data(cwd=0, table=0, shell=0, filter=0)))
-    start = init_program._HEADERS
-    argv = ("objdump", "-D", "-b", "binary", "-m", "i386:x86-64", "-M", "intel", f"--start-address={start}")
-    done = subprocess.run((*argv, f"--stop-address={start + size}", image), capture_output=True, text=True, check=True)
-    rows = [line.split("\t") for line in done.stdout.splitlines() if line.count("\t") == 2]
-    seen = {(row[1].replace(" ", "")[: len(row[1].split()) * 2], row[2].split()[0]) for row in rows}
-    assert "(bad)" not in done.stdout
-    source = Path(init_program.__file__).read_text().splitlines()
-    for line in source:
-        if "text.op(" in line or "text.jump(" in line:
-            code, word = line.split('"')[1], line.split("#")[1].split()[0]
-            assert any(made.startswith(code) and name == word for made, name in seen), line
+    made = plan(seccomp=b"\0" * 8)
+    seen = disassembled(tmp_path, program(made), lambda data: init_program._code(made, data))
+    assert_comments_say_it((init_program, machine_code), seen)

@@ -3,19 +3,20 @@
 import errno
 import json
 import os
+import struct
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jail_backends import WAYS, walled_by
 
 from localagent.domain.jailspec import Access, Bind, JailSpec
 from localagent.domain.outcome import Ending
 from localagent.errors import CannotEnforce
-from localagent.jail import landlock, probe
+from localagent.jail import landlock, machine_code, probe, wall_program
 from localagent.jail.host import SystemLayout
 from localagent.jail.landlock import SOURCE, Confiner
 from localagent.jail.level import Layer
@@ -126,27 +127,103 @@ def test_a_launcher_that_puts_up_no_wall_is_found_out(
     assert Layer.LANDLOCK not in made.layers
 
 
+@pytest.fixture(params=WAYS)
+def walled(request: pytest.FixtureRequest, jail: NamespaceJail) -> NamespaceJail:
+    return walled_by(jail, request.param)
+
+
+def test_a_rule_that_cannot_be_added_inside_is_cannot_enforce_and_the_command_never_ran(
+    walled: NamespaceJail, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = landlock.rules_of
+    monkeypatch.setattr(landlock, "rules_of", lambda *words: (*asked(*words), ("/run/not-shown", "read")))
+    with pytest.raises(CannotEnforce, match=r"Landlock wall could not be put up: .*No such file.*: '/run/not-shown'"):
+        walled.run(JailSpec(argv=("/bin/echo", "ran"), cwd="/"))
+
+
+def test_machine_code_that_the_kernel_refuses_inside_is_cannot_enforce(
+    jail: NamespaceJail, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = walled_by(jail, WAYS[0])
+    monkeypatch.setattr(confiner, "attributes", lambda *_: struct.pack("=Q", 1 << 63))
+    wall_program.program.cache_clear()
+    with pytest.raises(CannotEnforce, match=r"Landlock wall could not be put up.*Invalid argument"):
+        made.run(JailSpec(argv=("/bin/echo", "ran"), cwd="/"))
+    wall_program.program.cache_clear()
+
+
+def test_machine_code_that_dies_before_the_wall_is_cannot_enforce(
+    jail: NamespaceJail, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its first instruction is one that ends it: how it ended is no answer of the command's."""
+    made = walled_by(jail, WAYS[0])
+    monkeypatch.setattr(wall_program, "program", lambda _: machine_code.image(lambda _: b"\x0f\x0b"))
+    with pytest.raises(CannotEnforce, match=r"puts up the Landlock wall ended with 132 before it stood"):
+        made.run(JailSpec(argv=("/bin/echo", "ran"), cwd="/"))
+
+
+def test_machine_code_that_may_not_be_executed_is_cannot_enforce(
+    jail: NamespaceJail, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = walled_by(jail, WAYS[0])
+    monkeypatch.setattr(landlock, "coded", lambda argv, _: ("/proc/self/fd/999", *argv[1:]))
+    with pytest.raises(CannotEnforce, match=r"puts up the Landlock wall was refused: .*/proc/self/fd/999: No such"):
+        made.run(JailSpec(argv=("/bin/echo", "ran"), cwd="/"))
+
+
+def test_a_folder_that_is_not_there_is_still_the_commands_fault(walled: NamespaceJail) -> None:
+    result = walled.run(JailSpec(argv=("/bin/true",), cwd="/no/such"))
+    assert result.ending is Ending.COULD_NOT_START
+    assert b"/no/such" in result.stderr
+
+
+def test_machine_code_comes_first_and_elsewhere_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(confiner, "kernel_abi", lambda: 5)
+    monkeypatch.setattr(os, "uname", lambda: os.uname_result(("Linux", "x", "6.7", "", "x86_64")))
+    first, *others = landlock.candidates()
+    assert (first.python, first.abi, first.name) == (None, 5, "machine code")
+    assert all(by.python for by in others)
+    monkeypatch.setattr(os, "uname", lambda: os.uname_result(("Linux", "x", "6.7", "", "aarch64")))
+    assert list(landlock.candidates()) == others
+
+
+def test_code_takes_the_binds_and_leaves_command_and_environment() -> None:
+    by = Confiner(abi=6, binds=(Bind(source="/c", target="/run/la"),))
+    spec = JailSpec(argv=("a", "", "b"), cwd="/", env=(("X", "1"),))
+    made = landlock.walled(spec, by, LAYOUT)
+    assert (made.env, made.binds) == (spec.env, by.binds)
+    assert landlock.coded(made.argv, 9) == ("/proc/self/fd/9", "a", "", "b")
+
+
 @pytest.mark.skipif(not landlock.kernel()[0], reason="this kernel has no Landlock; doctor says so")
-def test_a_refusal_inside_is_cannot_enforce_and_the_command_never_ran(jail: NamespaceJail, tmp_path: Path) -> None:
+def test_a_refusal_inside_is_cannot_enforce_and_the_command_never_ran(jail: NamespaceJail) -> None:
     """A filter that refuses the calls, put on by a first program that then runs the real one."""
-    assert jail._backend.landlock is not None
-    refused = jail._backend.landlock.source.replace("_CREATE, _ADD, _RESTRICT = 444", "_CREATE, _ADD, _RESTRICT = 4444")
-    backend = replace(jail._backend, landlock=replace(jail._backend.landlock, source=refused))
+    made = walled_by(jail, WAYS[1])._backend
+    assert made.landlock is not None
+    refused = made.landlock.source.replace("_CREATE, _ADD, _RESTRICT = 444", "_CREATE, _ADD, _RESTRICT = 4444")
+    backend = replace(made, landlock=replace(made.landlock, source=refused))
     with pytest.raises(CannotEnforce, match=r"Landlock wall could not be put up.*not implemented"):
         NamespaceJail(backend).run(JailSpec(argv=("/bin/echo", "ran"), cwd="/"))
 
 
-def test_a_command_that_is_not_there_could_not_start_and_says_so(jail: NamespaceJail) -> None:
-    result = jail.run(JailSpec(argv=("no-such-program",), cwd="/"))
+def test_a_command_that_is_not_there_could_not_start_and_says_so(walled: NamespaceJail) -> None:
+    result = walled.run(JailSpec(argv=("no-such-program",), cwd="/"))
     assert result.ending is Ending.COULD_NOT_START
-    assert b"no-such-program" in result.stderr
-    assert b"No such file" in result.stderr
+    said = b"cannot execute no-such-program: [Errno 2] No such file or directory: b'/usr/bin/no-such-program'\n"
+    assert result.stderr == said
 
 
-def test_signals_and_environment_of_a_command_are_as_without_the_wall(jail: NamespaceJail) -> None:
-    argv = ("/bin/sh", "-c", "grep SigIgn /proc/self/status; env; ls -l /proc/self/fd | wc -l")
+def test_signals_and_environment_of_a_command_are_as_without_the_wall(walled: NamespaceJail) -> None:
+    argv = (
+        "/bin/sh",
+        "-c",
+        "grep SigIgn /proc/self/status; env; ls -l /proc/self/fd | wc -l; pwd; echo $0 $*",
+        "z",
+        "",
+    )
     spec = JailSpec(argv=argv, cwd="/tmp", env=(("PATH", "/usr/bin:/bin"), ("LC_ALL", "C"), ("X", "\udcff e\u0301")))
-    seen = [NamespaceJail(replace(jail._backend, landlock=by)).run(spec) for by in (jail._backend.landlock, None)]
+    backend = walled._backend
+    seen = [NamespaceJail(replace(backend, landlock=by)).run(spec) for by in (backend.landlock, None)]
     assert seen[0].stdout == seen[1].stdout
     assert b"X=\xff e\xcc\x81\n" in seen[0].stdout
 

@@ -1,4 +1,6 @@
-"""First program inside every jail: puts up the Landlock wall around itself, then becomes the command.
+"""First program inside a jail: puts up the Landlock wall around itself, then becomes the command.
+
+On x86-64 machine code does the same (see jail/wall_program.py): a change here is a change there.
 
 Run by a trusted interpreter, with an empty environment and nothing of the repository loaded, as
 
@@ -30,7 +32,7 @@ _PATH_BENEATH = 1
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 _MAKE_CHAR, _MAKE_BLOCK = 1 << 6, 1 << 11
 _REFER, _TRUNCATE, _IOCTL_DEV = 1 << 13, 1 << 14, 1 << 15
-_ON_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
+ON_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
 _TCP = 3  # bind and connect
 _SCOPES = 3  # abstract Unix sockets and signals
 GRANTS = {
@@ -86,7 +88,7 @@ def confine(rules: list[tuple[str, str]], loopback: bool) -> int:
             try:
                 rights = GRANTS[grant] & handled(abi)
                 if not stat.S_ISDIR(os.fstat(place).st_mode):
-                    rights &= _ON_FILES
+                    rights &= ON_FILES
                 rule = struct.pack("=Qi", rights, place)
                 _call(_ADD, ctypes.c_int(ruleset), ctypes.c_int(_PATH_BENEATH), rule, ctypes.c_uint32(0))
             finally:
