@@ -23,6 +23,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "undo": ("undo", "take an applied patch back, exactly"),
     "doctor": ("doctor", "say what works on this machine and what to do about the rest"),
     "model": ("model", "list, add, verify models"),
+    "gate": ("gate", "say whether a patch, anybody's, may go in; nothing runs"),
     "policy": ("policy", "show or check a policy"),
     "jail": ("jail", "run a command in the jail"),
 }

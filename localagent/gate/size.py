@@ -15,6 +15,7 @@ FILES = Rule(
     id="size-files",
     severity=Severity.MEDIUM,
     why="a repair of many files is not a small one",
+    remedy="split the patch",
     match=(),
     not_match=(Example(before="x = 1\n", after="x = 2\n"),),
 )
@@ -22,6 +23,7 @@ LINES = Rule(
     id="size-lines",
     severity=Severity.MEDIUM,
     why="a repair of many lines is not a small one",
+    remedy="split the patch",
     match=(Example(before="x = 1\n", after=_LINES), Example(before=_LINES, after="x = 1\n")),
     not_match=(Example(before=_LINES, after=_LINES.replace("x0 = 0", "x0 = 1").replace("x99 = 99", "x99 = 98")),),
 )
@@ -29,6 +31,7 @@ BYTES = Rule(
     id="size-bytes",
     severity=Severity.MEDIUM,
     why="a repair that adds or removes much text is not a small one",
+    remedy="split the patch; data belongs in files of its own",
     match=(Example(before="x = ''\n", after=f"x = '{'a' * 20_000}'\n"),),
     not_match=(Example(before="x = ''\n", after=f"x = '{'a' * 200}'\n"),),
 )
@@ -36,6 +39,7 @@ FILE = Rule(
     id="size-file",
     severity=Severity.MEDIUM,
     why="a file so large is not read as source",
+    remedy="split the file, or raise the policy's size.max_file_bytes",
     match=(Example(before="x = 1\n" * 700_000, after="x = 2\n" + "x = 1\n" * 699_999),),
     not_match=(Example(before="x = 1\n" * 1000, after="x = 2\n" + "x = 1\n" * 999),),
 )

@@ -23,6 +23,7 @@ BARE = Rule(
     id="bare-except",
     severity=Severity.MEDIUM,
     why="a handler for everything also hides what nobody thought of",
+    remedy="name the exceptions that are meant, or raise again",
     match=(
         Example(before=_BASE, after="def f(x):\n    try:\n        return g(x)\n    except:\n        return None\n"),
         Example(
@@ -44,6 +45,7 @@ BROAD = Rule(
     id="broad-except",
     severity=Severity.MEDIUM,
     why="catching Exception or BaseException without raising again silences every failure",
+    remedy="name the exceptions that are meant, or raise again",
     match=(
         Example(before=_BASE, after="def f(x):\n    try:\n        return g(x)\n    except Exception:\n        pass\n"),
         Example(
@@ -78,6 +80,7 @@ SUPPRESS = Rule(
     id="suppress",
     severity=Severity.MEDIUM,
     why="contextlib.suppress is a handler that does nothing",
+    remedy="handle the exception, or let it through",
     match=(
         Example(
             before="import contextlib\n" + _BASE,
@@ -98,6 +101,7 @@ SILENCES = Rule(
     id="silences-raise",
     severity=Severity.MEDIUM,
     why="the only change takes away the raise or assert that the failing tests end in",
+    remedy="make what is computed right, and leave the check",
     match=(
         Example(before=_RAISES, after="def f(x):\n    return x\n", exception="ValueError"),
         Example(before=_RAISES, after="def f(x):\n    if x < 0:\n        pass\n    return x\n", exception="ValueError"),
