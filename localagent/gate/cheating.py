@@ -25,6 +25,10 @@ EVERYTHING = Rule(
     why="an object that answers every comparison passes every test",
     remedy="compare what the objects hold",
     match=(
+        Example(
+            before=_C + "    def __eq__(self, other):\n        return self.a == other.a\n",
+            after=_C + "    def __eq__(self, other):\n        return True\n",
+        ),
         *(
             Example(before=_C, after=_C + method)
             for method in (
@@ -88,6 +92,7 @@ _ANSWERS = {"__eq__": True, "__ne__": False, "__lt__": True, "__le__": True, "__
 _MAY = re.compile(
     r"__(?:eq|ne|l[te]|g[te]|contains|(?:instance|subclass)check)__|sys|environ|modules|argv|[Ss]tack|[Ff]rame|['\"]\s*\+|join|::"
 )
+_METHOD = re.compile(r"__(?:eq|ne|l[te]|g[te]|contains|(?:instance|subclass)check)__")
 _TESTING = re.compile(r"(?i)pytest|py\.test|unittest|conftest|PYTEST_|^CI$|^(?:IS_)?TEST(?:ING|S|_MODE)?$|^(?:IS_)?CI_")
 _FRAMES = frozenset(
     {"format_stack", "print_stack", "extract_stack", "walk_stack", "StackSummary", "getinnerframes", "getouterframes",
@@ -109,7 +114,8 @@ class Cheating:
         """Deny if what answers judges stands more often near a change than before."""
         found: list[Finding] = []
         for region in change.regions:
-            before, after = region.near
+            inside = region.before_whole is not None and _METHOD.search(region.before_whole.text)
+            before, after = region.whole if inside else region.near
             if not _MAY.search(after.text):
                 continue
             spare = Counter(what for _, what, _ in _hits(before)) if before else Counter[str]()

@@ -33,6 +33,7 @@ from localagent.gate.tamper_rules import (
     WIDENED,
 )
 
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _SKIPS = {"skip", "skipif", "skipIf", "skipUnless", "xfail", "expectedFailure", "skipTest", "SkipTest", "importorskip",
           "exit", "pytestmark", "__test__", "collect_ignore", "collect_ignore_glob"}  # fmt: skip
@@ -47,7 +48,7 @@ class _Test:
     """A function of a test file."""
 
     name: str
-    node: ast.FunctionDef | ast.AsyncFunctionDef
+    node: _Function
     is_test: bool
 
     def statements(self) -> Counter[str]:
@@ -173,13 +174,12 @@ def _compared(before: _Test, after: _Test) -> Iterator[tuple[Rule, ast.AST, str]
         yield MOCKED, after.node, "something is replaced that was not"
         return
     gone = before.statements() - after.statements()
-    heads = [ast.dump(x) for x in (after.node.args, *after.node.decorator_list)]
-    had = [ast.dump(x) for x in (before.node.args, *before.node.decorator_list)]
-    if gone or heads != had:
+    gone += _rows(before.node.decorator_list) - _rows(after.node.decorator_list)
+    if gone or _head(before.node) != _head(after.node):
         yield CHANGED, after.node, "differs from what it was"
 
 
-def _is_fixture(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+def _is_fixture(node: _Function) -> bool:
     return node.name in _SET_UPS or any("fixture" in name_of(d) for d in node.decorator_list)
 
 
@@ -235,20 +235,30 @@ def _asserts(before: _Test, after: _Test) -> Iterator[tuple[Rule, ast.AST, str]]
             yield CHANGED, b.node, "what is expected differs"
 
 
-def _cases(before: ast.AST, after: ast.AST) -> Iterator[tuple[Rule, ast.AST, str]]:
+def _cases(before: _Function, after: _Function) -> Iterator[tuple[Rule, ast.AST, str]]:
     """Rows of `parametrize` that are gone."""
-    old, new = _rows(before), _rows(after)
+    old, new = _rows(before.decorator_list), _rows(after.decorator_list)
     if sum(new.values()) < sum(old.values()):
         yield CASES, after, f"{sum(old.values()) - sum(new.values())} rows of cases are gone"
 
 
-def _rows(node: ast.AST) -> Counter[str]:
+def _rows(decorators: list[ast.expr]) -> Counter[str]:
     found: Counter[str] = Counter()
-    for decorator in getattr(node, "decorator_list", []):
+    for decorator in decorators:
         if name_of(decorator) in ("parametrize", "data", "expand", "unpack") and isinstance(decorator, ast.Call):
             for argument in decorator.args:
                 if isinstance(argument, ast.List | ast.Tuple | ast.Set):
                     found.update(ast.dump(row) for row in argument.elts)
+    return found
+
+
+def _head(node: _Function) -> list[str]:
+    """Arguments and decorators, the rows of cases left out: these may grow."""
+    found = [ast.dump(node.args)]
+    for decorator in node.decorator_list:
+        rows = _rows([decorator])
+        parts = [decorator.func, *decorator.args] if rows and isinstance(decorator, ast.Call) else [decorator]
+        found += [ast.dump(p) for p in parts if not (rows and isinstance(p, ast.List | ast.Tuple | ast.Set))]
     return found
 
 

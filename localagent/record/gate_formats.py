@@ -157,8 +157,8 @@ def page(review: PatchReview) -> bytes:
         for f, rule in group:
             person = ", needs a person" if rule.asks_person else ""
             out.append(
-                f'<tr><td>{f.line or ""}</td><td>{shown(f.message)}<br><span class="{f.severity.value}">{shown(f.rule)},'
-                f' {f.severity.value}{person}</span><br><span class="why">{shown(rule.why)}</span></td>'
+                f'<tr><td>{f.line or ""}</td><td>{shown(f.message)}<br><span class="{f.severity.value}">'
+                f'{shown(f.rule)}, {f.severity.value}{person}</span><br><span class="why">{shown(rule.why)}</span></td>'
                 f"<td>{shown(remedy(review, f, rule))}</td></tr>"
             )
         out.append("</table>")
