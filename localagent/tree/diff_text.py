@@ -1,4 +1,9 @@
-"""The lines of a diff, one after the other. Lines end in LF alone; a CR is content."""
+"""The lines of a diff, one after the other, and how a fault of one is told. Lines end in LF alone; a CR is content."""
+
+from localagent.domain.diff import DiffFault, DiffRule
+
+AS_GIT_WRITES = "give the output of `git diff` or `diff -u`, unchanged"
+SPLIT_IT = "split it into smaller patches"
 
 
 class Lines:
@@ -30,3 +35,14 @@ class Lines:
         line = self.peek()
         self._at += 1
         return line
+
+
+def malformed(lines: Lines, what: str, remedy: str = AS_GIT_WRITES) -> DiffFault:
+    """The fault that the next line is not what it must be."""
+    return DiffFault(DiffRule.MALFORMED, lines.number, what, remedy=remedy)
+
+
+def shown(line: bytes) -> str:
+    """The beginning of a line, for a message."""
+    text = line[:60].rstrip(b"\n").decode("utf-8", "backslashreplace")
+    return repr(text) if len(line) <= 61 else repr(text) + "..."

@@ -10,13 +10,12 @@ import re
 from collections.abc import Iterator
 
 from localagent.domain.diff import ChangeKind, Diff, DiffFault, DiffRule, FileDiff, FileMode, Hunk
+from localagent.tree.diff_hunks import MAX_HUNKS, take_hunks
 from localagent.tree.diff_names import git_names, plain_name, same_name
-from localagent.tree.diff_text import Lines
+from localagent.tree.diff_text import AS_GIT_WRITES, SPLIT_IT, Lines, malformed, shown
 
 MAX_PATCH_BYTES = 8 << 20
 MAX_FILES = 2_000
-MAX_HUNKS = 20_000
-_HUNK = re.compile(rb"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@(?: [^\n]*)?\n?")
 _INDEX = re.compile(rb"index [0-9a-f]{4,64}\.\.[0-9a-f]{4,64}(?: (\d{6}))?\n")
 _PERCENT = re.compile(rb"(?:dis)?similarity index \d{1,3}%\n")
 _BASE85 = re.compile(rb"[A-Za-z][0-9A-Za-z!#$%&()*+;<=>?@^_`{|}~-]{1,70}\n")
@@ -24,35 +23,29 @@ _BINARY = re.compile(rb"(?:literal|delta) \d{1,12}\n")
 _NORMAL = re.compile(rb"\d+(?:,\d+)?[acd](?:\d+(?:,\d+)?)?\s*$")
 _TELLING = (b"--- ", b"+++ ", b"*** ", b"@@", b"Index:", b"Prereq:", b"GIT binary patch")
 _INDENTED = (b"diff --git ", b"--- ", b"+++ ", b"*** ", b"@@ -")
-_REMEDY = "give the output of `git diff` or `diff -u`, unchanged"
-_SPLIT = "split it into smaller patches"
 _DEV_NULL = b"/dev/null"
 
 
 def parse_diff(data: bytes) -> Diff:
     """The diff in some bytes. DiffFault for everything that is not exactly one."""
     if len(data) > MAX_PATCH_BYTES:
-        raise DiffFault(DiffRule.LIMIT, 0, f"the patch is larger than {MAX_PATCH_BYTES >> 20} MiB", remedy=_SPLIT)
+        raise DiffFault(DiffRule.LIMIT, 0, f"the patch is larger than {MAX_PATCH_BYTES >> 20} MiB", remedy=SPLIT_IT)
     lines = Lines(data)
     _preamble(lines)
     files: list[FileDiff] = []
     hunks = 0
     while not lines.ended:
         if len(files) >= MAX_FILES:
-            raise DiffFault(DiffRule.LIMIT, lines.number, f"more than {MAX_FILES:,} files", remedy=_SPLIT)
+            raise DiffFault(DiffRule.LIMIT, lines.number, f"more than {MAX_FILES:,} files", remedy=SPLIT_IT)
         files.append(_file(lines, MAX_HUNKS - hunks))
         hunks += len(files[-1].hunks)
         if _trailer(lines):
             break
     if not files:
         what = "there is no diff in it" if data else "the patch is empty"
-        raise DiffFault(DiffRule.EMPTY, 0, f"{what}: nothing can be judged", remedy=_REMEDY)
+        raise DiffFault(DiffRule.EMPTY, 0, f"{what}: nothing can be judged", remedy=AS_GIT_WRITES)
     _once(files)
     return Diff(files=tuple(files))
-
-
-def _malformed(lines: Lines, what: str, remedy: str = _REMEDY) -> DiffFault:
-    return DiffFault(DiffRule.MALFORMED, lines.number, what, remedy=remedy)
 
 
 def _preamble(lines: Lines) -> None:
@@ -63,7 +56,7 @@ def _preamble(lines: Lines) -> None:
             return
         bare = line.lstrip(b" \t>X")
         if line.startswith(_TELLING) or bare.startswith(_INDENTED) or _NORMAL.match(bare):
-            raise _malformed(lines, f"some tools would take this for a part of a diff: {_shown(line)}")
+            raise malformed(lines, f"some tools would take this for a part of a diff: {shown(line)}")
         lines.take()
 
 
@@ -79,7 +72,7 @@ def _trailer(lines: Lines) -> bool:
     while not lines.ended and not lines.peek().strip():
         lines.take()
     if not lines.ended:
-        raise _malformed(
+        raise malformed(
             lines, "something follows the end of the diff", "give one patch at a time, and nothing after it"
         )
     return True
@@ -98,8 +91,8 @@ def _file(lines: Lines, hunks_left: int) -> FileDiff:
     if line.startswith(b"--- ") and lines.peek(1).startswith(b"+++ "):
         return _plain_file(lines, hunks_left)
     if line.startswith(b"@@@"):
-        raise DiffFault(DiffRule.COMBINED, lines.number, "a combined diff has no one before", remedy=_REMEDY)
-    raise _malformed(lines, f"expected the head of a file (`diff --git`, or `---` and `+++`), not {_shown(line)}")
+        raise DiffFault(DiffRule.COMBINED, lines.number, "a combined diff has no one before", remedy=AS_GIT_WRITES)
+    raise malformed(lines, f"expected the head of a file (`diff --git`, or `---` and `+++`), not {shown(line)}")
 
 
 class _Head:
@@ -146,7 +139,7 @@ def _git_file(lines: Lines, hunks_left: int) -> FileDiff:
     while not lines.ended and _extended(lines, head):
         pass
     if fault := head.fault():
-        raise _malformed(lines, fault)
+        raise malformed(lines, fault)
     kind = head.kind()
     hunks: tuple[Hunk, ...] = ()
     binary, marked = False, None
@@ -155,12 +148,12 @@ def _git_file(lines: Lines, hunks_left: int) -> FileDiff:
         _skip_binary(lines)
     elif lines.peek().startswith(b"--- "):
         marked = _marks(lines, first)
-        hunks = _hunks(lines, hunks_left)
+        hunks = take_hunks(lines, hunks_left)
     names = git_names(said, first, kind, head.names, marked)
     old_mode, new_mode = _modes(lines, head, kind)
     nothing = not (hunks or binary or head.names or head.modes)
     if nothing:
-        raise _malformed(lines, f"the part of {names.new!r} changes nothing")
+        raise malformed(lines, f"the part of {names.new!r} changes nothing")
     return FileDiff(
         line=first, kind=kind, old=names.old, new=names.new, old_mode=old_mode, new_mode=new_mode, hunks=hunks,
         binary=binary,
@@ -189,7 +182,7 @@ def _extended(lines: Lines, head: _Head) -> bool:
 
 def _note(lines: Lines, where: dict[str, FileMode] | dict[str, bytes], key: str, value: object) -> None:
     if key in where:
-        raise _malformed(lines, f"`{key.strip()}` stands twice")
+        raise malformed(lines, f"`{key.strip()}` stands twice")
     if value is not None:
         where[key] = value  # type: ignore[assignment]
     lines.take()
@@ -200,7 +193,7 @@ def _mode(lines: Lines, text: bytes) -> FileMode:
         return FileMode(text.decode("ascii", "replace"))
     except ValueError:
         known = ", ".join(FileMode)
-        raise _malformed(lines, f"mode {_shown(text)} is none that git keeps ({known})") from None
+        raise malformed(lines, f"mode {shown(text)} is none that git keeps ({known})") from None
 
 
 def _modes(lines: Lines, head: _Head, kind: ChangeKind) -> tuple[FileMode | None, FileMode | None]:
@@ -211,7 +204,7 @@ def _modes(lines: Lines, head: _Head, kind: ChangeKind) -> tuple[FileMode | None
         return modes["deleted file mode "], None
     if "index" in modes:
         if "old mode " in modes:
-            raise _malformed(lines, "`index` names a mode beside `old mode` and `new mode`")
+            raise malformed(lines, "`index` names a mode beside `old mode` and `new mode`")
         return modes["index"], modes["index"]
     return modes.get("old mode "), modes.get("new mode ")
 
@@ -220,13 +213,13 @@ def _marks(lines: Lines, first: int) -> tuple[bytes, bytes]:
     """What stands after `---` and `+++`."""
     old = lines.take()[4:]
     if not lines.peek().startswith(b"+++ "):
-        raise _malformed(lines, f"`---` without `+++` in the part that begins in line {first}")
+        raise malformed(lines, f"`---` without `+++` in the part that begins in line {first}")
     new = lines.take()[4:]
     for mark in (old, new):
         if not mark.endswith(b"\n"):
-            raise _malformed(lines, "the text ends in the middle of a head")
+            raise malformed(lines, "the text ends in the middle of a head")
         if mark.endswith(b"\r\n"):
-            raise _malformed(lines, "the patch's own lines end in CR LF, so that names end in CR",
+            raise malformed(lines, "the patch's own lines end in CR LF, so that names end in CR",
                              "turn the patch's own lines into LF (`git diff` writes them so)")  # fmt: skip
     return old[:-1], new[:-1]
 
@@ -236,10 +229,10 @@ def _plain_file(lines: Lines, hunks_left: int) -> FileDiff:
     old, new = _marks(lines, first)
     a, b = plain_name(old, first), plain_name(new, first)
     if a == _DEV_NULL and b == _DEV_NULL:
-        raise _malformed(lines, "both names are /dev/null")
+        raise malformed(lines, "both names are /dev/null")
     names = same_name(a, b, first)
     kind = ChangeKind.ADDED if a == _DEV_NULL else ChangeKind.DELETED if b == _DEV_NULL else ChangeKind.MODIFIED
-    hunks = _hunks(lines, hunks_left)
+    hunks = take_hunks(lines, hunks_left)
     return FileDiff(
         line=first,
         kind=kind,
@@ -251,98 +244,23 @@ def _plain_file(lines: Lines, hunks_left: int) -> FileDiff:
     )
 
 
-def _hunks(lines: Lines, left: int) -> tuple[Hunk, ...]:
-    found: list[Hunk] = []
-    grown = 0
-    while not lines.ended and lines.peek().startswith(b"@@"):
-        if len(found) >= left:
-            raise DiffFault(DiffRule.LIMIT, lines.number, f"more than {MAX_HUNKS:,} hunks", remedy=_SPLIT)
-        hunk = _hunk(lines)
-        if found and hunk.old_start < found[-1].old_start + len(found[-1].old):
-            raise DiffFault(DiffRule.MALFORMED, hunk.line, "hunks overlap or are out of order", remedy=_REMEDY)
-        if hunk.new_start - bool(hunk.new) != hunk.old_start - bool(hunk.old) + grown:
-            what = "a hunk's old and new line numbers do not fit together: tools would not agree on its place"
-            raise DiffFault(
-                DiffRule.MALFORMED, hunk.line, what, remedy="make the patch anew, or mend it with `recountdiff`"
-            )
-        grown += len(hunk.new) - len(hunk.old)
-        found.append(hunk)
-    if not found:
-        raise _malformed(lines, f"expected a hunk (`@@ -a,b +c,d @@`), not {_shown(lines.peek())}")
-    return tuple(found)
-
-
-def _hunk(lines: Lines) -> Hunk:
-    first = lines.number
-    head = _HUNK.fullmatch(lines.peek())
-    if head is None:
-        if lines.peek().startswith(b"@@@"):
-            raise DiffFault(DiffRule.COMBINED, first, "a combined diff has no one before", remedy=_REMEDY)
-        raise _malformed(lines, f"not the head of a hunk: {_shown(lines.peek())}")
-    lines.take()
-    old_left, new_left = int(head[2] or b"1"), int(head[4] or b"1")
-    if int(head[1]) == 0 and old_left:
-        raise DiffFault(DiffRule.MALFORMED, first, "a hunk that has lines begins in line 0", remedy=_REMEDY)
-    old: list[bytes] = []
-    new: list[bytes] = []
-    signs = bytearray()
-    while old_left or new_left:
-        if lines.ended:
-            raise _malformed(lines, f"the hunk of line {first} is cut short: {old_left} old, {new_left} new lines miss")
-        line = lines.peek()
-        sign = b" " if line == b"\n" else line[:1]  # a blank line of context whose blank was taken off
-        text = line if line == b"\n" else line[1:]
-        if sign not in (b" ", b"-", b"+"):
-            raise _malformed(lines, f"not a line of the hunk that begins in line {first}: {_shown(line)}")
-        old_left, new_left = old_left - (sign != b"+"), new_left - (sign != b"-")
-        if old_left < 0 or new_left < 0:
-            raise _malformed(lines, f"more lines than the head of the hunk in line {first} says")
-        lines.take()
-        if not lines.ended and lines.peek().startswith(b"\\ "):
-            lines.take()
-            text = text.removesuffix(b"\n")
-        elif not text.endswith(b"\n"):
-            raise _malformed(lines, "the text ends in the middle of a line")
-        signs += sign
-        if sign != b"+":
-            old.append(text)
-        if sign != b"-":
-            new.append(text)
-    _whole(first, old, new)
-    head_same = len(signs) - len(signs.lstrip(b" "))
-    tail_same = len(signs) - len(signs.rstrip(b" "))
-    if head_same == len(signs):
-        raise DiffFault(DiffRule.MALFORMED, first, "a hunk that changes nothing", remedy=_REMEDY)
-    return Hunk(
-        line=first, old_start=int(head[1]), new_start=int(head[3]), old=tuple(old), new=tuple(new),
-        head=head_same, tail=tail_same,
-    )  # fmt: skip
-
-
-def _whole(line: int, old: list[bytes], new: list[bytes]) -> None:
-    for side in (old, new):
-        if any(not text.endswith(b"\n") for text in side[:-1]):
-            what = "a line without a newline is followed by another"
-            raise DiffFault(DiffRule.MALFORMED, line, what, remedy=_REMEDY)
-
-
 def _skip_binary(lines: Lines) -> None:
     """Over the content of a binary part, which must be shaped as git writes it."""
     line = lines.take()
     if line.startswith(b"Binary files "):
         if not line.endswith(b" differ\n"):
-            raise _malformed(lines, f"not as git says that binary files differ: {_shown(line)}")
+            raise malformed(lines, f"not as git says that binary files differ: {shown(line)}")
         return
     for block in range(2):
         if lines.ended or not _BINARY.fullmatch(lines.peek()):
             if block:
                 return
-            raise _malformed(lines, "a binary patch without content", "make it with `git diff --binary`")
+            raise malformed(lines, "a binary patch without content", "make it with `git diff --binary`")
         lines.take()
         while not lines.ended and _BASE85.fullmatch(lines.peek()):
             lines.take()
         if lines.ended or lines.peek() != b"\n":
-            raise _malformed(lines, f"not a line of a binary patch: {_shown(lines.peek())}")
+            raise malformed(lines, f"not a line of a binary patch: {shown(lines.peek())}")
         lines.take()
 
 
@@ -363,8 +281,3 @@ def _touched(file: FileDiff) -> Iterator[str]:
     yield file.new
     if file.old != file.new and file.kind is not ChangeKind.COPIED:
         yield file.old
-
-
-def _shown(line: bytes) -> str:
-    text = line[:60].rstrip(b"\n").decode("utf-8", "backslashreplace")
-    return repr(text) if len(line) <= 61 else repr(text) + "..."

@@ -1,6 +1,7 @@
 """The rules of patches fire on their own examples, and a patch that is a counter-example is allowed."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from test_rules import DEFAULT
@@ -68,7 +69,7 @@ def test_a_counter_example_is_not_taken_for_the_rule(gates: PatchGates, rule: Ru
 def test_every_rule_says_why_and_what_to_do() -> None:
     texts = rule_texts(DEFAULT)
     assert all(t.why and t.remedy for t in texts.values())
-    assert len({r.id for r in ALL}) == len(ALL) - 0
+    assert len({r.id for r in ALL}) == len(ALL)
     assert {r.id for r in RULES} <= set(texts)
 
 
@@ -118,3 +119,9 @@ def test_what_is_allowed_in_tests_is_not_allowed_in_sources(gates: PatchGates) -
 def test_two_new_files_alike_but_for_case_are_refused(gates: PatchGates) -> None:
     one, two = (Example(path=p, before="", after="x = 1\n", modes=":100644") for p in ("pkg/new.py", "pkg/New.py"))
     assert "path-alias" in fired(review(gates, one, two))
+
+
+def test_the_page_names_every_rule_and_gate(gates: PatchGates) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "gate.md").read_text()
+    assert [r.id for r in ALL if f"`{r.id}`" not in page] == []
+    assert [g for g in gates.names if f"| {g} |" not in page] == []
