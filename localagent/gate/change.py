@@ -179,9 +179,11 @@ def _lines_around(change: FileChange, spans: list[Span]) -> list[Touched]:
         else:
             ranges.append((start, end, before[start : span.start] + span.text + before[span.end : end]))
         at = span.end
+    counted, line = 0, 1
     for start, end, text in ranges:
-        line = before.count(b"\n", 0, start) + 1 + grown
-        found.append(Touched(before[start:end], text, line))
+        line += before.count(b"\n", counted, start)
+        found.append(Touched(before[start:end], text, line + grown))
+        counted = start
         grown += text.count(b"\n") - before.count(b"\n", start, end)
     return found
 

@@ -6,6 +6,7 @@ the same.
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 
 from localagent.domain.gate import Decision, Finding, Severity
 from localagent.domain.policy import Policy
@@ -35,7 +36,7 @@ EXCUSE = Rule(
 )  # fmt: skip
 RULES = (EXCUSE,)
 _EXCUSE = re.compile(
-    rb"(?i)#[^\n]*?\b(noqa|nosec|type:\s*ignore|pragma:\s*no\s*(?:cover|branch)|(?:pylint|pyre|bandit|semgrep|sonar)\s*:\s*disable"
+    rb"(?i)\b(noqa|nosec|type:\s*ignore|pragma:\s*no\s*(?:cover|branch)|(?:pylint|pyre|bandit|semgrep|sonar)\s*:\s*disable"
     rb"|mypy:\s*(?:ignore|disable|allow)|pyright:\s*(?:ignore|basic|false)|(?:ruff|flake8)\s*:\s*noqa|pyre-(?:ignore|fixme)"
     rb"|nosemgrep|nosonar|isort:\s*skip|lgtm)"
 )
@@ -58,13 +59,21 @@ class Excuses:
             for touched in change.touched[file.path]:
                 if b"#" not in touched.new:
                     continue
-                spare = Counter(_kind(hit) for hit in _EXCUSE.finditer(touched.old))
-                for hit in _EXCUSE.finditer(touched.new):
+                spare = Counter(_kind(hit) for hit in _excuses(touched.old))
+                for hit in _excuses(touched.new):
                     spare[_kind(hit)] -= 1
                     if spare[_kind(hit)] < 0:
                         line = touched.line + touched.new.count(b"\n", 0, hit.start())
                         found.append(EXCUSE.finding(file.path, line, f"newly introduced: {_kind(hit)}"))
         return decide(self.name, found)
+
+
+def _excuses(text: bytes) -> Iterator[re.Match[bytes]]:
+    """Every excuse behind a `#` of its line."""
+    for hit in _EXCUSE.finditer(text):
+        start = text.rfind(b"\n", 0, hit.start()) + 1
+        if text.find(b"#", start, hit.start()) >= 0:
+            yield hit
 
 
 def _kind(hit: re.Match[bytes]) -> str:

@@ -37,6 +37,8 @@ from localagent.gate.weakness import Weakness
 
 NOT_ASKED = {"special-case": "no failing tests are known, so nobody can say what would answer them by their literals"}
 
+_MOST_JUDGED_BYTES = 2 << 20
+
 
 class PatchGates:
     """The gates that a policy asks for. CannotEnforce on creation if a tool that one needs is not there."""
@@ -75,6 +77,8 @@ class PatchGates:
                 continue
             if not everything and not self._asks_only(decisions[-1]):
                 break
+            if isinstance(gate, Size) and _bytes(change) > _MOST_JUDGED_BYTES:
+                break  # so much text is refused, and not read further
             if isinstance(gate, Parses):
                 change.without(frozenset(f.path for f in decisions[-1].findings if f.path is not None))
         return decisions
@@ -105,6 +109,10 @@ class PatchGates:
     def _role(self, path: RepoPath) -> tuple[bool, bool, bool]:
         collected = path.name.startswith("test_") or path.name.endswith("_test.py")
         return (path.is_python, bool(self._is_test.match_file(path.replace("\n", " ").lower())), collected)
+
+
+def _bytes(change: GateInput) -> int:
+    return sum(len(file.before) + len(file.after) for file in change.changes)
 
 
 def _is_text(entry: TreeChange) -> bool:

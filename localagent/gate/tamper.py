@@ -271,11 +271,16 @@ def _around(before: _Facts, after: _Facts) -> Iterator[tuple[Rule, ast.AST, str]
             rule = SKIPPED if any(f"'{word}'" in now and f"'{word}'" not in had for word in _SKIPS) else CHANGED
             yield rule, module, f"class {name} has other bases or decorators"
     old, new = Counter(ast.dump(s) for s in before.loose), Counter(ast.dump(s) for s in after.loose)
+    fresh = [s for s in after.loose if new[ast.dump(s)] > old[ast.dump(s)]]
+    for statement in fresh:
+        if _names(statement, {"pytest_plugins"}):
+            yield CONFIGURED, statement, "plugins decide how tests run"
+        elif _replaces(statement):
+            yield MOCKED, statement, "something is replaced outside of a test, for every test that follows"
     if not before.tests and not before.loose:
         return
-    for statement in after.loose:
-        text = ast.dump(statement)
-        if new[text] > old[text] and _names(statement, _SKIPS):
+    for statement in fresh:
+        if _names(statement, _SKIPS):
             yield SKIPPED, statement, "outside of a test: newly skipped or not collected"
     imports = (ast.Import, ast.ImportFrom)
     gone = old - new
@@ -283,6 +288,18 @@ def _around(before: _Facts, after: _Facts) -> Iterator[tuple[Rule, ast.AST, str]
         if gone[ast.dump(statement)] > 0 and not isinstance(statement, imports) and not _is_text(statement):
             yield CHANGED, module, "a statement outside of the tests differs or is gone"
             return
+
+
+def _replaces(statement: ast.stmt) -> bool:
+    """Whether a statement sets something of another object, or has it set."""
+    for node in ast.walk(statement):
+        targets = node.targets if isinstance(node, ast.Assign | ast.Delete) else []
+        targets = [node.target] if isinstance(node, ast.AugAssign | ast.AnnAssign) else targets
+        if any(isinstance(t, ast.Attribute) for t in targets):
+            return True
+        if isinstance(node, ast.Call) and name_of(node) in _MOCKS - {"object", "Mock", "MagicMock", "AsyncMock"}:
+            return True
+    return False
 
 
 def _is_text(node: ast.stmt) -> bool:

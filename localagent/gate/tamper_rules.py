@@ -168,7 +168,11 @@ MOCKED = Rule(
     severity=Severity.MEDIUM,
     why="what is replaced in a test is not tested by it",
     remedy="have a person confirm that the replaced part is tested elsewhere",
-    match=(_become(_T.replace("def test_f():\n", "def test_f():\n    mock.patch('pkg.f').start()\n")),),
+    match=(
+        _become(_T.replace("def test_f():\n", "def test_f():\n    mock.patch('pkg.f').start()\n")),
+        _become("import pkg\n\npkg.f = lambda x: x + 1\n", ""),
+        _become(_T + "\n\nmock.patch('pkg.f').start()\n"),
+    ),
     not_match=_FINE,
     asks_person=True,
 )
@@ -180,6 +184,7 @@ CONFIGURED = Rule(
     match=(
         Example(path="tests/conftest.py", before="x = 1\n", after="x = 2\n"),
         Example(path="pyproject.toml", before="a = 1\n", after="a = 2\n"),
+        _become("pytest_plugins = ['pkg.plugin']\n\n\ndef test_g():\n    assert f(1) == 2\n", ""),
         Example(path="conftest.py", before="", after="collect_ignore = ['tests']\n", modes=":100644"),
     ),
     not_match=_FINE,

@@ -149,7 +149,7 @@ _BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\
 _BREAKS = frozenset("\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029")
 _JOINERS = frozenset("\u200c\u200d\ufe0f\ufe0e")
 _BLANK_LETTERS = frozenset("\u115f\u1160\u3164\uffa0\u2800\u034f\u17b4\u17b5")
-_FAR = re.compile(r"[ \t]{100}[ \t]*[^ \t\r\n]")
+_FAR = re.compile(r"(?<![ \t])[ \t]{100,}+[^\r\n]")
 _LOOK_ALIKE = frozenset(  # Greek, Cyrillic, Armenian letters that are drawn as Latin ones
     "\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7\u03b1\u03b9"
     "\u03ba\u03bd\u03bf\u03c1\u03c5\u03c7\u03c9\u0405\u0406\u0408\u0410\u0412\u0415\u041a\u041c\u041d"

@@ -20,6 +20,9 @@ _INDEX = re.compile(rb"index [0-9a-f]{4,64}\.\.[0-9a-f]{4,64}(?: (\d{6}))?\n")
 _PERCENT = re.compile(rb"(?:dis)?similarity index \d{1,3}%\n")
 _BASE85 = re.compile(rb"[A-Za-z][0-9A-Za-z!#$%&()*+;<=>?@^_`{|}~-]{1,70}\n")
 _BINARY = re.compile(rb"(?:literal|delta) \d{1,12}\n")
+_ENCODED = re.compile(
+    rb"(?i)content-transfer-encoding:(?!\s*(?:7bit|8bit|binary)\s*$)|content-type:.*multipart|.*format=\"?flowed"
+)
 _NORMAL = re.compile(rb"\d+(?:,\d+)?[acd](?:\d+(?:,\d+)?)?\s*$")
 _TELLING = (b"--- ", b"+++ ", b"*** ", b"@@", b"Index:", b"Prereq:", b"GIT binary patch")
 _INDENTED = (b"diff --git ", b"--- ", b"+++ ", b"*** ", b"@@ -")
@@ -57,6 +60,9 @@ def _preamble(lines: Lines) -> None:
         bare = line.lstrip(b" \t>X")
         if line.startswith(_TELLING) or bare.startswith(_INDENTED) or _NORMAL.match(bare):
             raise malformed(lines, f"some tools would take this for a part of a diff: {shown(line)}")
+        if _ENCODED.match(line):
+            what = f"an encoded mail, which some tools decode before they read the diff: {shown(line)}"
+            raise malformed(lines, what, "give the diff itself, decoded")
         lines.take()
 
 
