@@ -37,7 +37,7 @@ from localagent.gate.weakness import Weakness
 
 NOT_ASKED = {"special-case": "no failing tests are known, so nobody can say what would answer them by their literals"}
 
-_MOST_JUDGED_BYTES = 2 << 20
+_MOST_JUDGED_BYTES = 1 << 19
 
 
 class PatchGates:

@@ -16,6 +16,7 @@ from localagent.tree.diff_text import AS_GIT_WRITES, SPLIT_IT, Lines, malformed,
 
 MAX_PATCH_BYTES = 8 << 20
 MAX_FILES = 2_000
+_MOST_BEFORE = 10_000
 _INDEX = re.compile(rb"index [0-9a-f]{4,64}\.\.[0-9a-f]{4,64}(?: (\d{6}))?\n")
 _PERCENT = re.compile(rb"(?:dis)?similarity index \d{1,3}%\n")
 _BASE85 = re.compile(rb"[A-Za-z][0-9A-Za-z!#$%&()*+;<=>?@^_`{|}~-]{1,70}\n")
@@ -60,6 +61,8 @@ def _preamble(lines: Lines) -> None:
         bare = line.lstrip(b" \t>X")
         if line.startswith(_TELLING) or bare.startswith(_INDENTED) or _NORMAL.match(bare):
             raise malformed(lines, f"some tools would take this for a part of a diff: {shown(line)}")
+        if lines.number > _MOST_BEFORE:
+            raise DiffFault(DiffRule.LIMIT, lines.number, "no diff among so many lines", remedy="give the diff itself")
         if _ENCODED.match(line):
             what = f"an encoded mail, which some tools decode before they read the diff: {shown(line)}"
             raise malformed(lines, what, "give the diff itself, decoded")
