@@ -8,17 +8,25 @@ Not seen: data files of tests, and helpers that are imported from elsewhere.
 import ast
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 import pathspec
 
 from localagent.domain.edit import FileChange
 from localagent.domain.gate import Decision, Finding
 from localagent.domain.policy import Policy
-from localagent.gate.assertions import Assertion, assertions, is_trivial, is_weaker, is_wider, name_of
+from localagent.gate.assertions import (
+    Assertion,
+    assertions,
+    is_assertion_call,
+    is_trivial,
+    is_weaker,
+    is_wider,
+    name_of,
+)
 from localagent.gate.change import GateInput
 from localagent.gate.rule import Rule, decide
-from localagent.gate.source import DoesNotParse, decode_source, parse
+from localagent.gate.shadowing import shadowed
+from localagent.gate.suite import Function, Suite, Test, suite_of
 from localagent.gate.tamper_rules import (
     CASES,
     CHANGED,
@@ -33,37 +41,12 @@ from localagent.gate.tamper_rules import (
     WIDENED,
 )
 
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _SKIPS = {"skip", "skipif", "skipIf", "skipUnless", "xfail", "expectedFailure", "skipTest", "SkipTest", "importorskip",
           "exit", "pytestmark", "__test__", "collect_ignore", "collect_ignore_glob"}  # fmt: skip
 _MOCKS = {"patch", "setattr", "setitem", "setenv", "MagicMock", "Mock", "AsyncMock", "object", "spy", "stub"}
 _SET_UPS = {"setUp", "tearDown", "setUpClass", "tearDownClass", "setUpModule", "tearDownModule", "setup_method",
             "teardown_method", "setup_class", "teardown_class", "setup_module", "teardown_module", "setup_function",
             "teardown_function", "setup", "teardown"}  # fmt: skip
-
-
-@dataclass(kw_only=True, slots=True)
-class _Test:
-    """A function of a test file."""
-
-    name: str
-    node: _Function
-    is_test: bool
-
-    def statements(self) -> Counter[str]:
-        """The body's statements, docstring left out."""
-        body = self.node.body[1:] if ast.get_docstring(self.node) is not None else self.node.body
-        return Counter(ast.dump(s) for s in body)
-
-
-@dataclass(kw_only=True, slots=True)
-class _Facts:
-    """What stands in a test file. Of functions of one name the last counts, as for pytest."""
-
-    tests: dict[str, _Test] = field(default_factory=dict)
-    others: dict[str, str] = field(default_factory=dict)
-    loose: list[ast.stmt] = field(default_factory=list)
 
 
 class Tamper:
@@ -94,7 +77,7 @@ def _collected(path: str) -> bool:
 
 
 def _review(file: FileChange, source: str) -> Iterator[Finding]:
-    before, after = _facts(file.before), _facts(file.after)
+    before, after = suite_of(file.before), suite_of(file.after)
     if before is None or after is None:
         return  # what does not parse is refused by another gate, or is mended here
     if _collected(source) and not _collected(file.path) and before.tests:
@@ -128,36 +111,7 @@ def _stood(node: ast.AST, where: ast.AST) -> bool:
     return any(type(n) is type(node) and ast.dump(n) == wanted for n in ast.walk(where))
 
 
-def _facts(source: bytes) -> _Facts | None:
-    try:
-        tree = parse(decode_source(source))
-    except DoesNotParse:
-        return None
-    facts = _Facts()
-    _gather(tree.body, "", facts)
-    return facts
-
-
-def _gather(body: list[ast.stmt], prefix: str, facts: _Facts) -> None:
-    for node in body:
-        if isinstance(node, _FUNCTIONS):
-            name = prefix + node.name
-            facts.tests.pop(name, None)
-            facts.tests[name] = _Test(name=name, node=node, is_test=node.name.startswith("test"))
-        elif isinstance(node, ast.ClassDef):
-            facts.others[prefix + node.name] = "".join(
-                ast.dump(x) for x in (*node.bases, *node.keywords, *node.decorator_list)
-            )
-            _gather(node.body, f"{prefix}{node.name}.", facts)
-        elif isinstance(node, ast.If | ast.Try):
-            facts.loose.append(node)
-            for block in (node.body, node.orelse):
-                _gather([n for n in block if isinstance(n, (*_FUNCTIONS, ast.ClassDef))], prefix, facts)
-        else:
-            facts.loose.append(node)
-
-
-def _compared(before: _Test, after: _Test) -> Iterator[tuple[Rule, ast.AST, str]]:
+def _compared(before: Test, after: Test) -> Iterator[tuple[Rule, ast.AST, str]]:
     """What became of a function that is there before and after; what is plainly weaker comes first and alone."""
     if ast.dump(before.node) == ast.dump(after.node):
         return
@@ -174,12 +128,29 @@ def _compared(before: _Test, after: _Test) -> Iterator[tuple[Rule, ast.AST, str]
         yield MOCKED, after.node, "something is replaced that was not"
         return
     gone = before.statements() - after.statements()
+    if _inserted(before, after):
+        yield CHANGED, after.node, "something new stands in front of what it did"
+        return
     gone += _rows(before.node.decorator_list) - _rows(after.node.decorator_list)
     if gone or _head(before.node) != _head(after.node):
         yield CHANGED, after.node, "differs from what it was"
 
 
-def _is_fixture(node: _Function) -> bool:
+def _inserted(before: Test, after: Test) -> bool:
+    """Whether a new statement that is no assertion stands before one that was there: it may change what that means."""
+    had = before.statements()
+    known = [had[ast.dump(s)] > 0 for s in after.node.body]
+    last = max((n for n, old in enumerate(known) if old), default=-1)
+    return any(
+        not known[n]
+        and not isinstance(s, ast.Assert)
+        and not _is_text(s)
+        and not (isinstance(s, ast.Expr) and is_assertion_call(s.value))
+        for n, s in enumerate(after.node.body[: max(last, 0)])
+    )
+
+
+def _is_fixture(node: Function) -> bool:
     return node.name in _SET_UPS or any("fixture" in name_of(d) for d in node.decorator_list)
 
 
@@ -200,7 +171,7 @@ def _skipped(before: ast.AST, after: ast.AST) -> Iterator[tuple[Rule, ast.AST, s
         yield SKIPPED, after, f"newly {', '.join(sorted(more))}"
 
 
-def _asserts(before: _Test, after: _Test) -> Iterator[tuple[Rule, ast.AST, str]]:
+def _asserts(before: Test, after: Test) -> Iterator[tuple[Rule, ast.AST, str]]:
     old, new = assertions(before.node.body), assertions(after.node.body)
     kept = Counter(a.key for a in new)
     gone: list[Assertion] = []
@@ -235,7 +206,7 @@ def _asserts(before: _Test, after: _Test) -> Iterator[tuple[Rule, ast.AST, str]]
             yield CHANGED, b.node, "what is expected differs"
 
 
-def _cases(before: _Function, after: _Function) -> Iterator[tuple[Rule, ast.AST, str]]:
+def _cases(before: Function, after: Function) -> Iterator[tuple[Rule, ast.AST, str]]:
     """Rows of `parametrize` that are gone."""
     old, new = _rows(before.decorator_list), _rows(after.decorator_list)
     if sum(new.values()) < sum(old.values()):
@@ -252,7 +223,7 @@ def _rows(decorators: list[ast.expr]) -> Counter[str]:
     return found
 
 
-def _head(node: _Function) -> list[str]:
+def _head(node: Function) -> list[str]:
     """Arguments and decorators, the rows of cases left out: these may grow."""
     found = [ast.dump(node.args)]
     for decorator in node.decorator_list:
@@ -262,7 +233,7 @@ def _head(node: _Function) -> list[str]:
     return found
 
 
-def _around(before: _Facts, after: _Facts) -> Iterator[tuple[Rule, ast.AST, str]]:
+def _around(before: Suite, after: Suite) -> Iterator[tuple[Rule, ast.AST, str]]:
     """Classes, and statements outside functions: new skips, and whatever differs."""
     module = ast.Module(body=[], type_ignores=[])
     for name, had in before.others.items():
@@ -279,6 +250,13 @@ def _around(before: _Facts, after: _Facts) -> Iterator[tuple[Rule, ast.AST, str]
             yield MOCKED, statement, "something is replaced outside of a test, for every test that follows"
     if not before.tests and not before.loose:
         return
+    added = [name for name in after.tests if name not in before.tests]
+    for name, where in shadowed(before.loose, before.tests, fresh, added):
+        yield CHANGED, where or module, f"{name} stands for something else than it did"
+    for name in added:
+        inside = name.rpartition(".")[0]
+        if _is_fixture(after.tests[name].node) and (not inside or inside in before.others):
+            yield FIXTURE, after.tests[name].node, f"{name} is new, and the tests that stand here may use it"
     for statement in fresh:
         if _names(statement, _SKIPS):
             yield SKIPPED, statement, "outside of a test: newly skipped or not collected"
@@ -295,7 +273,10 @@ def _replaces(statement: ast.stmt) -> bool:
     for node in ast.walk(statement):
         targets = node.targets if isinstance(node, ast.Assign | ast.Delete) else []
         targets = [node.target] if isinstance(node, ast.AugAssign | ast.AnnAssign) else targets
-        if any(isinstance(t, ast.Attribute) for t in targets):
+        if any(
+            isinstance(t, ast.Attribute) or (isinstance(t, ast.Subscript) and not isinstance(t.value, ast.Name))
+            for t in targets
+        ):
             return True
         if isinstance(node, ast.Call) and name_of(node) in _MOCKS - {"object", "Mock", "MagicMock", "AsyncMock"}:
             return True

@@ -17,6 +17,9 @@ _FINE = (
     _become(_T + "    assert f(5) == 6\n"),
     _become(_T.replace("import f\n", "import f  # why\n")),
     _become(_T.replace("test_f", "test_of_f")),
+    _become(_T.replace("import f\n", "import f, g\n")),
+    _become("import math\n" + _T),
+    _become(_T.replace("    x = f(1)\n", "    x = f(1)\n    assert x > 0\n")),
 )
 _METHOD = (
     "class TestA(unittest.TestCase):\n    def setUp(self):\n        self.a = 1\n\n"
@@ -150,6 +153,13 @@ CHANGED = Rule(
         _become(_T.replace("== 4", "== 5")),
         _become(_T.replace("x = f(1)", "x = 2")),
         _become(f"LIMIT = 3\n{_T}", f"LIMIT = 2\n{_T}"),
+        _become(_T.replace("from pkg import f", "from pkg.fake import f")),
+        _become(_T.replace("import f\n", "import f\n\nf = {1: 2, 3: 4}.get\n")),
+        _become(_T + "\n\ndef f(x):\n    return x + 1\n"),
+        _become(_T.replace("import f\n", "import f\nfrom pkg.fake import *\n")),
+        _become(_T.replace("    x = f(1)\n", "    f = {1: 2, 3: 4}.get\n    x = f(1)\n")),
+        _become(_METHOD + "\n    def assertEqual(self, *_):\n        pass\n", _METHOD),
+        _become(_T + "\n\ndef len(_):\n    return 2\n"),
     ),
     not_match=_FINE,
     asks_person=True,
@@ -159,7 +169,11 @@ FIXTURE = Rule(
     severity=Severity.MEDIUM,
     why="what tests stand on decides what they can find",
     remedy="have a person confirm the change",
-    match=(_become(_METHOD.replace("self.a = 1", "self.a = 2"), _METHOD),),
+    match=(
+        _become(_METHOD.replace("self.a = 1", "self.a = 2"), _METHOD),
+        _become(_METHOD + "\n    def tearDown(self):\n        self.a = 2\n", _METHOD),
+        _become(_T + "\n\n@pytest.fixture(autouse=True)\ndef ready():\n    return 1\n"),
+    ),
     not_match=_FINE,
     asks_person=True,
 )
