@@ -42,7 +42,7 @@ def review_patch(request: GateRequest, settings: Settings) -> PatchReview:
         decisions: Sequence[Decision] = [read, *gates.review(entries, everything=request.everything)]
     except DiffFault as fault:
         line, remedy = fault.line, fault.remedy
-        found = Finding(rule=fault.rule, severity=Severity.HIGH, path=fault.path, line=0, message=f"the patch: {fault}")
+        found = Finding(rule=fault.rule, severity=Severity.HIGH, path=fault.path, line=0, message=str(fault))
         decisions = [Decision(gate=READING, answer=Allow.DENY, findings=(found,))]
     return PatchReview(
         verdict=_verdict(decisions, rules),

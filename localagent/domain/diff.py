@@ -45,7 +45,7 @@ class DiffFault(AnswerIsNo):
     """A patch that cannot be understood or does not apply: refused. `line` counts in the patch from 1; 0 is none."""
 
     def __init__(self, rule: DiffRule, line: int, what: str, *, remedy: str, path: RepoPath | None = None) -> None:
-        super().__init__(f"line {line}: {what}" if line else what, remedy=remedy)
+        super().__init__(f"line {line} of the patch: {what}" if line else what, remedy=remedy)
         self.rule = rule
         self.line = line
         self.what = what

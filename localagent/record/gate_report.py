@@ -112,7 +112,7 @@ def headline(review: PatchReview) -> str:
     found = sum(len(d.findings) for d in review.decisions)
     count = f", {found} finding{'s' if found != 1 else ''}" if found else ""
     files = f"{len(review.files)} file{'s' if len(review.files) != 1 else ''}" if review.files else "not read"
-    return f"Patch {_SAID[review.verdict]} by policy {one_line(review.policy)}: {files}{count}"
+    return f"Patch {_SAID[review.verdict]} under policy {one_line(review.policy)}: {files}{count}"
 
 
 def _remarks(review: PatchReview) -> Iterator[str]:

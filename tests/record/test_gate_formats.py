@@ -189,5 +189,5 @@ def test_an_allowed_patch_is_told_in_one_line() -> None:
         decisions=(Decision(gate="patch", answer=Allow.ALLOW),), rules=RULES,
         files=(FileNote(path="a.py", source="a.py", kind="modified"),), not_asked={},
     )  # fmt: skip
-    assert review_text(allowed) == "Patch allowed by policy p: 1 file"
+    assert review_text(allowed) == "Patch allowed under policy p: 1 file"
     assert allowed.exit == 0
