@@ -1,7 +1,7 @@
 """Names in a diff, quoted or not, made into paths that stay inside the repository and out of git's own folder.
 
-Names of git parts must have the prefixes `a/` and `b/`: without them tools do not agree which folder is meant. In plain
-diffs the prefixes go where both names have theirs.
+Names must have the prefixes `a/` and `b/`: without them tools do not agree which folder is meant. They may miss only in
+plain diffs and for files at the top, where there is no folder to disagree about.
 """
 
 import unicodedata
@@ -115,6 +115,10 @@ def same_name(old: bytes, new: bytes, line: int) -> NamePair:
     """The path of a plain part: both names must be one but for the prefixes; /dev/null says that there is none."""
     sides = [side for side in (old, new) if side != _DEV_NULL]
     prefixed = all(side.startswith(want) for side, want in ((old, b"a/"), (new, b"b/")) if side != _DEV_NULL)
+    if not prefixed and any(b"/" in side and not side.startswith((b"../", b"/")) for side in sides):
+        raise _fault(
+            line, "a name with folders and without a/ and b/: tools do not agree which folder it means", _PREFIXES
+        )
     names = [side[2:] if prefixed else side for side in sides]
     paths = [safe_path(name, line) for name in names]
     if len(set(paths)) > 1:

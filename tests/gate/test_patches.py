@@ -7,6 +7,8 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from localagent.app.gating import GateRequest, review_patch
 from localagent.app.settings import Settings
@@ -61,4 +63,16 @@ def test_a_malicious_patch_is_denied_by_its_rule(path: Path, repo: Path) -> None
 def test_a_benign_patch_is_allowed(path: Path, repo: Path) -> None:
     _, review = judge(path, repo, everything=True)
     assert [f for d in review.decisions for f in d.findings] == []
+    assert review.verdict is PatchVerdict.ALLOWED
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    path=st.sampled_from(["pkg/core.py", "pkg/windows.py", "pkg/store.py", "tests/test_core.py"]), at=st.integers(0, 4)
+)
+def test_a_patch_that_changes_nothing_is_allowed(repo: Path, path: str, at: int) -> None:
+    line = (repo / path).read_bytes().split(b"\n")[at]
+    head = f"diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n@@ -{at + 1} +{at + 1} @@\n".encode()
+    patch = head + b"-" + line + b"\n+" + line + b"\n"
+    review = review_patch(GateRequest(patch=patch, repo=repo, everything=True), Settings.from_environ({}))
     assert review.verdict is PatchVerdict.ALLOWED
