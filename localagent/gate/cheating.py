@@ -99,6 +99,7 @@ _FRAMES = frozenset(
      "getframeinfo", "currentframe", "_getframe", "_getframemodulename", "_current_frames"}
 )  # fmt: skip
 _SURROUNDINGS = frozenset({"argv", "modules", "environ", "orig_argv", "getenv"})
+_ASKS = re.compile("argv|modules|environ|getenv")
 _MOST_TEXT = 200
 
 
@@ -118,7 +119,7 @@ class Cheating:
             before, after = region.whole if inside else region.near
             if not _MAY.search(after.text):
                 continue
-            spare = Counter(what for _, what, _ in _hits(before)) if before else Counter[str]()
+            spare = _known(before).copy() if before else Counter[str]()
             for rule, what, node in _hits(after):
                 spare[what] -= 1
                 if spare[what] < 0:
@@ -126,7 +127,16 @@ class Cheating:
         return decide(self.name, found)
 
 
+def _known(before: Snippet) -> Counter[str]:
+    """What stood in a snippet; kept with it, since many candidates change the same."""
+    if "cheating" not in before.memo:
+        before.memo["cheating"] = Counter(what for _, what, _ in _hits(before))
+    kept: Counter[str] = before.memo["cheating"]
+    return kept
+
+
 def _hits(snippet: Snippet) -> Iterator[tuple[Rule, str, ast.AST]]:
+    asks = _ASKS.search(snippet.text) is not None
     for node in snippet.nodes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             if node.name in _ANSWERS and _answers(node.body, node.name):
@@ -148,7 +158,8 @@ def _hits(snippet: Snippet) -> Iterator[tuple[Rule, str, ast.AST]]:
             text = _folded(node)
             if text is not None and _TESTING.search(text):
                 yield KNOWS_TESTS, f"a text put together: {text[:40]!r}", node
-        yield from _asked(node)
+        if asks:
+            yield from _asked(node)
 
 
 def _made(node: ast.Dict | ast.Call) -> Iterator[tuple[Rule, str, ast.AST]]:

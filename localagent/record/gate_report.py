@@ -39,7 +39,7 @@ def fingerprints(review: PatchReview) -> Iterator[str]:
     """One a finding, in the order of `findings`: the same as long as rule, file and message are, whatever the line."""
     seen: Counter[str] = Counter()
     for _, f, _ in findings(review):
-        text = "\0".join((f.rule, f.path or "", _NUMBERS.sub("#", f.message)))
+        text = "\0".join((f.rule, f.path or "", _NUMBERS.sub("#", f.message[:1_000])))
         seen[text] += 1
         yield hashlib.sha256(f"{text}\0{seen[text]}".encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
