@@ -1,38 +1,73 @@
-"""Static gates on code before it runs: dangerous calls by resolved name, bandit's findings; all of it counts as new.
-
-Only Python can be gated. What the code reads at run time, and files that are merely shown to the jail, are not judged.
-"""
+"""One patch from bytes to verdict: read, applied in memory, put to the gates. Nothing runs and nothing is written."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
-from localagent.domain.edit import Candidate, FileChange, Patch
-from localagent.domain.execution import Language
-from localagent.domain.gate import Allow, Finding
-from localagent.domain.outcome import Baseline
-from localagent.domain.paths import RepoPath
-from localagent.domain.policy import Policy
-from localagent.errors import CannotEnforce
-from localagent.gate.chain import open_code_gates
+from localagent.app.settings import Settings
+from localagent.domain.diff import DiffFault, TreeChange
+from localagent.domain.edit import digest_of
+from localagent.domain.gate import Allow, Decision, Finding, Severity
+from localagent.domain.review import FileNote, PatchReview, PatchVerdict, RuleText
+from localagent.gate.catalogue import rule_texts
+from localagent.gate.patch import NOT_ASKED, PatchGates
+from localagent.policy.load import load_policy
+from localagent.tree.applied import apply_diff
+from localagent.tree.unified import parse_diff
 
-
-def refuse_ungateable(language: Language | None) -> None:
-    """CannotEnforce for a command, or a language that no gate reads."""
-    if language is not Language.PYTHON:
-        raise CannotEnforce(
-            f"cannot gate {'a command' if language is None else language}: the gates read Python only; nothing ran",
-            remedy="leave --gate away (the jail confines it all the same), or write it in Python",
-        )
+READING = "patch"
 
 
-def findings_on(sources: Sequence[tuple[str, bytes]], policy: Policy) -> tuple[Finding, ...]:
-    """Why these (name, text) pairs may not run; empty means allowed. CannotEnforce if a gate's tool is not there."""
-    found: list[Finding] = []
-    for name, text in sources:
-        path = RepoPath(name)
-        patch = Patch(changes=(FileChange(path=path, before=b"", after=text),))
-        chain = open_code_gates(policy)
-        candidate = Candidate(number=1, patch=patch, edits=(), cost=0.0)
-        for decision in chain.review(candidate, Baseline(tests=()), {path: b""}):
-            if decision.answer is not Allow.ALLOW:
-                found += decision.findings
-    return tuple(found)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GateRequest:
+    """What the user asked for, parsed. `everything`: ask all gates, though one refused already."""
+
+    patch: bytes
+    repo: Path
+    policy: Path | None = None
+    everything: bool = False
+
+
+def review_patch(request: GateRequest, settings: Settings) -> PatchReview:
+    """The verdict. UsageFault for a wrong policy, CannotEnforce without a gate's tool, AnswerIsNo without a tree."""
+    policy = load_policy(request.policy or settings.policies_dir / "default.toml")
+    gates = PatchGates(policy)
+    rules = rule_texts(policy)
+    files: tuple[FileNote, ...] = ()
+    line, remedy = 0, ""
+    try:
+        entries = apply_diff(parse_diff(request.patch), request.repo)
+        files = tuple(_note(entry) for entry in entries)
+        read = Decision(gate=READING, answer=Allow.ALLOW)
+        decisions: Sequence[Decision] = [read, *gates.review(entries, everything=request.everything)]
+    except DiffFault as fault:
+        line, remedy = fault.line, fault.remedy
+        found = Finding(rule=fault.rule, severity=Severity.HIGH, path=fault.path, line=0, message=str(fault))
+        decisions = [Decision(gate=READING, answer=Allow.DENY, findings=(found,))]
+    return PatchReview(
+        verdict=_verdict(decisions, rules),
+        policy=policy.name,
+        digest=digest_of(request.patch),
+        gates=(READING, *gates.names),
+        decisions=tuple(decisions),
+        rules=rules,
+        files=files,
+        not_asked=dict(NOT_ASKED),
+        patch_line=line,
+        remedy=remedy,
+    )
+
+
+def _verdict(decisions: Sequence[Decision], rules: dict[str, RuleText]) -> PatchVerdict:
+    """Allowed only if every gate said so; a person is asked only if nothing else stands against it."""
+    if all(decision.answer is Allow.ALLOW for decision in decisions):
+        return PatchVerdict.ALLOWED
+    errors = any(decision.answer is Allow.ERROR for decision in decisions)
+    found = [finding for decision in decisions for finding in decision.findings]
+    person = bool(found) and all(f.rule in rules and rules[f.rule].asks_person for f in found)
+    return PatchVerdict.NEEDS_PERSON if person and not errors else PatchVerdict.REFUSED
+
+
+def _note(entry: TreeChange) -> FileNote:
+    moved = tuple(n for n in entry.offsets if n)
+    return FileNote(path=entry.path, source=entry.source, kind=entry.kind.value, moved_lines=moved)

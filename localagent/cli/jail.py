@@ -9,9 +9,9 @@ from pathlib import Path
 
 from localagent.app import Settings
 from localagent.app.canaries import open_sanitizer
+from localagent.app.code_gates import findings_on, refuse_ungateable
 from localagent.app.executing import CODE_LIMIT_BYTES, code_in, code_of, execute, faults_of, refused
 from localagent.app.execution_json import as_json
-from localagent.app.gating import findings_on, refuse_ungateable
 from localagent.cli.backend import add_backend, backend_of
 from localagent.cli.jail_sessions import end_session, interrupted, list_sessions, order_for, remark, take_step
 from localagent.cli.render import Render

@@ -24,6 +24,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "hook": ("hook", "find and repair known mistakes in what is staged, before a commit"),
     "doctor": ("doctor", "say what works on this machine and what to do about the rest"),
     "model": ("model", "list, add, verify models"),
+    "gate": ("gate", "say whether a patch, anybody's, may go in; nothing runs"),
     "policy": ("policy", "show or check a policy"),
     "jail": ("jail", "run a command in the jail"),
     "deps": ("deps", "check, approve and install dependencies from an offline index"),

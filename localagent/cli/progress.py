@@ -5,8 +5,9 @@ import time
 from rich.console import Console
 from rich.status import Status
 
-from localagent.cli.render import Render, visible
+from localagent.cli.render import Render
 from localagent.domain.task import Event
+from localagent.record.visible import visible
 
 _STAGES = {
     "snapshot": "reading the tree",

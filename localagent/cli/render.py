@@ -8,15 +8,7 @@ from collections.abc import Mapping
 from typing import Any, TextIO
 
 from localagent.errors import Interrupted
-
-_KEEP = {"\n", "\t"}
-
-
-def visible(text: str) -> str:
-    """Text with control characters and lone surrogates escaped, so that hostile names cannot drive a terminal."""
-    return "".join(
-        c if c in _KEEP or (c.isprintable() and not "\ud800" <= c <= "\udfff") else repr(c)[1:-1] for c in text
-    )
+from localagent.record.visible import visible
 
 
 class ReaderGone(Interrupted):

@@ -92,6 +92,25 @@ class DependencyRules:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class PatchRules:
+    """What `localagent gate` asks of a patch that anybody wrote, where that differs from what is asked of a repair.
+
+    Patterns as in PathRules. A patch may touch what matches `editable` and not `denied`; what matches `critical`,
+    `dependencies` or `test_configuration` needs a person. `tests`: whether it may touch tests at all. Findings of the
+    rules `allowed_in_tests` (ids of dangers, of rules, of bandit's tests) are let be in tests.
+    """
+
+    editable: tuple[str, ...]
+    denied: tuple[str, ...]
+    critical: tuple[str, ...]
+    dependencies: tuple[str, ...]
+    test_configuration: tuple[str, ...]
+    tests: Permission
+    allowed_in_tests: tuple[str, ...]
+    size: SizeRules
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Policy:
     """A whole policy. `deny_at` is the severity from which a newly introduced danger is refused."""
 
@@ -108,3 +127,4 @@ class Policy:
     mypy: Switch
     least_jail_level: JailLevel
     dependencies: DependencyRules
+    patches: PatchRules

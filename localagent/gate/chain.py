@@ -4,7 +4,6 @@ Stops at the first gate that does not allow. Not safe for use from several threa
 """
 
 from collections.abc import Collection
-from typing import Protocol
 
 from localagent.domain.edit import Candidate
 from localagent.domain.gate import Allow, Decision, Finding, Severity
@@ -12,29 +11,21 @@ from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy
 from localagent.gate.change import Files, GateInput
+from localagent.gate.cheating import Cheating
 from localagent.gate.dangerous import Dangerous
+from localagent.gate.excuses import Excuses
 from localagent.gate.parses import Parses
 from localagent.gate.paths import Paths
+from localagent.gate.rule import Gate
+from localagent.gate.secrets import Secrets
 from localagent.gate.size import Size
 from localagent.gate.special import SpecialCase
 from localagent.gate.swallow import Swallow
+from localagent.gate.trojan import Trojan
 from localagent.gate.weakness import Weakness
 from localagent.ports import GateChain, Sources
 
 COULD_NOT_ANSWER = "gate-error"
-
-
-class Gate(Protocol):
-    """One gate: a name, and a decision on a candidate."""
-
-    @property
-    def name(self) -> str:
-        """What the gate is called in decisions."""
-        ...
-
-    def review(self, change: GateInput) -> Decision:
-        """Allow or deny; raising means "could not answer"."""
-        ...
 
 
 class Chain:
@@ -49,13 +40,13 @@ class Chain:
         change = GateInput(candidate, baseline, sources, self._files)
         decisions: list[Decision] = []
         for gate in self._gates:
-            decisions.append(_ask(gate, change))
+            decisions.append(ask(gate, change))
             if decisions[-1].answer is not Allow.ALLOW:
                 break
         return decisions
 
 
-def _ask(gate: Gate, change: GateInput) -> Decision:
+def ask(gate: Gate, change: GateInput) -> Decision:
     """A gate's decision; whatever goes wrong inside it is a refusal with the reason."""
     try:
         return gate.review(change)
@@ -81,6 +72,10 @@ def open_gate_chain(policy: Policy, test_files: Collection[RepoPath]) -> GateCha
             Swallow(policy),
             SpecialCase(policy),
             Weakness(policy),
+            Cheating(policy),
+            Secrets(policy),
+            Trojan(policy),
+            Excuses(policy),
         )
     )
 

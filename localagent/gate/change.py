@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import NamedTuple
 
+from localagent.domain.diff import TreeChange
 from localagent.domain.edit import Candidate, FileChange
 from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
@@ -63,31 +64,71 @@ def _common(one: bytes, two: bytes) -> int:
     return low
 
 
-class GateInput:
-    """One candidate for review. `regions` raises DoesNotParse when the patched text is not Python."""
+class Touched(NamedTuple):
+    """Whole lines that changed: `old` became `new`, which begins in `line` of the file after."""
 
-    def __init__(self, candidate: Candidate, baseline: Baseline, sources: Sources, files: "Files") -> None:
+    old: bytes
+    new: bytes
+    line: int
+
+
+class GateInput:
+    """One candidate for review. `regions` raises DoesNotParse when the patched text is not Python.
+
+    `entries` are what a patch that anybody wrote makes of the tree; a repair has none, and changes sources alone.
+    """
+
+    def __init__(
+        self,
+        candidate: Candidate,
+        baseline: Baseline,
+        sources: Sources,
+        files: "Files",
+        entries: tuple[TreeChange, ...] = (),
+    ) -> None:
         self.candidate = candidate
         self.baseline = baseline
         self.sources = sources
+        self.entries = entries
         self._files = files
+        self._left_out: frozenset[RepoPath] = frozenset()
 
     @property
     def changes(self) -> tuple[FileChange, ...]:
         """The files the candidate changes."""
         return self.candidate.patch.changes
 
+    @property
+    def sources_changed(self) -> tuple[FileChange, ...]:
+        """The Python sources that are there afterwards: what regions are cut from."""
+        return tuple(c for c in self.changes if c.path.is_python and c.path not in self._left_out)
+
     @cached_property
     def regions(self) -> tuple[Region, ...]:
         """Every changed region, parsed."""
-        return tuple(region for change in self.changes for region in self._of(change))
+        return tuple(region for change in self.sources_changed for region in self.regions_of(change))
 
     @cached_property
     def spans(self) -> dict[RepoPath, list["Span"]]:
         """What changed in each file, from the patch's bytes; the splices of a single edit are kept apart."""
         return {change.path: self._spans(change) for change in self.changes}
 
-    def _of(self, change: FileChange) -> tuple[Region, ...]:
+    @cached_property
+    def touched(self) -> dict[RepoPath, list[Touched]]:
+        """The changed lines of each file, before and after."""
+        return {change.path: _lines_around(change, self.spans[change.path]) for change in self.changes}
+
+    def without(self, unparsed: frozenset[RepoPath]) -> None:
+        """From now on `regions` are cut from the other sources only: what does not parse has been refused already."""
+        self._left_out = unparsed
+        self.__dict__.pop("regions", None)
+
+    def file_of(self, change: FileChange) -> SourceFile:
+        """The file before, cut into units."""
+        return self._files.get(change)
+
+    def regions_of(self, change: FileChange) -> tuple[Region, ...]:
+        """The changed regions of one source; DoesNotParse when it is not Python."""
         file = self._files.get(change)
         if file.parses:
             try:
@@ -99,6 +140,14 @@ class GateInput:
         return (Region(change.path, file, pair, pair.before, lambda: pair),)
 
     def _spans(self, change: FileChange) -> list["Span"]:
+        for entry in self.entries:
+            if (
+                entry.splices
+                and entry.path == change.path
+                and entry.before == change.before
+                and entry.after == change.after
+            ):
+                return [Span(x.start, x.end, x.text) for x in entry.splices]
         edits = self.candidate.edits
         if len(edits) == 1 and edits[0].path == change.path and edits[0].apply(change.before) == change.after:
             return [Span(s.start, s.end, s.text) for s in edits[0].splices]
@@ -112,6 +161,31 @@ class Span(NamedTuple):
     start: int
     end: int
     text: bytes
+
+
+def _lines_around(change: FileChange, spans: list[Span]) -> list[Touched]:
+    """Spans widened to whole lines; those that share a line become one."""
+    found: list[Touched] = []
+    before, at, grown = change.before, 0, 0
+    ranges: list[tuple[int, int, bytes]] = []
+    for span in spans:
+        start = before.rfind(b"\n", 0, span.start) + 1
+        end = before.find(b"\n", span.end)
+        end = len(before) if end < 0 else end + 1
+        if ranges and start < ranges[-1][1]:
+            first, last, text = ranges.pop()
+            kept = text[: len(text) - (last - at)]
+            ranges.append((first, end, kept + before[at : span.start] + span.text + before[span.end : end]))
+        else:
+            ranges.append((start, end, before[start : span.start] + span.text + before[span.end : end]))
+        at = span.end
+    counted, line = 0, 1
+    for start, end, text in ranges:
+        line += before.count(b"\n", counted, start)
+        found.append(Touched(before[start:end], text, line + grown))
+        counted = start
+        grown += text.count(b"\n") - before.count(b"\n", start, end)
+    return found
 
 
 def _joined(spans: list[Span], change: FileChange, file: SourceFile) -> list[Span]:

@@ -5,8 +5,9 @@ compiler refuses (a `break` outside a loop) passes here: it cannot run.
 """
 
 import ast
+from collections.abc import Iterator
 
-from localagent.domain.gate import Decision, Severity
+from localagent.domain.gate import Decision, Finding, Severity
 from localagent.domain.policy import Policy
 from localagent.gate.change import GateInput
 from localagent.gate.rule import Example, Rule, decide
@@ -18,6 +19,7 @@ NOT_PYTHON = Rule(
     id="does-not-parse",
     severity=Severity.MEDIUM,
     why="text that is not Python repairs nothing",
+    remedy="mend the syntax: the line is where Python stops reading",
     match=(
         Example(before="def f(x):\n    return x\n", after="def f(x):\n    return x)\n"),
         Example(before="def f(x):\n    return x\n", after="def f(x):\nreturn x\n"),
@@ -38,6 +40,7 @@ TOO_DEEP = Rule(
     id="too-deep",
     severity=Severity.MEDIUM,
     why="nesting so deep is not a repair, and it fells tools that read it",
+    remedy="take the expression apart",
     match=(
         Example(before="x = 1\n", after=f"x = {_DEEP.replace('(', '[').replace(')', ']')}\n"),
         Example(before="x = 1\n", after="x = " + "-" * 90 + "1\n"),
@@ -59,15 +62,22 @@ class Parses:
         """Deny if a changed region does not parse or nests deeper than the policy allows and than it did."""
         try:
             regions = change.regions
-        except DoesNotParse as answer:
-            path = change.changes[0].path if len(change.changes) == 1 else None
-            return decide(self.name, [NOT_PYTHON.finding(path, answer.line, str(answer))])
+        except DoesNotParse:
+            return decide(self.name, list(_unparsed(change)))
         found = []
         for region in regions:
             before, after = region.near
             if depth_over(after.tree, self._most) and not (before and depth_over(before.tree, self._most)):
                 found.append(TOO_DEEP.finding(region.path, after.line, f"nests deeper than {self._most}"))
         return decide(self.name, found)
+
+
+def _unparsed(change: GateInput) -> Iterator[Finding]:
+    for file in change.sources_changed:
+        try:
+            change.regions_of(file)
+        except DoesNotParse as answer:
+            yield NOT_PYTHON.finding(file.path, answer.line, str(answer))
 
 
 def depth_over(tree: ast.AST, most: int) -> bool:

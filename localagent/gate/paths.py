@@ -20,6 +20,7 @@ NOT_PYTHON = Rule(
     id="path-not-python",
     severity=Severity.HIGH,
     why="only Python sources are repaired",
+    remedy="change Python sources only, or have a person make the change",
     match=(Example(path="data/table.csv", **_SOME), Example(path="pkg/mod.py.txt", **_SOME)),
     not_match=(Example(**_SOME), Example(path="pkg/mod.pyi", before="x: int\n", after="x: str\n")),
 )
@@ -27,6 +28,7 @@ NOT_IN_TREE = Rule(
     id="path-not-in-tree",
     severity=Severity.HIGH,
     why="a repair changes files that were there, as they were; it adds and removes none",
+    remedy="make the patch anew against the tree as it stands",
     match=(Example(path="pkg/new.py", before="", after="x = 1\n", test="absent"),),
     not_match=(Example(**_SOME),),
 )
@@ -34,6 +36,7 @@ IS_TEST = Rule(
     id="path-test",
     severity=Severity.HIGH,
     why="a repair may not change what judges it",
+    remedy="leave the tests as they are, or have a person change them",
     match=tuple(
         Example(path=path, **_SOME)
         for path in (
@@ -47,6 +50,7 @@ DENIED = Rule(
     id="path-denied",
     severity=Severity.HIGH,
     why="configuration, continuous integration, dependencies and foreign code are not repaired",
+    remedy="leave the file as it is, or have a person change it",
     match=tuple(
         Example(path=path, **_SOME)
         for path in (".git/hooks/a.py", ".github/a.py", "conftest.py", "pkg/conftest.py", "setup.py", "noxfile.py",
@@ -58,6 +62,7 @@ NOT_EDITABLE = Rule(
     id="path-not-editable",
     severity=Severity.HIGH,
     why="the policy's allow-list does not name the file",
+    remedy="leave the file as it is, or name it in the policy",
     match=(),
     not_match=(Example(**_SOME), Example(path="two\nlines/mod.py", **_SOME)),
 )

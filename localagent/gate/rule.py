@@ -1,31 +1,59 @@
 """Rules of the gates that are written in code, each with the examples that prove it."""
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from localagent.domain.gate import Allow, Decision, Finding, Severity
 from localagent.domain.paths import RepoPath
+from localagent.gate.change import GateInput
+
+
+class Gate(Protocol):
+    """One gate: a name, and a decision on a candidate."""
+
+    @property
+    def name(self) -> str:
+        """What the gate is called in decisions."""
+        ...
+
+    def review(self, change: GateInput) -> Decision:
+        """Allow or deny; raising means "could not answer"."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Example:
-    """A change of one file. `test` is a failing test's source, `exception` the type it fails with."""
+    """A change of one file. `test` is a failing test's source, `exception` the type it fails with.
+
+    For patches that anybody wrote: `modes` before and after, nothing where nothing stands; `source` is another path
+    before, `alias` an entry that is alike; `binary` says that it is no text.
+    """
 
     before: str
     after: str
     path: str = "pkg/mod.py"
     test: str = ""
     exception: str = ""
+    modes: str = "100644:100644"
+    source: str = ""
+    binary: str = ""
+    alias: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rule:
-    """A named reason to refuse. Every rule fires on its `match` examples and on none of its `not_match` ones."""
+    """A named reason to refuse. Every rule fires on its `match` examples and on none of its `not_match` ones.
+
+    `asks_person`: what it finds may well be right, and only a person can know.
+    """
 
     id: str
     severity: Severity
     why: str
+    remedy: str
     match: tuple[Example, ...]
     not_match: tuple[Example, ...]
+    asks_person: bool = False
 
     def finding(self, path: RepoPath | None, line: int, message: str) -> Finding:
         """This rule's hit at a place."""

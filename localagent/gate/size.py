@@ -1,6 +1,7 @@
 """Gate: how much a repair may change. Cheap: looks at bytes, parses nothing."""
 
 import difflib
+from collections.abc import Iterator
 
 from localagent.domain.edit import FileChange
 from localagent.domain.gate import Decision, Finding, Severity
@@ -15,6 +16,7 @@ FILES = Rule(
     id="size-files",
     severity=Severity.MEDIUM,
     why="a repair of many files is not a small one",
+    remedy="split the patch",
     match=(),
     not_match=(Example(before="x = 1\n", after="x = 2\n"),),
 )
@@ -22,6 +24,7 @@ LINES = Rule(
     id="size-lines",
     severity=Severity.MEDIUM,
     why="a repair of many lines is not a small one",
+    remedy="split the patch",
     match=(Example(before="x = 1\n", after=_LINES), Example(before=_LINES, after="x = 1\n")),
     not_match=(Example(before=_LINES, after=_LINES.replace("x0 = 0", "x0 = 1").replace("x99 = 99", "x99 = 98")),),
 )
@@ -29,6 +32,7 @@ BYTES = Rule(
     id="size-bytes",
     severity=Severity.MEDIUM,
     why="a repair that adds or removes much text is not a small one",
+    remedy="split the patch; data belongs in files of its own",
     match=(Example(before="x = ''\n", after=f"x = '{'a' * 20_000}'\n"),),
     not_match=(Example(before="x = ''\n", after=f"x = '{'a' * 200}'\n"),),
 )
@@ -36,6 +40,7 @@ FILE = Rule(
     id="size-file",
     severity=Severity.MEDIUM,
     why="a file so large is not read as source",
+    remedy="split the file, or raise the policy's size.max_file_bytes",
     match=(Example(before="x = 1\n" * 700_000, after="x = 2\n" + "x = 1\n" * 699_999),),
     not_match=(Example(before="x = 1\n" * 1000, after="x = 2\n" + "x = 1\n" * 999),),
 )
@@ -61,15 +66,31 @@ class Size:
                 found.append(FILE.finding(file.path, 0, f"larger than {most.max_file_bytes:,} bytes"))
         if found:
             return decide(self.name, found)
+        if change.entries:  # a patch that says its lines; comparing hostile texts could take for ever
+            sizes = [_told(file, change.spans[file.path]) for file in files]
+            return decide(self.name, list(self._over(sizes)))
         sizes = [_spanned(file, change.spans[file.path]) for file in files]
         if sum(s[0] for s in sizes) > most.max_changed_lines or sum(s[1] for s in sizes) > most.max_changed_bytes:
             sizes = [_changed(file, change.spans[file.path]) for file in files]
-        lines, size = sum(s[0] for s in sizes), sum(s[1] for s in sizes)
+        return decide(self.name, list(self._over(sizes)))
+
+    def _over(self, sizes: list[tuple[int, int]]) -> Iterator[Finding]:
+        most, lines, size = self._most, sum(s[0] for s in sizes), sum(s[1] for s in sizes)
         if size > most.max_changed_bytes:
-            found.append(BYTES.finding(None, 0, f"{size:,} bytes changed, at most {most.max_changed_bytes:,}"))
+            yield BYTES.finding(None, 0, f"{size:,} bytes changed, at most {most.max_changed_bytes:,}")
         if lines > most.max_changed_lines:
-            found.append(LINES.finding(None, 0, f"{lines} lines changed, at most {most.max_changed_lines}"))
-        return decide(self.name, found)
+            yield LINES.finding(None, 0, f"{lines} lines changed, at most {most.max_changed_lines}")
+
+
+def _told(file: FileChange, spans: list[Span]) -> tuple[int, int]:
+    """Lines and bytes of spans that are whole lines."""
+    lines = size = 0
+    for start, end, text in spans:
+        gone = file.before.count(b"\n", start, end) + (end > start and file.before[end - 1 : end] != b"\n")
+        come = text.count(b"\n") + (bool(text) and not text.endswith(b"\n"))
+        lines += max(gone, come)
+        size += max(end - start, len(text))
+    return lines, size
 
 
 def _spanned(file: FileChange, spans: list[Span]) -> tuple[int, int]:

@@ -28,6 +28,7 @@ BRANCH = Rule(
     id="special-cases-test",
     severity=Severity.HIGH,
     why="a branch on a test's input that yields the test's expected value answers the test, not the question",
+    remedy="compute the answer from the input",
     match=(
         *(
             Example(before=_F, after=after, test=_TEST)
@@ -110,6 +111,7 @@ ANSWER = Rule(
     id="returns-expected",
     severity=Severity.HIGH,
     why="an answer that is the test's expected value whatever comes in is no repair",
+    remedy="compute the answer from the input",
     match=(
         Example(before=_F, after="def f(x):\n    return 13\n", test=_TEST),
         Example(before=_F, after="def f(x):\n    x += 1\n    return 13\n    return x\n", test=_TEST),

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from localagent.domain.gate import Decision, Finding, Severity
 from localagent.domain.policy import Permission, Policy
 from localagent.gate.change import GateInput, Region
-from localagent.gate.names import Use, find_uses, module_bindings, within
+from localagent.gate.names import Use, bindings_with, find_uses, module_bindings, within
 from localagent.gate.rule import Example, Rule, decide
 from localagent.gate.source import Snippet, SourceFile
 
@@ -23,6 +23,7 @@ BARE = Rule(
     id="bare-except",
     severity=Severity.MEDIUM,
     why="a handler for everything also hides what nobody thought of",
+    remedy="name the exceptions that are meant, or raise again",
     match=(
         Example(before=_BASE, after="def f(x):\n    try:\n        return g(x)\n    except:\n        return None\n"),
         Example(
@@ -44,6 +45,7 @@ BROAD = Rule(
     id="broad-except",
     severity=Severity.MEDIUM,
     why="catching Exception or BaseException without raising again silences every failure",
+    remedy="name the exceptions that are meant, or raise again",
     match=(
         Example(before=_BASE, after="def f(x):\n    try:\n        return g(x)\n    except Exception:\n        pass\n"),
         Example(
@@ -78,6 +80,7 @@ SUPPRESS = Rule(
     id="suppress",
     severity=Severity.MEDIUM,
     why="contextlib.suppress is a handler that does nothing",
+    remedy="handle the exception, or let it through",
     match=(
         Example(
             before="import contextlib\n" + _BASE,
@@ -98,6 +101,7 @@ SILENCES = Rule(
     id="silences-raise",
     severity=Severity.MEDIUM,
     why="the only change takes away the raise or assert that the failing tests end in",
+    remedy="make what is computed right, and leave the check",
     match=(
         Example(before=_RAISES, after="def f(x):\n    return x\n", exception="ValueError"),
         Example(before=_RAISES, after="def f(x):\n    if x < 0:\n        pass\n    return x\n", exception="ValueError"),
@@ -144,10 +148,11 @@ class Swallow:
         fails_with = {t.failure.exception for t in change.baseline.tests if t.failure and t.id in failing}
         found: list[Finding] = []
         for region in change.regions:
-            if not _concerns(region):
+            others = [r.whole.after for r in change.regions if r.path == region.path] if len(change.regions) > 1 else []
+            if not _concerns(region) and not any("suppress" in other.text for other in others):
                 continue
             found += _handlers(region)
-            found += _suppressions(region)
+            found += _suppressions(region, others)
             found += _silenced(region, fails_with)
         return decide(self.name, found)
 
@@ -202,13 +207,15 @@ def _kind(handler: ast.ExceptHandler) -> str:
     return BROAD.id if last & _BROAD_NAMES else ""
 
 
-def _suppressions(region: Region) -> Iterator[Finding]:
+def _suppressions(region: Region, others: list[Snippet]) -> Iterator[Finding]:
+    """New uses of contextlib.suppress; `others` are changed parts of the same file, which may import it."""
     before, after = region.whole
-    if "suppress" not in after.text and not _may_suppress(region.file):
+    if "suppress" not in after.text and not others and not _may_suppress(region.file):
         return
+    outer = bindings_with(region.file, others) if others else module_bindings(region.file)
     uses = within(region.file, before).uses if before else Counter[Use]()
     seen, had = 0, uses[Use("call", "contextlib.suppress")]
-    for use, node in find_uses(after.tree, module_bindings(region.file)):
+    for use, node in find_uses(after.tree, outer):
         if use.kind == "call" and use.name == "contextlib.suppress":
             seen += 1
             if seen > had:

@@ -28,6 +28,7 @@ WEAKNESS = Rule(
     id="bandit",
     severity=Severity.MEDIUM,
     why="bandit finds a weakness that was not there",
+    remedy="use the safe way that bandit's page of the test names",
     match=(
         Example(
             before="import hashlib\ndef f(x):\n    return hashlib.sha256(x)\n",

@@ -14,6 +14,7 @@ from localagent.domain.policy import (
     DangerRule,
     DependencyRules,
     JailLevel,
+    PatchRules,
     PathRules,
     Permission,
     Policy,
@@ -63,6 +64,7 @@ def _policy(top: Table) -> Policy:
         top.fault("schema", f"must be {SCHEMA!r}, not {schema!r}")
     name = top.take_text("name")
     paths, size, danger = top.take_table("paths"), top.take_table("size"), top.take_table("danger")
+    patches = top.take_table("patches")
     repair, checks, jail = top.take_table("repair"), top.take_table("checks"), top.take_table("jail")
     policy = Policy(
         name=name,
@@ -78,6 +80,7 @@ def _policy(top: Table) -> Policy:
         mypy=checks.take_choice("mypy", Switch),
         least_jail_level=jail.take_choice("least_level", JailLevel),
         dependencies=_dependencies(top.take_table("dependencies")),
+        patches=_patches(patches),
     )
     for table in (danger, repair, checks, jail, top):
         table.close()
@@ -99,6 +102,21 @@ def _paths(table: Table) -> PathRules:
         editable=table.take_texts("editable", required=True, valid=_pattern_fault),
         denied=table.take_texts("denied", required=True, valid=_pattern_fault),
         tests=table.take_texts("tests", required=True, valid=_pattern_fault),
+    )
+    table.close()
+    return rules
+
+
+def _patches(table: Table) -> PatchRules:
+    rules = PatchRules(
+        editable=table.take_texts("editable", required=True, valid=_pattern_fault),
+        denied=table.take_texts("denied", required=True, valid=_pattern_fault),
+        critical=table.take_texts("critical", required=True, valid=_pattern_fault),
+        dependencies=table.take_texts("dependencies", required=True, valid=_pattern_fault),
+        test_configuration=table.take_texts("test_configuration", required=True, valid=_pattern_fault),
+        tests=table.take_choice("tests", Permission),
+        allowed_in_tests=table.take_texts("allowed_in_tests", required=True),
+        size=_size(table.take_table("size")),
     )
     table.close()
     return rules

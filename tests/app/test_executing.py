@@ -8,9 +8,9 @@ import pytest
 
 from localagent.app import Settings
 from localagent.app.canaries import open_sanitizer
+from localagent.app.code_gates import findings_on, refuse_ungateable
 from localagent.app.executing import code_in, code_of, execute
 from localagent.app.execution_json import as_json
-from localagent.app.gating import findings_on, refuse_ungateable
 from localagent.app.interpreting import interpreter_for
 from localagent.domain.execution import Executed, Execution, Language
 from localagent.domain.jailspec import JailLimits

@@ -9,7 +9,7 @@ from localagent.domain.gate import Allow, Decision
 from localagent.domain.outcome import Baseline, Failure, Outcome, TestResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import DangerRule, Policy
-from localagent.gate import parses, paths, size, special, swallow, weakness
+from localagent.gate import cheating, excuses, parses, paths, secrets, size, special, swallow, trojan, weakness
 from localagent.gate.chain import Chain, open_gate_chain
 from localagent.gate.change import changed_span
 from localagent.gate.dangerous import Dangerous
@@ -22,7 +22,8 @@ DEFAULT = load_policy(POLICIES / "default.toml")
 JUDGE = RepoPath("pkg/judge.py")
 TEST_FILE = RepoPath("tests/test_it.py")
 RULES: tuple[Rule, ...] = (
-    *paths.RULES, *size.RULES, *parses.RULES, *swallow.RULES, *special.RULES, *weakness.RULES,
+    *paths.RULES, *size.RULES, *secrets.RULES, *trojan.RULES[:-1], *excuses.RULES, *parses.RULES, *swallow.RULES,
+    *cheating.RULES, *special.RULES, *weakness.RULES,
 )  # fmt: skip
 
 
@@ -105,4 +106,4 @@ def test_ids_are_unique_and_every_rule_has_examples() -> None:
     ids = [r.id for r in RULES] + [r.id for r in DEFAULT.dangers]
     assert len(ids) == len(set(ids))
     assert all(r.match for r in RULES if r not in (paths.NOT_EDITABLE, size.FILES))
-    assert all(r.not_match and r.why for r in RULES)
+    assert all(r.not_match and r.why and r.remedy for r in RULES)

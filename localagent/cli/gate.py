@@ -1,0 +1,67 @@
+"""`localagent gate`: put anybody's patch to the gates. Nothing of the repository runs and nothing in it is changed."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from localagent.app import Settings
+from localagent.app.gating import GateRequest, review_patch
+from localagent.cli.render import Render
+from localagent.errors import UsageFault
+from localagent.record.files import write_through
+from localagent.record.gate_formats import junit, page, sarif
+from localagent.record.gate_report import review_json, review_text
+from localagent.tree.unified import MAX_PATCH_BYTES
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the verb."""
+    parser.add_argument(
+        "patch", metavar="PATCH", help="a unified diff, as `git diff` writes it; - reads standard input"
+    )
+    parser.add_argument(
+        "--repo", type=Path, default=Path(), metavar="DIR", help="the repository it is for (default: .)"
+    )
+    parser.add_argument("--policy", type=Path, metavar="FILE", help="default: the bundled default policy")
+    parser.add_argument("--all", action="store_true", help="ask every gate, though one refused already")
+    parser.add_argument("--json", action="store_true", help="one JSON object on standard output (docs/gate.md)")
+    parser.add_argument("--sarif", type=Path, metavar="FILE", help="write SARIF 2.1.0, for code scanning")
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML, a test case a gate")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write one HTML page that needs nothing else")
+
+
+def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
+    """0 allowed; 1 refused, or needs a person. UsageFault lists every fault of the arguments."""
+    faults: list[str] = []
+    if not args.repo.is_dir():
+        faults.append(f"--repo: {args.repo} is not a directory")
+    outputs = [(n, p) for n, p in (("sarif", args.sarif), ("junit", args.junit), ("html", args.html)) if p is not None]
+    if len({p for _, p in outputs}) < len(outputs):
+        faults.append("--sarif, --junit and --html name one file for two outputs")
+    data = _read(args.patch, faults)
+    if faults:
+        raise UsageFault(faults, remedy="`localagent gate --help` names the arguments")
+    request = GateRequest(patch=data, repo=args.repo, policy=args.policy, everything=args.all)
+    review = review_patch(request, settings)
+    makers = {"sarif": sarif, "junit": junit, "html": page}
+    for name, path in outputs:
+        write_through(path, makers[name](review))
+    if args.json:
+        render.json(review_json(review))
+    else:
+        render.line(review_text(review))
+    return review.exit
+
+
+def _read(name: str, faults: list[str]) -> bytes:
+    """The patch's bytes, one more than is read at most: the reader of patches says what is too much."""
+    try:
+        if name == "-":
+            return sys.stdin.buffer.read(MAX_PATCH_BYTES + 1)
+        with Path(name).open("rb") as stream:
+            return stream.read(MAX_PATCH_BYTES + 1)
+    except OSError as error:
+        faults.append(f"{name}: cannot be read: {error.strerror or error}")
+    except ValueError:
+        faults.append(f"{name!r} is not a file name")
+    return b""

@@ -1,0 +1,60 @@
+"""What `localagent gate` answers: a verdict on a patch, with everything that it rests on."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from localagent.domain.gate import Decision, Severity
+
+
+class PatchVerdict(StrEnum):
+    """The answer. NEEDS_PERSON: every finding may be right, and only a person can know."""
+
+    ALLOWED = "allowed"
+    NEEDS_PERSON = "needs-person"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RuleText:
+    """A rule as it is told. `asks_person`: what it finds may well be right."""
+
+    id: str
+    severity: Severity
+    why: str
+    remedy: str
+    asks_person: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FileNote:
+    """One file of the patch. `moved_lines` are the hunks' offsets that are not 0."""
+
+    path: str
+    source: str
+    kind: str
+    moved_lines: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PatchReview:
+    """A verdict, the decisions it rests on, and the texts of every rule that could have fired.
+
+    `patch_line` is where the patch could not be understood, 0 if it could. `not_asked` says which gates were not asked,
+    and why. `gates` are all in their order, so that one which never came to its turn can be told from one that allowed.
+    """
+
+    verdict: PatchVerdict
+    policy: str
+    digest: str
+    gates: tuple[str, ...]
+    decisions: tuple[Decision, ...]
+    rules: dict[str, RuleText]
+    files: tuple[FileNote, ...] = ()
+    not_asked: dict[str, str]
+    patch_line: int = 0
+    remedy: str = ""
+
+    @property
+    def exit(self) -> int:
+        """0 allowed, 1 anything else."""
+        return 0 if self.verdict is PatchVerdict.ALLOWED else 1

@@ -1,0 +1,80 @@
+"""Gate: comments that tell a tool to look away: `noqa`, `nosec`, `type: ignore`, `pragma: no cover` and their like.
+
+Counted in changed lines before and after, so code with its excuse may move within them. A repair's own comments count
+the same.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from localagent.domain.gate import Decision, Finding, Severity
+from localagent.domain.policy import Policy
+from localagent.gate.change import GateInput
+from localagent.gate.rule import Example, Rule, decide
+
+_F = "def f(x):\n    return x\n"
+
+EXCUSE = Rule(
+    id="excuse-added",
+    severity=Severity.MEDIUM,
+    why="a tool that is told to look away finds nothing",
+    remedy="mend what the tool found; where it is wrong, have a person add the comment",
+    match=tuple(
+        Example(before=_F, after=f"def f(x):\n    return x  {comment}\n")
+        for comment in (
+            "# noqa", "# noqa: E501", "#nosec B101", "# type: ignore[arg-type]", "# pragma: no cover", "# ruff: noqa",
+            "# pylint: disable=all", "# mypy: ignore-errors", "# pyright: ignore", "# why; # NOQA", "# flake8: noqa",
+        )
+    ),
+    not_match=(
+        Example(before=_F, after="def f(x):\n    return -x  # never ignore the sign\n"),
+        Example(before="def f(x):\n    return x  # noqa\n", after="def f(x):\n    return -x  # noqa\n"),
+        Example(before=_F, after="def f(x):\n    return 'noqa', x\n"),
+    ),
+    asks_person=True,
+)  # fmt: skip
+RULES = (EXCUSE,)
+_EXCUSE = re.compile(
+    rb"(?i)\b(noqa|nosec|type:\s*ignore|pragma:\s*no\s*(?:cover|branch)|(?:pylint|pyre|bandit|semgrep|sonar)\s*:\s*disable"
+    rb"|mypy:\s*(?:ignore|disable|allow)|pyright:\s*(?:ignore|basic|false)|(?:ruff|flake8)\s*:\s*noqa|pyre-(?:ignore|fixme)"
+    rb"|nosemgrep|nosonar|isort:\s*skip|lgtm)"
+)
+
+
+class Excuses:
+    """Refuses new excuses."""
+
+    name = "excuses"
+
+    def __init__(self, _policy: Policy) -> None:
+        pass
+
+    def review(self, change: GateInput) -> Decision:
+        """Deny if changed lines of a source hold more excuses than they did."""
+        found: list[Finding] = []
+        for file in change.changes:
+            if not file.path.is_python:
+                continue
+            for touched in change.touched[file.path]:
+                if b"#" not in touched.new:
+                    continue
+                spare = Counter(_kind(hit) for hit in _excuses(touched.old))
+                for hit in _excuses(touched.new):
+                    spare[_kind(hit)] -= 1
+                    if spare[_kind(hit)] < 0:
+                        line = touched.line + touched.new.count(b"\n", 0, hit.start())
+                        found.append(EXCUSE.finding(file.path, line, f"newly introduced: {_kind(hit)}"))
+        return decide(self.name, found)
+
+
+def _excuses(text: bytes) -> Iterator[re.Match[bytes]]:
+    """Every excuse behind a `#` of its line."""
+    for hit in _EXCUSE.finditer(text):
+        start = text.rfind(b"\n", 0, hit.start()) + 1
+        if text.find(b"#", start, hit.start()) >= 0:
+            yield hit
+
+
+def _kind(hit: re.Match[bytes]) -> str:
+    return re.sub(r"\s+", " ", hit[1].decode("ascii", "replace").lower())

@@ -1,0 +1,120 @@
+"""The gates over a patch that anybody wrote. Asked in order, cheapest first, up to the first that refuses.
+
+A gate that only asks for a person does not end the review: who is asked must know that nothing worse stands behind it.
+A file that moves between tests and sources, or becomes Python, is judged as new where it goes. What only failing tests
+could tell (`special-case`) is not asked. Not safe for use from several threads at once.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pathspec
+
+from localagent.domain.diff import ChangeKind, TreeChange
+from localagent.domain.edit import Candidate, FileChange, Patch
+from localagent.domain.gate import Allow, Decision
+from localagent.domain.outcome import Baseline
+from localagent.domain.paths import RepoPath
+from localagent.domain.policy import Policy
+from localagent.gate.catalogue import RULES
+from localagent.gate.chain import ask
+from localagent.gate.change import Files, GateInput
+from localagent.gate.cheating import Cheating
+from localagent.gate.critical import Critical
+from localagent.gate.dangerous import Dangerous
+from localagent.gate.entries import Entries
+from localagent.gate.excuses import Excuses
+from localagent.gate.in_tests import InTests
+from localagent.gate.parses import Parses
+from localagent.gate.patch_paths import PatchPaths
+from localagent.gate.rule import Gate
+from localagent.gate.secrets import Secrets
+from localagent.gate.size import Size
+from localagent.gate.swallow import Swallow
+from localagent.gate.tamper import Tamper
+from localagent.gate.trojan import Trojan
+from localagent.gate.weakness import Weakness
+
+NOT_ASKED = {"special-case": "no failing tests are known, so nobody can say what would answer them by their literals"}
+
+_MOST_JUDGED_BYTES = 1 << 19
+
+
+class PatchGates:
+    """The gates that a policy asks for. CannotEnforce on creation if a tool that one needs is not there."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._is_test = pathspec.GitIgnoreSpec.from_lines([p.lower() for p in policy.paths.tests])
+        self._person = frozenset(rule.id for rule in RULES if rule.asks_person)
+        self._gates: tuple[Gate, ...] = (
+            Entries(policy),
+            PatchPaths(policy),
+            Size(replace(policy, size=policy.patches.size)),
+            Critical(policy),
+            Secrets(policy),
+            Trojan(policy),
+            Excuses(policy),
+            Parses(policy),
+            InTests(Dangerous(policy), policy),
+            InTests(Swallow(policy), policy),
+            InTests(Cheating(policy), policy),
+            Tamper(policy),
+            InTests(Weakness(policy), policy),
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The gates in their order."""
+        return tuple(gate.name for gate in self._gates)
+
+    def review(self, entries: tuple[TreeChange, ...], *, everything: bool) -> list[Decision]:
+        """Decisions up to the first refusal; every gate's where `everything` is wanted."""
+        change = self._input(entries)
+        decisions: list[Decision] = []
+        for gate in self._gates:
+            decisions.append(ask(gate, change))
+            if decisions[-1].answer is Allow.ALLOW:
+                continue
+            if not everything and not self._asks_only(decisions[-1]):
+                break
+            if isinstance(gate, Size) and _bytes(change) > _MOST_JUDGED_BYTES:
+                break  # so much text is refused, and not read further
+            if isinstance(gate, Parses):
+                change.without(frozenset(f.path for f in decisions[-1].findings if f.path is not None))
+        return decisions
+
+    def _asks_only(self, decision: Decision) -> bool:
+        return decision.answer is Allow.DENY and all(f.rule in self._person for f in decision.findings)
+
+    def _input(self, entries: tuple[TreeChange, ...]) -> GateInput:
+        parts = tuple(part for entry in entries for part in self._parts(entry))
+        texts = sorted((p for p in parts if _is_text(p)), key=lambda p: p.path)
+        patch = Patch(changes=tuple(FileChange(path=p.path, before=p.before, after=p.after) for p in texts))
+        candidate = Candidate(number=0, patch=patch, edits=(), cost=0.0)
+        sources = {p.source: p.before for p in parts}
+        return GateInput(candidate, Baseline(tests=()), sources, Files(most=len(parts) + 1), parts)
+
+    def _parts(self, entry: TreeChange) -> Iterator[TreeChange]:
+        """The entry, or what it comes to: a copy is new, and so is what moves to where it is judged otherwise."""
+        if entry.kind is ChangeKind.COPIED:
+            yield replace(entry, before=b"", before_mode=None, splices=())
+        elif entry.kind is ChangeKind.RENAMED and self._role(entry.source) != self._role(entry.path):
+            yield replace(
+                entry, path=entry.source, kind=ChangeKind.DELETED, after=b"", after_mode=None, splices=(), alias=""
+            )
+            yield replace(entry, kind=ChangeKind.ADDED, before=b"", before_mode=None, splices=())
+        else:
+            yield entry
+
+    def _role(self, path: RepoPath) -> tuple[bool, bool, bool]:
+        collected = path.name.startswith("test_") or path.name.endswith("_test.py")
+        return (path.is_python, bool(self._is_test.match_file(path.replace("\n", " ").lower())), collected)
+
+
+def _bytes(change: GateInput) -> int:
+    return sum(len(file.before) + len(file.after) for file in change.changes)
+
+
+def _is_text(entry: TreeChange) -> bool:
+    plain = (None, "100644", "100755")
+    return not entry.binary and entry.before_mode in plain and entry.after_mode in plain

@@ -1,0 +1,92 @@
+"""Gate: which files a patch that anybody wrote may touch, by name alone. A repair's reach is `paths`' to judge."""
+
+import unicodedata
+from collections.abc import Iterator
+
+import pathspec
+
+from localagent.domain.gate import Decision, Finding, Severity
+from localagent.domain.paths import RepoPath
+from localagent.domain.policy import Permission, Policy
+from localagent.gate.change import GateInput
+from localagent.gate.paths import DENIED, IS_TEST, NOT_EDITABLE
+from localagent.gate.rule import Example, Rule, decide
+
+_SOME = {"before": "x = 1\n", "after": "x = 2\n"}
+
+ODD_NAME = Rule(
+    id="path-odd-name",
+    severity=Severity.HIGH,
+    why="a name that reads differently from what it is misleads whoever reviews it",
+    remedy="use plain names: no control or invisible characters, no blanks at the ends, one form of each letter",
+    match=tuple(
+        Example(path=path, **_SOME)
+        for path in (
+            "pkg/mod\n.py",
+            "pkg/\u202eyp.py",
+            "pkg/a\u200bb.py",
+            "pkg /mod.py",
+            "pkg/\uff4dod.py",
+            "pkg/\udcff.py",
+        )
+    ),
+    not_match=(Example(**_SOME), Example(path="docs/über uns.md", **_SOME)),
+)
+ALIAS = Rule(
+    id="path-alias",
+    severity=Severity.HIGH,
+    why="on some file systems the two names are one file, on others the wrong one is imported",
+    remedy="use the name that stands in the tree",
+    match=(Example(path="pkg/Mod.py", alias="pkg/mod.py", **_SOME),),
+    not_match=(Example(**_SOME),),
+)
+RULES = (ODD_NAME, ALIAS)
+
+
+class PatchPaths:
+    """Refuses by name. Denials hold without regard to case."""
+
+    name = "paths"
+
+    def __init__(self, policy: Policy) -> None:
+        self._editable = pathspec.GitIgnoreSpec.from_lines(policy.patches.editable)
+        self._denied = pathspec.GitIgnoreSpec.from_lines([p.lower() for p in policy.patches.denied])
+        tests = () if policy.patches.tests is Permission.ALLOW else policy.paths.tests
+        self._tests = pathspec.GitIgnoreSpec.from_lines([p.lower() for p in tests])
+
+    def review(self, change: GateInput) -> Decision:
+        """Deny if any path, before or after, may not be touched, or is not what it seems."""
+        paths = dict.fromkeys(path for entry in change.entries for path in (entry.path, entry.source))
+        found = [finding for path in paths for finding in self._by_name(path)]
+        folded: dict[str, RepoPath] = {}
+        for entry in change.entries:
+            other = entry.alias or folded.get(_folded(entry.path), entry.path)
+            folded[_folded(entry.path)] = entry.path
+            if other != entry.path:
+                found.append(ALIAS.finding(entry.path, 0, f"{entry.path} and {other} are alike but for case or form"))
+        return decide(self.name, found)
+
+    def _by_name(self, path: RepoPath) -> Iterator[Finding]:
+        if _odd(path):
+            yield ODD_NAME.finding(path, 0, f"{path!r} is not what it seems")
+        plain = path.replace("\n", " ")  # the patterns become regular expressions whose dot knows no line feed
+        if self._denied.match_file(plain.lower()):
+            yield DENIED.finding(path, 0, f"{path} is denied by the policy's patches.denied")
+        elif self._tests.match_file(plain.lower()):
+            yield IS_TEST.finding(path, 0, f"{path} is a test, and the policy's patches.tests denies tests")
+        elif not self._editable.match_file(plain):
+            yield NOT_EDITABLE.finding(path, 0, f"{path} is not named by the policy's patches.editable")
+
+
+def _folded(path: str) -> str:
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", path).casefold())
+
+
+def _odd(path: str) -> bool:
+    if any(unicodedata.category(c) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp") for c in path):
+        return True
+    if unicodedata.normalize("NFKC", path) != path and unicodedata.normalize("NFC", path) != unicodedata.normalize(
+        "NFKC", path
+    ):
+        return True
+    return any(part != part.strip() or part.endswith(".") for part in path.split("/"))
