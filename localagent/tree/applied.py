@@ -20,7 +20,10 @@ MAX_FILE_BYTES = 16 << 20
 MAX_TOTAL_BYTES = 64 << 20
 _MAX_LISTED = 200_000
 _MAX_TRIED = 5_000
-_REFRESH = "make the patch anew against the tree as it stands, or, where the tree holds it already, check out what it was made for"
+_REFRESH = (
+    "make the patch anew against the tree as it stands, or, where the tree holds it already, "
+    "check out what it was made for"
+)
 
 
 def apply_diff(diff: Diff, repo: Path) -> tuple[TreeChange, ...]:
