@@ -69,11 +69,12 @@ class Cgroup:
 
 
 def _end_members(folder: Path) -> None:
-    """Kill every process of a group of ours."""
+    """Kill every process of a group of ours; one that our pid namespace does not show reads as 0 and is left."""
     with suppress(OSError, ValueError):
-        for word in (folder / "cgroup.procs").read_text().split():
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(int(word), signal.SIGKILL)
+        for number in map(int, (folder / "cgroup.procs").read_text().split()):
+            if number > 1 and number != os.getpid():
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(number, signal.SIGKILL)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -165,7 +166,8 @@ def _sweep(root: CgroupRoot) -> None:
         for folder in parent.glob(f"{PREFIX}*-*"):
             pid = folder.name.removeprefix(PREFIX).partition("-")[0]
             if pid.isdigit() and not Path("/proc", pid).exists():
-                Cgroup(folders=(folder,)).remove()
+                with suppress(OSError):  # not empty: its maker may live in another pid namespace
+                    folder.rmdir()
 
 
 def _refusal(root: CgroupRoot) -> str:
