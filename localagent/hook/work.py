@@ -224,7 +224,10 @@ def _carried(root: Path, report: FileReport, reason: str) -> tuple[str, FileChan
 
 
 def _land(root: Path, changes: Sequence[FileChange], undo_root: Path, then: Callable[[], None] | None = None) -> None:
-    """Land changes, do the rest, and take the changes back if the rest fails."""
+    """Land changes, do the rest, and take the changes back if the rest fails.
+
+    Where that fails as well, what stood before stays below `undo_root`: the next run goes on with it.
+    """
     from localagent.tree.land import land, landing_state, recover, undo  # noqa: PLC0415
     from localagent.tree.landing import LandState  # noqa: PLC0415
 
@@ -241,9 +244,9 @@ def _land(root: Path, changes: Sequence[FileChange], undo_root: Path, then: Call
     except BaseException:
         if patch.changes:
             undo(root, undo_dir)
-        raise
-    finally:
         shutil.rmtree(undo_dir, ignore_errors=True)
+        raise
+    shutil.rmtree(undo_dir, ignore_errors=True)
 
 
 def refuse_outside(root: Path, folder: Path) -> None:
