@@ -1,6 +1,8 @@
 # make setup | demo | demo-all | test | test-slow | bench | clean       (docs/install.md says more)
 PYTHON ?= python3
 GPU ?=
+# Tests wait for jails more than they compute.
+TEST_WORKERS ?= 3
 
 .PHONY: help setup test test-slow demo demo-all bench clean
 
@@ -22,7 +24,7 @@ test: setup
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 	.venv/bin/lint-imports
-	.venv/bin/python -m pytest -m "not slow" $(PYTEST_ARGS)
+	.venv/bin/python -m pytest -m "not slow" -n $(TEST_WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 test-slow: setup
 	.venv/bin/python -m pytest -m slow $(PYTEST_ARGS)
