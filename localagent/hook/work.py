@@ -102,10 +102,14 @@ def _diffs(report: FileReport, rules: Sequence[Rule]) -> list[str]:
 
 
 class Gates:
-    """The gates that judge a repair's content (sizes, dangers). Loaded when first asked: most runs repair nothing."""
+    """The gates that judge a repair's content (sizes, dangers). Loaded when first asked: most runs repair nothing.
 
-    def __init__(self, policy: Path) -> None:
+    `whole`: the changes are one patch, whose size is judged as any patch's is, instead of repairs of one file.
+    """
+
+    def __init__(self, policy: Path, *, whole: bool = False) -> None:
         self._policy = policy
+        self._whole = whole
 
     @cached_property
     def _chain(self) -> "Chain":
@@ -115,12 +119,13 @@ class Gates:
         from localagent.policy.load import load_policy  # noqa: PLC0415
 
         policy = load_policy(self._policy)
-        return Chain((Size(policy), Dangerous(policy)))
+        sized = replace(policy, size=policy.patches.size) if self._whole else policy
+        return Chain((Size(sized), Dangerous(policy)))
 
-    def review(self, change: FileChange) -> "tuple[GateFinding, ...]":
-        """What the gates have against a change; nothing where all allow."""
-        candidate = Candidate(number=1, patch=Patch(changes=(change,)), edits=(), cost=0.0)
-        decisions = self._chain.review(candidate, Baseline(tests=()), {change.path: change.before})
+    def review(self, *changes: FileChange) -> "tuple[GateFinding, ...]":
+        """What the gates have against changes; nothing where all allow."""
+        candidate = Candidate(number=1, patch=Patch(changes=changes), edits=(), cost=0.0)
+        decisions = self._chain.review(candidate, Baseline(tests=()), {c.path: c.before for c in changes})
         return tuple(finding for decision in decisions for finding in decision.findings)
 
 
