@@ -6,8 +6,8 @@ no test runs stays as it was; `runs` says which lines that concerns.
 
 import contextlib
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from localagent.app.fixing import Stop, interpreter_of
@@ -20,7 +20,8 @@ from localagent.domain.policy import Permission, Policy
 from localagent.domain.task import Budget, Task
 from localagent.errors import AnswerIsNo
 from localagent.jail.open import Kind, open_jail, scratch_folder
-from localagent.ports import Sink, Verifier
+from localagent.ports import Jail, Sink, Verifier
+from localagent.tree.overlay import overlaid
 from localagent.tree.snapshot import SourceMap, take_snapshot
 from localagent.verify.verifier import JailVerifier
 
@@ -36,17 +37,28 @@ class ProofRequest:
     seed: int = 0
     max_seconds: float = 300.0
     backend: Kind | None = None
+    overlay: Mapping[RepoPath, bytes | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ground:
+    """A snapshot of a repository and what runs it; ended by its opener."""
+
+    task: Task
+    jail: Jail
+    verifier: Verifier
+    sources: Mapping[RepoPath, bytes]
 
 
 class Prover:
     """Answers for one snapshot. `baseline` holds what passed without any patch; nothing else has to."""
 
-    def __init__(self, verifier: Verifier, sources: Mapping[RepoPath, bytes], request: ProofRequest) -> None:
-        self._verifier = verifier
-        self._sources = sources
-        self._seed = request.seed
-        self._until = time.monotonic() + request.max_seconds
-        self.baseline: Baseline = replace(verifier.baseline(), failing=())
+    def __init__(self, ground: Ground, baseline: Baseline | None = None) -> None:
+        self._verifier = ground.verifier
+        self._sources = ground.sources
+        self._seed = ground.task.seed
+        self._until = time.monotonic() + ground.task.budget.max_seconds
+        self.baseline: Baseline = replace(baseline or ground.verifier.baseline(), failing=())
         if not self.baseline.passing and not any(check.outcome.good for check in self.baseline.checks):
             raise AnswerIsNo(
                 "no test and no check passes without a patch, so none can vouch for one",
@@ -79,6 +91,20 @@ def open_prover(
     request: ProofRequest, settings: Settings, policy: Policy, sink: Sink, stop: Stop | None = None
 ) -> Iterator[Prover]:
     """A prover with its baseline made. CannotEnforce without a sound jail, AnswerIsNo where nothing can vouch."""
+    with open_ground(request, settings, policy, sink, stop) as ground:
+        yield Prover(ground)
+
+
+@contextlib.contextmanager
+def open_ground(
+    request: ProofRequest,
+    settings: Settings,
+    policy: Policy,
+    sink: Sink,
+    stop: Stop | None = None,
+    choose: Callable[[Mapping[RepoPath, bytes]], tuple[str, ...]] | None = None,
+) -> Iterator[Ground]:
+    """A snapshot with the request's overlay, and its verifier; nothing has run yet. `choose` picks tests from it."""
     jail = open_jail(
         backend=request.backend,
         allow_third_party=policy.third_party_binaries is Permission.ALLOW,
@@ -95,7 +121,9 @@ def open_prover(
     )
     with contextlib.ExitStack() as stack:
         scratch = stack.enter_context(scratch_folder(settings.scratch_dir))
-        snapshot = take_snapshot(Path(task.repo), scratch / "store")
+        snapshot = overlaid(take_snapshot(Path(task.repo), scratch / "store"), request.overlay)
+        sources = SourceMap(snapshot)
+        task = replace(task, tests=choose(sources)) if choose is not None else task
         verifier = JailVerifier(
             jail=jail,
             task=task,
@@ -109,4 +137,4 @@ def open_prover(
         stack.callback(verifier.cancel)
         if stop is not None:
             stack.enter_context(stop.calling(verifier.cancel))
-        yield Prover(verifier, SourceMap(snapshot), request)
+        yield Ground(task=task, jail=jail, verifier=verifier, sources=sources)

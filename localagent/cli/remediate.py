@@ -17,7 +17,7 @@ from localagent.cli.render import Render
 from localagent.domain.edit import Patch
 from localagent.domain.task import Task, TaskResult, Verdict
 from localagent.errors import UsageFault
-from localagent.hook.remediate import Remediation, State, Work
+from localagent.hook.remediate import Remediation, State, Work, reading
 from localagent.hook.work import Gates
 from localagent.record.files import write_through
 from localagent.record.sarif_log import MAX_BYTES, answered, read_log
@@ -55,13 +55,14 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     was = (args.was_at,) if args.was_at is not None else ()
     roots = tuple(dict.fromkeys((root, Path(os.path.abspath(args.repo)), *was)))  # noqa: PTH100 - links stay
     log = read_log(data, roots)
-    work = Work(
-        root,
-        Gates(args.policy or settings.policies_dir / "default.toml", whole=True),
-        lambda: _prover(args, root, settings, render),
-        suggestions=args.suggestions,
-    )
-    done = work.remediate(log.results)
+    with reading(root) as read:
+        work = Work(
+            read,
+            Gates(args.policy or settings.policies_dir / "default.toml", whole=True),
+            lambda: _prover(args, root, settings, render),
+            suggestions=args.suggestions,
+        )
+        done = work.remediate(log.results)
     diff = unified_diff(done.patch)
     if args.out is not None:
         write_through(args.out, diff)

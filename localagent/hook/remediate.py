@@ -77,14 +77,27 @@ class Remediation:
         return sum(f.state is not State.FIXED and not f.settled for f in self.findings)
 
 
+Read = Callable[[RepoPath], bytes]
 Open = Callable[[], contextlib.AbstractContextManager["Prover | None"]]
 
 
-class Work:
-    """One log and one repository. `prover` is opened only if there is something to prove."""
+@contextlib.contextmanager
+def reading(root: Path) -> Iterator[Read]:
+    """Reads files below a root, never through a link; OSError where that cannot be."""
 
-    def __init__(self, root: Path, gates: Gates, prover: Open, *, suggestions: bool) -> None:
-        self._root = root
+    def read(path: RepoPath) -> bytes:
+        with descend.parent_directory(top, path.parts) as parent:
+            return descend.read_regular(path.name, parent, MAX_BYTES)[0]
+
+    with descend.root_directory(root) as top:
+        yield read
+
+
+class Work:
+    """Findings and the files they lie in. `prover` is opened only if there is something to prove."""
+
+    def __init__(self, read: Read, gates: Gates, prover: Open, *, suggestions: bool) -> None:
+        self._read = read
         self._gates = gates
         self._open = prover
         self._suggestions = suggestions
@@ -103,9 +116,8 @@ class Work:
                 self._say(n, State.WONT_FIX, "the log names no line for it")
             elif self._known(n):
                 by_path.setdefault(item.path, []).append(n)
-        with descend.root_directory(self._root) as top:
-            for path, numbers in sorted(by_path.items()):
-                self._look(top, path, numbers)
+        for path, numbers in sorted(by_path.items()):
+            self._look(path, numbers)
         with self._open() if self._files else contextlib.nullcontext() as prover:
             patch = self._proven(prover)
         return Remediation(findings=tuple(self._answers[n] for n in range(len(reported))), patch=patch)
@@ -129,11 +141,10 @@ class Work:
             return True
         return False
 
-    def _look(self, top: int, path: RepoPath, numbers: Sequence[int]) -> None:
+    def _look(self, path: RepoPath, numbers: Sequence[int]) -> None:
         """Find the same mistakes in a file, or say why not."""
         try:
-            with descend.parent_directory(top, path.parts) as parent:
-                data, _ = descend.read_regular(path.name, parent, MAX_BYTES)
+            data = self._read(path)
             view = view_of(data, path.name)
         except FileNotFoundError:
             reason = "the file is gone"

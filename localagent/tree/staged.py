@@ -18,6 +18,7 @@ from localagent.tree import descend
 from localagent.tree.git import Git
 
 MAX_BYTES = 2_000_000
+MAX_UNSTAGED = 500
 _MAX_LINES = 20_000
 _REGULAR = ("100644", "100755")
 _CHANGING = ("filter", "ident", "working-tree-encoding")
@@ -97,6 +98,24 @@ def _against(git: Git, tree: str) -> dict[RepoPath, tuple[str, str, str]]:
         if status != "D":
             found[RepoPath(name.decode("utf-8", "surrogateescape"))] = (mode, blob, status)
     return found
+
+
+def unstaged(git: Git) -> dict[RepoPath, bytes | None]:
+    """Files whose working bytes may differ from the index, as the index holds them. AnswerIsNo for too much of it."""
+    out = git.run("diff-files", "--raw", "-z", "--no-abbrev", "--no-renames", "--ignore-submodules=all")
+    fields = out.split(b"\0")
+    entries = {}
+    for head, name in zip(fields[::2], fields[1::2], strict=False):
+        mode, _, blob, _, status = head.decode().lstrip(":").split(" ")
+        if status != "U" and mode in _REGULAR:
+            entries[RepoPath(name.decode("utf-8", "surrogateescape"))] = blob
+    if len(entries) > MAX_UNSTAGED:
+        raise AnswerIsNo(f"more than {MAX_UNSTAGED} files have unstaged changes", remedy="stage or stash them")
+    data = _blobs(git, set(entries.values()))
+    missing = [path for path, blob in entries.items() if data.get(blob) is None]
+    if missing:
+        raise AnswerIsNo(f"{missing[0]!r} as it is staged is too large, or its object is missing")
+    return {path: data[blob] for path, blob in entries.items()}
 
 
 def _blobs(git: Git, names: Iterable[str]) -> dict[str, bytes | None]:

@@ -13,7 +13,7 @@ from sarif_builder import log, result, run
 from localagent.app import Settings
 from localagent.domain.paths import RepoPath
 from localagent.hook.find import choose, find
-from localagent.hook.remediate import Proof, Remediation, State, Work
+from localagent.hook.remediate import Proof, Remediation, State, Work, reading
 from localagent.hook.targeted import repair_targets
 from localagent.hook.view import view_of
 from localagent.hook.work import Gates
@@ -32,8 +32,9 @@ def remediate(
     for name, text in (files if files is not None else {"a.py": CODE}).items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
-    work = Work(root, GATES, lambda: contextlib.nullcontext(), suggestions=suggestions)
-    return work.remediate(read_log(log(*runs), (root,)).results)
+    with reading(root) as read:
+        work = Work(read, GATES, lambda: contextlib.nullcontext(), suggestions=suggestions)
+        return work.remediate(read_log(log(*runs), (root,)).results)
 
 
 def states(done: Remediation) -> Sequence[State]:
@@ -135,9 +136,10 @@ def test_what_a_gate_refuses_fails(tmp_path: Path) -> None:
     (tmp_path / "policy.toml").write_text(re.sub(r"max_changed_lines = \d+", "max_changed_lines = 1", text))
     (tmp_path / "a.py").write_text("def f(a):\n    if a == None:\n        return not a in b\n")
     gates = Gates(tmp_path / "policy.toml", whole=True)
-    work = Work(tmp_path, gates, lambda: contextlib.nullcontext(), suggestions=False)
     reported = read_log(log(run(result("E711", line=2), result("E713", line=3))), (tmp_path,)).results
-    done = work.remediate(reported)
+    with reading(tmp_path) as read:
+        work = Work(read, gates, lambda: contextlib.nullcontext(), suggestions=False)
+        done = work.remediate(reported)
     assert states(done) == [State.FIXED, State.FAILED]
     assert done.findings[1].why.startswith("gate size-")
 
@@ -164,8 +166,10 @@ def test_the_one_that_breaks_the_tests_is_found(tmp_path: Path) -> None:
     text = "".join(f"x{n} = a{n} == None\n" for n in range(16))
     (tmp_path / "a.py").write_text(text)
     tests = _Tests(b"a11 is None")
-    work = Work(tmp_path, GATES, lambda: contextlib.nullcontext(tests), suggestions=False)  # type: ignore[arg-type]
-    done = work.remediate(read_log(log(run(*(result("E711", line=n + 1) for n in range(16)))), (tmp_path,)).results)
+    reported = read_log(log(run(*(result("E711", line=n + 1) for n in range(16)))), (tmp_path,)).results
+    with reading(tmp_path) as read:
+        work = Work(read, GATES, lambda: contextlib.nullcontext(tests), suggestions=False)  # type: ignore[arg-type]
+        done = work.remediate(reported)
     assert [n for n, f in enumerate(done.findings) if f.state is State.FAILED] == [11]
     assert done.findings[11].why == "tests broke"
     assert done.patch.changes[0].after.decode() == text.replace("==", "is").replace("a11 is", "a11 ==")
