@@ -68,7 +68,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     suggest = args.hook_verb == "check" and args.suggest
     if suggest and args.files:
         raise UsageFault("--suggest is for what is staged, not for named files", remedy="leave one of them out")
-    reports = _named(args, settings, rules) if args.files else _staged(args, settings, rules)
+    reports = _named(args, settings, rules, render) if args.files else _staged(args, settings, rules, render)
     suggested: dict[str, object] = {}
     if suggest:
         from localagent.cli.hook_suggest import beside  # noqa: PLC0415 - the repair loop takes long to import
@@ -91,10 +91,12 @@ def _rules(args: argparse.Namespace) -> tuple[Rule, ...]:
     return choose(select, ignore)
 
 
-def _named(args: argparse.Namespace, settings: Settings, rules: Sequence[Rule]) -> list[FileReport]:
+def _named(args: argparse.Namespace, settings: Settings, rules: Sequence[Rule], render: Render) -> list[FileReport]:
     folder = Path.cwd()
     root = repository_root(folder)
     gates = _gates(args, settings)
+    if args.hook_verb == "fix":
+        _settle(root, settings, render)
     reports = []
     for path, data in work.read_named(root, folder, args.files):
         reports.append(
@@ -105,7 +107,7 @@ def _named(args: argparse.Namespace, settings: Settings, rules: Sequence[Rule]) 
     return reports
 
 
-def _staged(args: argparse.Namespace, settings: Settings, rules: Sequence[Rule]) -> list[FileReport]:
+def _staged(args: argparse.Namespace, settings: Settings, rules: Sequence[Rule], render: Render) -> list[FileReport]:
     from localagent.tree.git import Git  # noqa: PLC0415 - named files need no git
     from localagent.tree.staged import staged_files, work_tree  # noqa: PLC0415
 
@@ -113,6 +115,8 @@ def _staged(args: argparse.Namespace, settings: Settings, rules: Sequence[Rule])
     root = work_tree(git)
     work.refuse_outside(root, git.folder)
     git = git.at(root)
+    if args.hook_verb == "fix":
+        _settle(root, settings, render)
     files = {file.path: file for file in staged_files(git)}
     gates = _gates(args, settings)
     reports = [
@@ -122,6 +126,12 @@ def _staged(args: argparse.Namespace, settings: Settings, rules: Sequence[Rule])
     if args.hook_verb == "fix":
         reports = work.write_index(git, root, files, reports, settings.state_dir / "hook")
     return reports
+
+
+def _settle(root: Path, settings: Settings, render: Render) -> None:
+    """Before anything is read: what a killed run left half done."""
+    if remark := work.settled(root, os.environ, settings.state_dir / "hook"):
+        render.note(remark)
 
 
 def _gates(args: argparse.Namespace, settings: Settings) -> work.Gates:

@@ -7,7 +7,6 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -170,7 +169,13 @@ def write_index(
 
     A file for which both cannot be done is left alone in both; its report says why.
     """
-    from localagent.tree.staged import temporary_index, why_not_written, write_staged  # noqa: PLC0415
+    from localagent.hook.intent import keep, undo_folder  # noqa: PLC0415 - most runs write nothing
+    from localagent.tree.staged import (  # noqa: PLC0415
+        keep_blobs,
+        temporary_index,
+        why_not_written,
+        write_staged,
+    )
 
     changed = [r.path for r in reports if r.after is not None]
     if not changed:
@@ -191,8 +196,20 @@ def write_index(
             working += [change] if change is not None and change.before != change.after else []
         answered.append(report)
     if staged:
-        _land(root, working, undo_root, lambda: write_staged(git, staged))
+        blobs = keep_blobs(git, staged)
+        keep(undo_folder(undo_root, root), blobs)
+        _land(root, working, undo_root, lambda: write_staged(git, [file for file, _ in staged], blobs))
     return answered
+
+
+def settled(root: Path, environ: Mapping[str, str], undo_root: Path) -> str:
+    """Finish or take back what a killed run left, before anything is read; a remark, or ""."""
+    if not undo_root.is_dir():
+        return ""
+    from localagent.hook.intent import settle, undo_folder  # noqa: PLC0415 - most runs find nothing
+    from localagent.tree.git import Git  # noqa: PLC0415
+
+    return settle(Git(root, environ), root, undo_folder(undo_root, root))
 
 
 def _not_written(report: FileReport, reason: str) -> FileReport:
@@ -233,13 +250,10 @@ def _land(root: Path, changes: Sequence[FileChange], undo_root: Path, then: Call
 
     Where that fails as well, what stood before stays below `undo_root`: the next run goes on with it.
     """
-    from localagent.tree.land import land, landing_state, recover, undo  # noqa: PLC0415
-    from localagent.tree.landing import LandState  # noqa: PLC0415
+    from localagent.hook.intent import undo_folder  # noqa: PLC0415 - most runs write nothing
+    from localagent.tree.land import land, undo  # noqa: PLC0415
 
-    undo_dir = undo_root / sha256(str(root).encode("utf-8", "surrogateescape")).hexdigest()[:32]
-    recover(root, undo_dir)
-    if landing_state(undo_dir) is not LandState.NONE or undo_dir.exists():
-        shutil.rmtree(undo_dir)  # an earlier run was ended after its last step
+    undo_dir = undo_folder(undo_root, root)
     patch = Patch(changes=tuple(sorted(changes, key=lambda c: c.path)))
     if patch.changes:
         land(patch, root, undo_dir)

@@ -157,20 +157,26 @@ def temporary_index(git: Git) -> bool:
     return Path(git.index_file).name.startswith("next-index-")
 
 
-def write_staged(git: Git, files: Sequence[tuple[StagedFile, bytes]]) -> None:
-    """Put new bytes into the index, all files at once. AnswerIsNo if one was staged anew meanwhile."""
-    now = _entries(git, [file.path for file, _ in files])
-    moved = [file.path for file, _ in files if now.get(file.path) != (file.mode, file.blob)]
+def keep_blobs(git: Git, files: Sequence[tuple[StagedFile, bytes]]) -> dict[RepoPath, str]:
+    """Put bytes among git's objects, where nothing refers to them yet; their names."""
+    return {
+        file.path: git.run("hash-object", "-w", "--no-filters", "--stdin", stdin=data).decode().strip()
+        for file, data in files
+    }
+
+
+def write_staged(git: Git, files: Sequence[StagedFile], blobs: Mapping[RepoPath, str]) -> None:
+    """Put kept bytes into the index, all files at once. AnswerIsNo if one was staged anew meanwhile."""
+    now = entries_of(git, [file.path for file in files])
+    moved = [file.path for file in files if now.get(file.path) != (file.mode, file.blob)]
     if moved:
         raise AnswerIsNo(f"staged anew meanwhile: {', '.join(map(repr, moved))}", remedy="try again")
-    lines = []
-    for file, data in files:
-        blob = git.run("hash-object", "-w", "--no-filters", "--stdin", stdin=data).decode().strip()
-        lines.append(f"{file.mode} {blob} 0\t".encode() + os.fsencode(file.path) + b"\0")
+    lines = [f"{file.mode} {blobs[file.path]} 0\t".encode() + os.fsencode(file.path) + b"\0" for file in files]
     git.run("update-index", "-z", "--index-info", stdin=b"".join(lines))
 
 
-def _entries(git: Git, paths: Sequence[RepoPath]) -> dict[RepoPath, tuple[str, str]]:
+def entries_of(git: Git, paths: Sequence[RepoPath]) -> dict[RepoPath, tuple[str, str]]:
+    """Mode and blob of paths that are in the index and merged."""
     found = {}
     for record in git.run("ls-files", "--stage", "-z", "--", *paths).split(b"\0"):
         if record:
