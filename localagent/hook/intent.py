@@ -33,7 +33,6 @@ def undo_folder(undo_root: Path, root: Path) -> Path:
 
 def keep(folder: Path, blobs: Mapping[RepoPath, str]) -> None:
     """Write down what the index will hold, durably, before anything changes."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     value = {"schema": _SCHEMA, "blobs": {str(path): blob for path, blob in blobs.items()}}
     write_private(folder / _NAME, dump(value))
 

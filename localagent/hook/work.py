@@ -23,7 +23,7 @@ from localagent.tree.diff import unified_diff
 
 if TYPE_CHECKING:
     from localagent.domain.gate import Finding as GateFinding
-    from localagent.gate.chain import Chain
+    from localagent.gate.asking import Chain
     from localagent.tree.git import Git
     from localagent.tree.staged import StagedFile
 
@@ -112,7 +112,7 @@ class Gates:
 
     @cached_property
     def _chain(self) -> "Chain":
-        from localagent.gate.chain import Chain  # noqa: PLC0415 - see the class
+        from localagent.gate.asking import Chain  # noqa: PLC0415 - see the class
         from localagent.gate.dangerous import Dangerous  # noqa: PLC0415
         from localagent.gate.size import Size  # noqa: PLC0415
         from localagent.policy.load import load_policy  # noqa: PLC0415
@@ -196,8 +196,10 @@ def write_index(
             working += [change] if change is not None and change.before != change.after else []
         answered.append(report)
     if staged:
-        blobs = keep_blobs(git, staged)
-        keep(undo_folder(undo_root, root), blobs)
+        folder = undo_folder(undo_root, root)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        blobs = keep_blobs(git, staged, folder)
+        keep(folder, blobs)
         _land(root, working, undo_root, lambda: write_staged(git, [file for file, _ in staged], blobs))
     return answered
 

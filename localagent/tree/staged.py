@@ -157,12 +157,18 @@ def temporary_index(git: Git) -> bool:
     return Path(git.index_file).name.startswith("next-index-")
 
 
-def keep_blobs(git: Git, files: Sequence[tuple[StagedFile, bytes]]) -> dict[RepoPath, str]:
-    """Put bytes among git's objects, where nothing refers to them yet; their names."""
-    return {
-        file.path: git.run("hash-object", "-w", "--no-filters", "--stdin", stdin=data).decode().strip()
-        for file, data in files
-    }
+def keep_blobs(git: Git, files: Sequence[tuple[StagedFile, bytes]], folder: Path) -> dict[RepoPath, str]:
+    """Put bytes among git's objects, where nothing refers to them yet; their names. `folder` is ours, for copies."""
+    copies = [folder / f"{n}.staged" for n in range(len(files))]
+    for copy, (_, data) in zip(copies, files, strict=True):
+        copy.write_bytes(data)
+    if "\n" in str(folder):  # git reads a path a line
+        raise AnswerIsNo(f"{str(folder)!r} holds a line end", remedy="name another state folder (XDG_STATE_HOME)")
+    listed = b"".join(os.fsencode(copy) + b"\n" for copy in copies)
+    names = git.run("hash-object", "-w", "--no-filters", "--stdin-paths", stdin=listed).decode().split()
+    if [_HASH.fullmatch(name.encode()) is None for name in names] != [False] * len(files):
+        raise AnswerIsNo("git hash-object named other objects than it was given", remedy="see `git fsck`")
+    return {file.path: name for (file, _), name in zip(files, names, strict=True)}
 
 
 def write_staged(git: Git, files: Sequence[StagedFile], blobs: Mapping[RepoPath, str]) -> None:

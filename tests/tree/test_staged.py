@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from git_builder import Repo
@@ -29,7 +30,8 @@ def repo(tmp_path: Path) -> Repo:
 
 
 def put(git: Git, file: StagedFile, data: bytes) -> None:
-    write_staged(git, [file], keep_blobs(git, [(file, data)]))
+    with TemporaryDirectory() as folder:
+        write_staged(git, [file], keep_blobs(git, [(file, data)], Path(folder)))
 
 
 def git_of(repo: Repo, **environ: str) -> Git:
