@@ -10,7 +10,7 @@ import bisect
 import re
 import symtable
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import libcst as cst
 from libcst.metadata import ByteSpanPositionProvider, MetadataWrapper, Scope, ScopeProvider
@@ -30,7 +30,7 @@ def refused(view: View, findings: Sequence[Finding]) -> dict[int, str]:
         module = cst.parse_module(text.decode())
         if module.code.encode() != text:
             return dict.fromkeys(range(len(findings)), "libcst does not give the text back")
-        wrapper = MetadataWrapper(module, unsafe_skip_copy=True)
+        wrapper = _Wrapper(module, unsafe_skip_copy=True)
         spans = wrapper.resolve(ByteSpanPositionProvider)
         scopes = wrapper.resolve(ScopeProvider) if asked else {}
     except (cst.ParserSyntaxError, RecursionError) as error:
@@ -40,6 +40,20 @@ def refused(view: View, findings: Sequence[Finding]) -> dict[int, str]:
         places.setdefault((span.start, span.start + span.length), []).append(node)
     answers = {n: _refusal(finding, places, scopes, moved, known) for n, finding in enumerate(findings)}
     return {n: reason for n, reason in answers.items() if reason}
+
+
+class _Wrapper(MetadataWrapper):
+    """Does not walk over the module for nobody, as libcst 1.9 does once for each kind of positions."""
+
+    def visit_batched(
+        self,
+        visitors: Iterable[cst.BatchableCSTVisitor],
+        before_visit: Callable[[cst.CSTNode], None] | None = None,
+        after_leave: Callable[[cst.CSTNode], None] | None = None,
+    ) -> cst.CSTNode:
+        """As libcst's own, where there is a visitor."""
+        present = list(visitors)
+        return super().visit_batched(present, before_visit, after_leave) if present else self.module
 
 
 def _never_bound(view: View, qualified: Collection[str]) -> frozenset[str]:

@@ -239,7 +239,7 @@ def _carried(root: Path, report: FileReport, reason: str) -> tuple[str, FileChan
     carried = carried_over(report.before, report.after or b"", present)
     if carried is None:
         return "unstaged changes, or other line ends, stand in the working file at the same place", None
-    if carried != present:
+    if carried not in (present, report.after):  # what was proven already is not read again
         try:
             view_of(carried)
         except CannotReadError as error:
