@@ -1,7 +1,7 @@
 """A box of time that is counted from the start of the process, as whoever waits for it counts.
 
 At its end what runs is told to stop and `BoxOver` is raised in the main thread, between two steps of Python. Not
-promised: the end of a single long step in C; RESERVE is kept for clearing up.
+promised: the end of a single long step in C; a reserve is kept for clearing up.
 """
 
 import os
@@ -15,6 +15,7 @@ from localagent.app.fixing import Stop
 from localagent.errors import LocalagentError
 
 RESERVE_SECONDS = 0.4
+MOST_SLOWED = 4.0
 
 
 class BoxOver(KeyboardInterrupt):
@@ -28,11 +29,22 @@ def process_age() -> float:
     return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - started)
 
 
+def slowed(age: float) -> float:
+    """How many times longer than its processor time the process has taken so far: 1 to MOST_SLOWED.
+
+    On a busy machine clearing up takes longer in the same measure.
+    """
+    spent = os.times()
+    return min(MOST_SLOWED, max(1.0, age / max(0.05, sum(spent[:4]))))
+
+
 class Box:
     """So many seconds from the process's start."""
 
     def __init__(self, seconds: float) -> None:
-        self._until = time.monotonic() + seconds - process_age() - RESERVE_SECONDS
+        age = process_age()
+        reserve = min(seconds / 2, RESERVE_SECONDS * slowed(age))
+        self._until = time.monotonic() + seconds - age - reserve
 
     def left(self) -> float:
         """Seconds left to work in; negative when it is over."""

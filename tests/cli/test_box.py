@@ -1,5 +1,6 @@
 """The box of time: counted from the process's start, and never left standing."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -8,9 +9,18 @@ import time
 import pytest
 
 from localagent.app.fixing import Stop
-from localagent.cli.box import RESERVE_SECONDS, Box, BoxOver, process_age
+from localagent.cli.box import MOST_SLOWED, RESERVE_SECONDS, Box, BoxOver, process_age, slowed
 from localagent.cli.hook_suggest import seconds_of
 from localagent.errors import Interrupted, LocalagentError, UsageFault
+
+MOST_RESERVE = MOST_SLOWED * RESERVE_SECONDS
+
+
+def test_the_reserve_grows_on_a_busy_machine_within_bounds() -> None:
+    spent = sum(os.times()[:4])
+    assert slowed(0.0) == 1.0
+    assert slowed(1e9) == MOST_SLOWED
+    assert slowed(2 * max(spent, 1.0)) > 1.0
 
 
 def test_age_is_counted_from_the_start_of_the_process() -> None:
@@ -43,7 +53,7 @@ def test_work_is_ended_and_its_jails_with_it() -> None:
             while True:
                 time.sleep(60)
 
-    assert not Box(process_age() + RESERVE_SECONDS + 0.1).run(work, stop)
+    assert not Box(process_age() + MOST_RESERVE + 0.1).run(work, stop)
     assert ended == ["jails"]
 
 
@@ -54,7 +64,7 @@ def test_what_an_ended_jail_makes_fail_is_no_fault() -> None:
         except BoxOver:
             raise Interrupted("the jail is gone") from None
 
-    assert not Box(process_age() + RESERVE_SECONDS + 0.1).run(work, Stop())
+    assert not Box(process_age() + MOST_RESERVE + 0.1).run(work, Stop())
 
 
 def test_faults_in_time_come_out() -> None:
