@@ -4,12 +4,13 @@
 at a statement near 300 lines, without the statements that the hook finds fault with; those to be repaired hold six
 safe repairs more each. Wall seconds of whole processes, as a commit waits for them; p95 over the runs. Bars: 1.5 s
 clean, 2.5 s with repairs, and half of what the three tools take one after the other. Load is printed: other work
-slows everything.
+slows everything; ratios are of pairs of runs, also in processor time, which load alters less.
 """
 
 import argparse
 import ast
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -74,12 +75,14 @@ def sources(count: int) -> list[bytes]:
     return found[:count]
 
 
-def timed(argv: list[str], folder: Path, environ: dict[str, str]) -> float:
-    began = time.perf_counter()
+def timed(argv: list[str], folder: Path, environ: dict[str, str]) -> tuple[float, float]:
+    """Wall seconds and processor seconds, of the process and all that it waited for."""
+    began, spent = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(argv, cwd=folder, env=environ, capture_output=True, check=False)
     if done.returncode not in (0, 1):
         sys.exit(f"{argv}: {done.stderr.decode()[-500:]}")
-    return time.perf_counter() - began
+    now = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.perf_counter() - began, now.ru_utime + now.ru_stime - spent.ru_utime - spent.ru_stime
 
 
 def p95(seconds: list[float]) -> float:
@@ -111,27 +114,32 @@ def main() -> int:
         "bandit": [sys.executable, "-m", "bandit", "-q", *names],
         "mypy": [sys.executable, "-m", "mypy", "--no-incremental", "--cache-dir", os.devnull, *names],
     }
-    seconds: dict[str, list[float]] = {"hook check": [], "hook fix": [], **{name: [] for name in tools}}
+    both: dict[str, list[tuple[float, float]]] = {"hook check": [], "hook fix": [], **{name: [] for name in tools}}
     try:
         subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
         for run in range(args.runs):
             stage(folder, files, repairs=False)
-            seconds["hook check"].append(timed([*hook, "check", "--staged"], folder, environ))
+            both["hook check"].append(timed([*hook, "check", "--staged"], folder, environ))
             if run < max(3, args.runs // 5):
                 for name, argv in tools.items():
-                    seconds[name].append(timed(argv, folder, environ))
+                    both[name].append(timed(argv, folder, environ))
             stage(folder, files, repairs=True)
-            seconds["hook fix"].append(timed([*hook, "fix", "--staged"], folder, environ))
+            both["hook fix"].append(timed([*hook, "fix", "--staged"], folder, environ))
         left = subprocess.run([*hook, "check", "--staged"], cwd=folder, env=environ, capture_output=True, check=False)
     finally:
         shutil.rmtree(folder)
         shutil.rmtree(environ["XDG_STATE_HOME"], ignore_errors=True)
+    seconds = {name: [wall for wall, _ in taken] for name, taken in both.items()}
     lines = sum(f.count(b"\n") for f in files)
     load, done = os.getloadavg()[0], left.returncode == 0
     print(f"{len(files)} files, {lines} lines, {args.runs} runs, load {load:.1f}; all repaired: {done}")
     for name, taken in seconds.items():
         print(f"{name:11} median {median(taken):6.2f} s  p95 {p95(taken):6.2f} s  ({len(taken)} runs)")
     together = sum(median(seconds[name]) for name in tools)
+    for name in ("hook check", "hook fix"):
+        for word, which in (("wall", 0), ("processor", 1)):
+            ratios = [sum(both[t][n][which] for t in tools) / both[name][n][which] for n in range(len(both["ruff"]))]
+            print(f"{name}: the three tools take {median(ratios):.1f} times as much {word} time (median of pairs)")
     for name, bar in (("hook check", 1.5), ("hook fix", 2.5)):
         worst = p95(seconds[name])
         print(

@@ -1,7 +1,7 @@
 """Protocols between the rooms. `app` builds the concrete parts; `repair` sees only these."""
 
 import socket
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from localagent.domain.behaviour import Behaviours
@@ -10,6 +10,7 @@ from localagent.domain.gate import Decision
 from localagent.domain.jailspec import JailResult, JailSpec
 from localagent.domain.outcome import Baseline, Failure, FullResult, QuickResult
 from localagent.domain.paths import RepoPath
+from localagent.domain.suggestion import Suggestion, SuggestRequest
 from localagent.domain.task import Event, Suspicion
 
 Sources = Mapping[RepoPath, bytes]
@@ -146,3 +147,12 @@ class Verifier(Protocol):
         ...
 
     def cancel(self) -> None: ...
+
+
+class Suggester(Protocol):
+    """Makes suggestions for a change, here or elsewhere; each is yielded as soon as it is verified.
+
+    Whoever asks may stop at any time; `left` tells how many seconds are left to whoever asks.
+    """
+
+    def suggest(self, request: SuggestRequest, left: Callable[[], float]) -> Iterator[Suggestion]: ...

@@ -268,7 +268,7 @@ def _verifier(
         jail=jail,
         task=task,
         snapshot=snapshot,
-        python=_interpreter(task),
+        python=interpreter_of(task),
         scratch=scratch,
         sandbox_dir=settings.sandbox_dir,
         policy=policy,
@@ -276,7 +276,7 @@ def _verifier(
     )
 
 
-def _interpreter(task: Task) -> str:
+def interpreter_of(task: Task) -> str:
     """The project's interpreter: the one that was named (a virtual environment's folder will do), its own, or ours."""
     if not task.python:
         return default_python(Path(task.repo)) or sys.executable

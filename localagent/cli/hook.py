@@ -36,6 +36,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         one.add_argument("--ignore", metavar="RULE,…", action="append", default=[], help="not these")
         one.add_argument("--rules", action="store_true", help="list the rules and end")
         one.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    suggest = verbs.add_parser(
+        "suggest", help="verified patches for what is staged, in a box of time", allow_abbrev=False
+    )
+    suggest.add_argument("--policy", type=Path, metavar="FILE", help="whose gates judge them; default: the bundled one")
+    suggest.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    check.add_argument("--suggest", action="store_true", help="then look for verified patches, until the deadline")
+    for one in (check, suggest):
+        one.add_argument("--deadline", default="3s", metavar="TIME", help="from the start of the program (3s)")
+        one.add_argument("--python", default="", metavar="PY", help="the project's interpreter or virtual environment")
     install = verbs.add_parser("install", help="a git hook without the pre-commit framework", allow_abbrev=False)
     install.add_argument("--fix", action="store_true", help="the hook repairs; default: it reports")
     install.add_argument("--chain", action="store_true", help="keep a hook that is there, and run it first")
@@ -46,14 +55,26 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     """0 nothing found (or changed), 1 findings (or files changed, or a repair refused)."""
     if args.hook_verb in ("install", "uninstall"):
         return _installed(args, render)
+    if args.hook_verb == "suggest":
+        from localagent.cli import hook_suggest  # noqa: PLC0415 - the repair loop takes long to import
+
+        return hook_suggest.run(args, settings, render)
     if args.rules:
         return _listed(args, render)
     rules = _rules(args)
     gc.set_threshold(200_000)  # trees are many small objects and few cycles: a fifth of the time otherwise
     if args.files and args.staged:
         raise UsageFault("files and --staged exclude each other", remedy="name files, or none")
-    reports = _named(args, settings, rules) if args.files else _staged(args, settings, rules)
-    _shown(args, reports, render)
+    suggest = args.hook_verb == "check" and args.suggest
+    if suggest and args.files:
+        raise UsageFault("--suggest is for what is staged, not for named files", remedy="leave one of them out")
+    reports = _named(args, settings, rules, render) if args.files else _staged(args, settings, rules, render)
+    suggested: dict[str, object] = {}
+    if suggest:
+        from localagent.cli.hook_suggest import beside  # noqa: PLC0415 - the repair loop takes long to import
+
+        suggested = beside(args, settings, render)
+    _shown(args, reports, render, suggested)
     if args.hook_verb == "check":
         return 1 if any(r.findings for r in reports) else 0
     return 1 if any(r.after is not None or r.refused for r in reports) else 0
@@ -70,10 +91,12 @@ def _rules(args: argparse.Namespace) -> tuple[Rule, ...]:
     return choose(select, ignore)
 
 
-def _named(args: argparse.Namespace, settings: Settings, rules: Sequence[Rule]) -> list[FileReport]:
+def _named(args: argparse.Namespace, settings: Settings, rules: Sequence[Rule], render: Render) -> list[FileReport]:
     folder = Path.cwd()
     root = repository_root(folder)
     gates = _gates(args, settings)
+    if args.hook_verb == "fix":
+        _settle(root, settings, render)
     reports = []
     for path, data in work.read_named(root, folder, args.files):
         reports.append(
@@ -84,7 +107,7 @@ def _named(args: argparse.Namespace, settings: Settings, rules: Sequence[Rule]) 
     return reports
 
 
-def _staged(args: argparse.Namespace, settings: Settings, rules: Sequence[Rule]) -> list[FileReport]:
+def _staged(args: argparse.Namespace, settings: Settings, rules: Sequence[Rule], render: Render) -> list[FileReport]:
     from localagent.tree.git import Git  # noqa: PLC0415 - named files need no git
     from localagent.tree.staged import staged_files, work_tree  # noqa: PLC0415
 
@@ -92,6 +115,8 @@ def _staged(args: argparse.Namespace, settings: Settings, rules: Sequence[Rule])
     root = work_tree(git)
     work.refuse_outside(root, git.folder)
     git = git.at(root)
+    if args.hook_verb == "fix":
+        _settle(root, settings, render)
     files = {file.path: file for file in staged_files(git)}
     gates = _gates(args, settings)
     reports = [
@@ -101,6 +126,12 @@ def _staged(args: argparse.Namespace, settings: Settings, rules: Sequence[Rule])
     if args.hook_verb == "fix":
         reports = work.write_index(git, root, files, reports, settings.state_dir / "hook")
     return reports
+
+
+def _settle(root: Path, settings: Settings, render: Render) -> None:
+    """Before anything is read: what a killed run left half done."""
+    if remark := work.settled(root, os.environ, settings.state_dir / "hook"):
+        render.note(remark)
 
 
 def _gates(args: argparse.Namespace, settings: Settings) -> work.Gates:
@@ -115,9 +146,12 @@ def _report(
     return work.fix(path, data, rules, gates, suggestions=args.suggestions)
 
 
-def _shown(args: argparse.Namespace, reports: Sequence[FileReport], render: Render) -> None:
+def _shown(
+    args: argparse.Namespace, reports: Sequence[FileReport], render: Render, suggested: dict[str, object]
+) -> None:
     if args.json:
-        render.json({"files": [_as_json(r) for r in reports if _telling(r)], "looked_at": len(reports)})
+        files = [_as_json(r) for r in reports if _telling(r)]
+        render.json({"files": files, "looked_at": len(reports), **suggested})
         return
     for report in reports:
         for f in report.applied:

@@ -1,64 +1,24 @@
-"""The gates in order, cheapest first. The one place where "could not answer" becomes a refusal.
-
-Stops at the first gate that does not allow. Not safe for use from several threads at once.
-"""
+"""The gates in order, cheapest first, and the chains that a policy asks for."""
 
 from collections.abc import Collection
 
-from localagent.domain.edit import Candidate
-from localagent.domain.gate import Allow, Decision, Finding, Severity
-from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy
-from localagent.gate.change import Files, GateInput
+from localagent.gate.asking import COULD_NOT_ANSWER, Chain, ask
 from localagent.gate.cheating import Cheating
 from localagent.gate.dangerous import Dangerous
 from localagent.gate.excuses import Excuses
 from localagent.gate.parses import Parses
 from localagent.gate.paths import Paths
-from localagent.gate.rule import Gate
 from localagent.gate.secrets import Secrets
 from localagent.gate.size import Size
 from localagent.gate.special import SpecialCase
 from localagent.gate.swallow import Swallow
 from localagent.gate.trojan import Trojan
 from localagent.gate.weakness import Weakness
-from localagent.ports import GateChain, Sources
+from localagent.ports import GateChain
 
-COULD_NOT_ANSWER = "gate-error"
-
-
-class Chain:
-    """Runs gates one after the other over one task's candidates, keeping what it learned of their files."""
-
-    def __init__(self, gates: Collection[Gate]) -> None:
-        self._gates = tuple(gates)
-        self._files = Files()
-
-    def review(self, candidate: Candidate, baseline: Baseline, sources: Sources) -> list[Decision]:
-        """Decisions up to the first that is not allow. Every gate allowed if and only if the last one did."""
-        change = GateInput(candidate, baseline, sources, self._files)
-        decisions: list[Decision] = []
-        for gate in self._gates:
-            decisions.append(ask(gate, change))
-            if decisions[-1].answer is not Allow.ALLOW:
-                break
-        return decisions
-
-
-def ask(gate: Gate, change: GateInput) -> Decision:
-    """A gate's decision; whatever goes wrong inside it is a refusal with the reason."""
-    try:
-        return gate.review(change)
-    except Exception as error:  # noqa: BLE001 - any failure to answer must deny, whatever it is
-        finding = Finding(
-            rule=COULD_NOT_ANSWER,
-            severity=Severity.HIGH,
-            path=None,
-            line=0,
-            message=f"gate {gate.name} could not answer: {type(error).__name__}: {error}",
-        )
-        return Decision(gate=gate.name, answer=Allow.ERROR, findings=(finding,))
+__all__ = ["COULD_NOT_ANSWER", "Chain", "ask", "open_code_gates", "open_gate_chain"]
 
 
 def open_gate_chain(policy: Policy, test_files: Collection[RepoPath]) -> GateChain:

@@ -6,14 +6,16 @@ place is judged by what it does.
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from localagent.domain.diff import TreeChange
 from localagent.domain.edit import Candidate, FileChange
 from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
 from localagent.gate.source import DoesNotParse, Snippet, SourceFile, Unit
-from localagent.ports import Sources
+
+if TYPE_CHECKING:
+    from localagent.ports import Sources
 
 
 class Pair(NamedTuple):
@@ -82,7 +84,7 @@ class GateInput:
         self,
         candidate: Candidate,
         baseline: Baseline,
-        sources: Sources,
+        sources: "Sources",
         files: "Files",
         entries: tuple[TreeChange, ...] = (),
     ) -> None:

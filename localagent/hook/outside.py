@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from localagent.hook.rule import Cut
 from localagent.hook.view import View
@@ -46,20 +47,32 @@ def _pair(
 
 
 def _equal(one: ast.AST, two: ast.AST, marked: dict[ast.AST, ast.AST]) -> bool:
-    stack: list[tuple[object, object]] = [(one, two)]
+    """The classes decide, exactly: nothing of another class is equal. Plain values count as they are written."""
+    stack: list[tuple[Any, Any]] = [(one, two)]
     while stack:
         a, b = stack.pop()
-        if isinstance(a, ast.AST) and a in marked:
-            if marked[a] is not b:
+        if a is None or a is b:
+            if a is not b:
                 return False
-        elif isinstance(a, ast.AST) and isinstance(b, ast.AST):
-            if a.__class__ is not b.__class__:
+            continue
+        kind = a.__class__
+        if kind is not b.__class__:
+            if not isinstance(a, ast.AST) or marked.get(a) is not b:
                 return False
-            stack += [(getattr(a, name, None), getattr(b, name, None)) for name in a._fields]
-        elif isinstance(a, list) and isinstance(b, list):
+            continue
+        if kind is str:
+            if a != b:
+                return False
+        elif kind is list:
             if len(a) != len(b):
                 return False
             stack += zip(a, b, strict=True)
-        elif a.__class__ is not b.__class__ or repr(a) != repr(b):
+        elif isinstance(a, ast.AST):
+            other = marked.get(a)
+            if other is None:
+                stack += [(getattr(a, name, None), getattr(b, name, None)) for name in a._fields]
+            elif other is not b:
+                return False
+        elif repr(a) != repr(b):
             return False
     return True

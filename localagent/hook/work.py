@@ -7,7 +7,6 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +23,7 @@ from localagent.tree.diff import unified_diff
 
 if TYPE_CHECKING:
     from localagent.domain.gate import Finding as GateFinding
-    from localagent.gate.chain import Chain
+    from localagent.gate.asking import Chain
     from localagent.tree.git import Git
     from localagent.tree.staged import StagedFile
 
@@ -102,25 +101,30 @@ def _diffs(report: FileReport, rules: Sequence[Rule]) -> list[str]:
 
 
 class Gates:
-    """The gates that judge a repair's content (sizes, dangers). Loaded when first asked: most runs repair nothing."""
+    """The gates that judge a repair's content (sizes, dangers). Loaded when first asked: most runs repair nothing.
 
-    def __init__(self, policy: Path) -> None:
+    `whole`: the changes are one patch, whose size is judged as any patch's is, instead of repairs of one file.
+    """
+
+    def __init__(self, policy: Path, *, whole: bool = False) -> None:
         self._policy = policy
+        self._whole = whole
 
     @cached_property
     def _chain(self) -> "Chain":
-        from localagent.gate.chain import Chain  # noqa: PLC0415 - see the class
+        from localagent.gate.asking import Chain  # noqa: PLC0415 - see the class
         from localagent.gate.dangerous import Dangerous  # noqa: PLC0415
         from localagent.gate.size import Size  # noqa: PLC0415
         from localagent.policy.load import load_policy  # noqa: PLC0415
 
         policy = load_policy(self._policy)
-        return Chain((Size(policy), Dangerous(policy)))
+        sized = replace(policy, size=policy.patches.size) if self._whole else policy
+        return Chain((Size(sized), Dangerous(policy)))
 
-    def review(self, change: FileChange) -> "tuple[GateFinding, ...]":
-        """What the gates have against a change; nothing where all allow."""
-        candidate = Candidate(number=1, patch=Patch(changes=(change,)), edits=(), cost=0.0)
-        decisions = self._chain.review(candidate, Baseline(tests=()), {change.path: change.before})
+    def review(self, *changes: FileChange) -> "tuple[GateFinding, ...]":
+        """What the gates have against changes; nothing where all allow."""
+        candidate = Candidate(number=1, patch=Patch(changes=changes), edits=(), cost=0.0)
+        decisions = self._chain.review(candidate, Baseline(tests=()), {c.path: c.before for c in changes})
         return tuple(finding for decision in decisions for finding in decision.findings)
 
 
@@ -165,7 +169,13 @@ def write_index(
 
     A file for which both cannot be done is left alone in both; its report says why.
     """
-    from localagent.tree.staged import temporary_index, why_not_written, write_staged  # noqa: PLC0415
+    from localagent.hook.intent import keep, undo_folder  # noqa: PLC0415 - most runs write nothing
+    from localagent.tree.staged import (  # noqa: PLC0415
+        keep_blobs,
+        temporary_index,
+        why_not_written,
+        write_staged,
+    )
 
     changed = [r.path for r in reports if r.after is not None]
     if not changed:
@@ -186,8 +196,22 @@ def write_index(
             working += [change] if change is not None and change.before != change.after else []
         answered.append(report)
     if staged:
-        _land(root, working, undo_root, lambda: write_staged(git, staged))
+        folder = undo_folder(undo_root, root)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        blobs = keep_blobs(git, staged, folder)
+        keep(folder, blobs)
+        _land(root, working, undo_root, lambda: write_staged(git, [file for file, _ in staged], blobs))
     return answered
+
+
+def settled(root: Path, environ: Mapping[str, str], undo_root: Path) -> str:
+    """Finish or take back what a killed run left, before anything is read; a remark, or ""."""
+    if not undo_root.is_dir():
+        return ""
+    from localagent.hook.intent import settle, undo_folder  # noqa: PLC0415 - most runs find nothing
+    from localagent.tree.git import Git  # noqa: PLC0415
+
+    return settle(Git(root, environ), root, undo_folder(undo_root, root))
 
 
 def _not_written(report: FileReport, reason: str) -> FileReport:
@@ -215,7 +239,7 @@ def _carried(root: Path, report: FileReport, reason: str) -> tuple[str, FileChan
     carried = carried_over(report.before, report.after or b"", present)
     if carried is None:
         return "unstaged changes, or other line ends, stand in the working file at the same place", None
-    if carried != present:
+    if carried not in (present, report.after):  # what was proven already is not read again
         try:
             view_of(carried)
         except CannotReadError as error:
@@ -228,13 +252,10 @@ def _land(root: Path, changes: Sequence[FileChange], undo_root: Path, then: Call
 
     Where that fails as well, what stood before stays below `undo_root`: the next run goes on with it.
     """
-    from localagent.tree.land import land, landing_state, recover, undo  # noqa: PLC0415
-    from localagent.tree.landing import LandState  # noqa: PLC0415
+    from localagent.hook.intent import undo_folder  # noqa: PLC0415 - most runs write nothing
+    from localagent.tree.land import land, undo  # noqa: PLC0415
 
-    undo_dir = undo_root / sha256(str(root).encode("utf-8", "surrogateescape")).hexdigest()[:32]
-    recover(root, undo_dir)
-    if landing_state(undo_dir) is not LandState.NONE or undo_dir.exists():
-        shutil.rmtree(undo_dir)  # an earlier run was ended after its last step
+    undo_dir = undo_folder(undo_root, root)
     patch = Patch(changes=tuple(sorted(changes, key=lambda c: c.path)))
     if patch.changes:
         land(patch, root, undo_dir)

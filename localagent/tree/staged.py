@@ -18,6 +18,7 @@ from localagent.tree import descend
 from localagent.tree.git import Git
 
 MAX_BYTES = 2_000_000
+MAX_UNSTAGED = 500
 _MAX_LINES = 20_000
 _REGULAR = ("100644", "100755")
 _CHANGING = ("filter", "ident", "working-tree-encoding")
@@ -99,6 +100,24 @@ def _against(git: Git, tree: str) -> dict[RepoPath, tuple[str, str, str]]:
     return found
 
 
+def unstaged(git: Git) -> dict[RepoPath, bytes | None]:
+    """Files whose working bytes may differ from the index, as the index holds them. AnswerIsNo for too much of it."""
+    out = git.run("diff-files", "--raw", "-z", "--no-abbrev", "--no-renames", "--ignore-submodules=all")
+    fields = out.split(b"\0")
+    entries = {}
+    for head, name in zip(fields[::2], fields[1::2], strict=False):
+        mode, _, blob, _, status = head.decode().lstrip(":").split(" ")
+        if status != "U" and mode in _REGULAR:
+            entries[RepoPath(name.decode("utf-8", "surrogateescape"))] = blob
+    if len(entries) > MAX_UNSTAGED:
+        raise AnswerIsNo(f"more than {MAX_UNSTAGED} files have unstaged changes", remedy="stage or stash them")
+    data = _blobs(git, set(entries.values()))
+    missing = [path for path, blob in entries.items() if data.get(blob) is None]
+    if missing:
+        raise AnswerIsNo(f"{missing[0]!r} as it is staged is too large, or its object is missing")
+    return {path: data[blob] for path, blob in entries.items()}
+
+
 def _blobs(git: Git, names: Iterable[str]) -> dict[str, bytes | None]:
     wanted = sorted(names)
     sizes = git.run("cat-file", "--batch-check", stdin="".join(f"{n}\n" for n in wanted).encode()) if wanted else b""
@@ -138,20 +157,32 @@ def temporary_index(git: Git) -> bool:
     return Path(git.index_file).name.startswith("next-index-")
 
 
-def write_staged(git: Git, files: Sequence[tuple[StagedFile, bytes]]) -> None:
-    """Put new bytes into the index, all files at once. AnswerIsNo if one was staged anew meanwhile."""
-    now = _entries(git, [file.path for file, _ in files])
-    moved = [file.path for file, _ in files if now.get(file.path) != (file.mode, file.blob)]
+def keep_blobs(git: Git, files: Sequence[tuple[StagedFile, bytes]], folder: Path) -> dict[RepoPath, str]:
+    """Put bytes among git's objects, where nothing refers to them yet; their names. `folder` is ours, for copies."""
+    copies = [folder / f"{n}.staged" for n in range(len(files))]
+    for copy, (_, data) in zip(copies, files, strict=True):
+        copy.write_bytes(data)
+    if "\n" in str(folder):  # git reads a path a line
+        raise AnswerIsNo(f"{str(folder)!r} holds a line end", remedy="name another state folder (XDG_STATE_HOME)")
+    listed = b"".join(os.fsencode(copy) + b"\n" for copy in copies)
+    names = git.run("hash-object", "-w", "--no-filters", "--stdin-paths", stdin=listed).decode().split()
+    if [_HASH.fullmatch(name.encode()) is None for name in names] != [False] * len(files):
+        raise AnswerIsNo("git hash-object named other objects than it was given", remedy="see `git fsck`")
+    return {file.path: name for (file, _), name in zip(files, names, strict=True)}
+
+
+def write_staged(git: Git, files: Sequence[StagedFile], blobs: Mapping[RepoPath, str]) -> None:
+    """Put kept bytes into the index, all files at once. AnswerIsNo if one was staged anew meanwhile."""
+    now = entries_of(git, [file.path for file in files])
+    moved = [file.path for file in files if now.get(file.path) != (file.mode, file.blob)]
     if moved:
         raise AnswerIsNo(f"staged anew meanwhile: {', '.join(map(repr, moved))}", remedy="try again")
-    lines = []
-    for file, data in files:
-        blob = git.run("hash-object", "-w", "--no-filters", "--stdin", stdin=data).decode().strip()
-        lines.append(f"{file.mode} {blob} 0\t".encode() + os.fsencode(file.path) + b"\0")
+    lines = [f"{file.mode} {blobs[file.path]} 0\t".encode() + os.fsencode(file.path) + b"\0" for file in files]
     git.run("update-index", "-z", "--index-info", stdin=b"".join(lines))
 
 
-def _entries(git: Git, paths: Sequence[RepoPath]) -> dict[RepoPath, tuple[str, str]]:
+def entries_of(git: Git, paths: Sequence[RepoPath]) -> dict[RepoPath, tuple[str, str]]:
+    """Mode and blob of paths that are in the index and merged."""
     found = {}
     for record in git.run("ls-files", "--stage", "-z", "--", *paths).split(b"\0"):
         if record:

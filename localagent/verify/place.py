@@ -13,8 +13,7 @@ from localagent.domain.paths import RepoPath
 from localagent.jail.binds import interpreter_binds
 from localagent.jail.host import fresh_uid
 from localagent.jail.workspace import Workspace
-from localagent.ports import Jail
-from localagent.verify.client import WorkerClient
+from localagent.ports import Jail, JailProcess
 
 WORKER_SOURCE = Path(__file__).resolve().parent.parent / "jail" / "worker"
 WORKER_INSIDE = "/run/la/_la_worker"
@@ -96,7 +95,6 @@ class Place:
             ("PYTHONHASHSEED", "0"),
         )
 
-    def start(self, workspace: Workspace, use: Use) -> WorkerClient:
-        """A ready worker. CannotEnforce when no jail could be made, WorkerLost when the interpreter did not start."""
-        process = self.jail.start(self.spec(workspace, use))
-        return WorkerClient(process, self.repo)
+    def start(self, workspace: Workspace, use: Use) -> JailProcess:
+        """A worker that is starting. CannotEnforce when no jail could be made."""
+        return self.jail.start(self.spec(workspace, use))

@@ -7,6 +7,7 @@ from types import TracebackType
 from localagent.domain.paths import RepoPath
 from localagent.errors import Interrupted
 from localagent.jail.workspace import Workspace
+from localagent.ports import JailProcess
 from localagent.verify.client import WorkerClient
 from localagent.verify.place import Place, Use
 
@@ -40,6 +41,7 @@ class Rooms:
     def __init__(self, place: Place) -> None:
         self.place = place
         self._open: set[Room] = set()
+        self._starting: list[JailProcess] = []
         self._lock = threading.Lock()
         self._cancelled = False
 
@@ -53,7 +55,7 @@ class Rooms:
         self.check()
         workspace = self.place.workspace(changes, use)
         try:
-            client = self.place.start(workspace, use)
+            client = self._client(workspace, use)
         except BaseException:
             workspace.remove()
             self.check()
@@ -65,6 +67,19 @@ class Rooms:
             room.close()
         self.check()
         return room
+
+    def _client(self, workspace: Workspace, use: Use) -> WorkerClient:
+        """A ready worker; `cancel` ends it while it is starting, too. WorkerLost when the interpreter did not start."""
+        process = self.place.start(workspace, use)
+        with self._lock:
+            self._starting.append(process)
+        try:
+            if self._cancelled:
+                process.kill()
+            return WorkerClient(process, self.place.repo)
+        finally:
+            with self._lock:
+                self._starting.remove(process)
 
     def check(self) -> None:
         """Interrupted when cancelled."""
@@ -82,8 +97,8 @@ class Rooms:
         """End every jail. Workspaces go when their rooms are closed."""
         self._cancelled = True
         with self._lock:
-            rooms = list(self._open)
-        threads = [threading.Thread(target=room.client.kill, daemon=True) for room in rooms]
+            kills = [*(room.client.kill for room in self._open), *(process.kill for process in self._starting)]
+        threads = [threading.Thread(target=kill, daemon=True) for kill in kills]
         for thread in threads:
             thread.start()
         for thread in threads:

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sarif_builder import log, result, run
 
 from localagent.app.least_level import least_level
 from localagent.app.settings import Settings
@@ -48,12 +49,15 @@ def test_a_profile_may_ask_for_more_than_the_policy(tmp_path: Path) -> None:
         ("jail", "run", "--backend", "bubblewrap", "--", "true"),
         ("fix", "--repo", "REPO", "--no-model"),
         ("fix", "--repo", "REPO", "--no-model", "--check", "true"),
+        ("remediate", "--sarif", "REPO/in.sarif", "--repo", "REPO", "--check", "true"),
     ],
 )
 def test_nothing_runs_below_the_least_level(
     weak: list[object], capsys: pytest.CaptureFixture[str], tmp_path: Path, argv: tuple[str, ...]
 ) -> None:
     (tmp_path / "test_a.py").write_text("def test_a():\n    assert False\n")
+    (tmp_path / "a.py").write_text("def f(a, b):\n    return not a in b\n")
+    (tmp_path / "in.sarif").write_bytes(log(run(result("E713", line=2))))
     code = main.main([word.replace("REPO", str(tmp_path)) for word in argv])
     told = capsys.readouterr()
     text = told.out + told.err

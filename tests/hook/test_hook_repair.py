@@ -136,7 +136,7 @@ def test_what_libcst_does_not_give_back_is_not_repaired() -> None:
 @pytest.mark.parametrize(
     ("code", "expected"),
     [
-        (b"def f():\n    return 1\na = sorted(list(x))\n", b"def f():\n    ...\na = sorted(list(x))\n"),
+        (b"def f():\n    return 1\na = sorted(list(x))\n", b"def f(): ...\na = sorted(list(x))\n"),
         (b"def f():\n    global list\n    list = 1\na = 1\n", b"def f():\n    global list\n    list = 1\na = 1\n"),
         (b"class A:\n    def f(self):\n        return 1\n\n    b = sorted(list(x))\n", None),
         (b"TABLE = {\n    1: 2,\n}\na = [sorted(list(x))]\n", b"TABLE = ...\na = [sorted(list(x))]\n"),

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from git_builder import Repo
@@ -14,6 +15,7 @@ from localagent.tree.git import Git
 from localagent.tree.staged import (
     StagedFile,
     carried_over,
+    keep_blobs,
     staged_files,
     temporary_index,
     why_not_written,
@@ -25,6 +27,11 @@ from localagent.tree.staged import (
 @pytest.fixture
 def repo(tmp_path: Path) -> Repo:
     return Repo(tmp_path / "repo")
+
+
+def put(git: Git, file: StagedFile, data: bytes) -> None:
+    with TemporaryDirectory() as folder:
+        write_staged(git, [file], keep_blobs(git, [(file, data)], Path(folder)))
 
 
 def git_of(repo: Repo, **environ: str) -> Git:
@@ -69,7 +76,7 @@ def test_names_of_any_bytes(repo: Repo) -> None:
     repo.git("add", "-A")
     (found,) = staged_files(git_of(repo))
     assert found.path == odd
-    write_staged(git_of(repo), [(found, b"x = 2\n")])
+    put(git_of(repo), found, b"x = 2\n")
     assert names(repo) == {odd: b"x = 2\n"}
 
 
@@ -138,7 +145,7 @@ def test_written_with_its_mode_and_nothing_else(repo: Repo) -> None:
     repo.stage("b.py", "b = 1\n")
     repo.git("add", "-A")
     files = {f.path: f for f in staged_files(git_of(repo))}
-    write_staged(git_of(repo), [(files[RepoPath("a.py")], b"a = 2\r\n")])
+    put(git_of(repo), files[RepoPath("a.py")], b"a = 2\r\n")
     assert repo.staged("a.py") == b"a = 2\r\n"
     assert repo.git("ls-files", "-s", "a.py").startswith(b"100755")
     assert repo.staged("b.py") == b"b = 1\n"
@@ -150,7 +157,7 @@ def test_staged_anew_meanwhile(repo: Repo) -> None:
     (file,) = staged_files(git_of(repo))
     repo.stage("a.py", "a = 2\n")
     with pytest.raises(AnswerIsNo, match=r"staged anew meanwhile: 'a\.py'"):
-        write_staged(git_of(repo), [(file, b"a = 3\n")])
+        put(git_of(repo), file, b"a = 3\n")
     assert repo.staged("a.py") == b"a = 2\n"
 
 
@@ -160,7 +167,7 @@ def test_other_index(repo: Repo, tmp_path: Path) -> None:
     index.write_bytes((repo.folder / ".git" / "index").read_bytes())
     git = git_of(repo, GIT_INDEX_FILE=".git/index.lock")
     (file,) = staged_files(git)
-    write_staged(git, [(file, b"a = 2\n")])
+    put(git, file, b"a = 2\n")
     assert [f.data for f in staged_files(git)] == [b"a = 2\n"]
     assert repo.staged("a.py") == b"a = 1\n"
     assert not temporary_index(git)

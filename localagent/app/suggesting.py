@@ -1,0 +1,81 @@
+"""The repair loop in a small box: what `fix` does, on a snapshot that is there already, without a model.
+
+Not promised: that a repair that `fix` would find is found; the time decides.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from localagent.app.prior import load_prior
+from localagent.app.proving import Ground
+from localagent.app.settings import Settings
+from localagent.domain.behaviour import Behaviours
+from localagent.domain.edit import Candidate, Patch
+from localagent.domain.outcome import Baseline, FullResult
+from localagent.domain.policy import Policy
+from localagent.domain.task import Budget
+from localagent.edit.space import open_edit_space
+from localagent.gate.chain import open_gate_chain
+from localagent.localize.fuse import SpectrumLocalizer
+from localagent.ports import QuickCheck, Sink, Verifier
+from localagent.repair.search import Repair
+from localagent.repair.state import Parts
+from localagent.repair.weights import load_weights
+
+MOST_CANDIDATES = 200
+SEARCH_SHARE = 0.6  # of the time that is left; the full check wants the rest
+BEHAVIOUR_SECONDS = 5.0  # below that the evidence for the choice is not waited for: a person chooses
+
+
+def search(
+    ground: Ground, baseline: Baseline, settings: Settings, policy: Policy, sink: Sink, left: Callable[[], float]
+) -> tuple[tuple[str, ...], Patch] | None:
+    """A patch that turns every failing test of the baseline and passes the full check, with what it changes."""
+    parts = Parts(
+        verifier=_Begun(ground.verifier, baseline, left),
+        localizer=SpectrumLocalizer(text=""),
+        space=open_edit_space(load_prior(settings.models_dir / "prior.json")),
+        gates=open_gate_chain(policy, ()),
+        scorer=None,
+        sink=sink,
+        sources=ground.sources,
+        weights=load_weights(settings.models_dir / "order.json"),
+        context=lambda _path, _baseline: "",
+    )
+    budget = Budget(max_candidates=MOST_CANDIDATES, max_seconds=max(0.1, SEARCH_SHARE * left()), jobs=1)
+    result = Repair(replace(ground.task, budget=budget), parts).run()
+    found = result.chosen or next(iter(result.proposals), None)
+    if found is None:
+        return None
+    return tuple(f"{e.path}:{e.line} {e.note or e.operator}" for e in found.edits), found.patch
+
+
+class _Begun:
+    """A verifier whose baseline was made already."""
+
+    def __init__(self, verifier: Verifier, baseline: Baseline, left: Callable[[], float]) -> None:
+        self._verifier = verifier
+        self._baseline = baseline
+        self._left = left
+
+    def baseline(self) -> Baseline:
+        """What was made."""
+        return self._baseline
+
+    def quick(self, baseline: Baseline, *, jobs: int) -> QuickCheck:
+        """As the verifier says."""
+        return self._verifier.quick(baseline, jobs=jobs)
+
+    def full(self, candidate: Candidate, baseline: Baseline, *, seed: int) -> FullResult:
+        """As the verifier says."""
+        return self._verifier.full(candidate, baseline, seed=seed)
+
+    def behaviours(self, candidates: Sequence[Candidate], baseline: Baseline, *, seed: int) -> Behaviours:
+        """As the verifier says, or nothing where there is no time to ask."""
+        if self._left() < BEHAVIOUR_SECONDS:
+            return Behaviours()
+        return self._verifier.behaviours(candidates, baseline, seed=seed)
+
+    def cancel(self) -> None:
+        """As the verifier says."""
+        self._verifier.cancel()

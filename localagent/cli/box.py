@@ -1,0 +1,75 @@
+"""A box of time that is counted from the start of the process, as whoever waits for it counts.
+
+At its end what runs is told to stop and `BoxOver` is raised in the main thread, between two steps of Python. Not
+promised: the end of a single long step in C; a reserve is kept for clearing up.
+"""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+from localagent.app.fixing import Stop
+from localagent.errors import LocalagentError
+
+RESERVE_SECONDS = 0.4
+MOST_SLOWED = 4.0
+
+
+class BoxOver(KeyboardInterrupt):
+    """The time is up."""
+
+
+def process_age() -> float:
+    """Seconds since this process was started (from the kernel, to a hundredth)."""
+    fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+    started = int(fields[19]) / os.sysconf("SC_CLK_TCK")  # field 22; the state is field 3
+    return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - started)
+
+
+def slowed(age: float) -> float:
+    """How many times longer than its processor time the process has taken so far: 1 to MOST_SLOWED.
+
+    On a busy machine clearing up takes longer in the same measure.
+    """
+    spent = os.times()
+    return min(MOST_SLOWED, max(1.0, age / max(0.05, sum(spent[:4]))))
+
+
+class Box:
+    """So many seconds from the process's start."""
+
+    def __init__(self, seconds: float) -> None:
+        age = process_age()
+        reserve = min(seconds / 2, RESERVE_SECONDS * slowed(age))
+        self._until = time.monotonic() + seconds - age - reserve
+
+    def left(self) -> float:
+        """Seconds left to work in; negative when it is over."""
+        return self._until - time.monotonic()
+
+    def run(self, work: Callable[[], None], stop: Stop) -> bool:
+        """Do the work; False where the time was up before: then its jails are ended, and it by `BoxOver`."""
+        if self.left() <= 0:
+            return False
+        over = False
+
+        def ring(_number: int, _frame: object) -> NoReturn:
+            nonlocal over
+            over = True
+            stop.now()
+            raise BoxOver
+
+        before = signal.signal(signal.SIGALRM, ring)
+        signal.setitimer(signal.ITIMER_REAL, self.left())
+        try:
+            work()
+        except (BoxOver, LocalagentError):
+            if not over:  # what is raised on the way out of an ended jail says nothing
+                raise
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+        return not over

@@ -1,0 +1,40 @@
+"""What is asked of whoever makes suggestions for a change, and what comes back."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from localagent.domain.edit import Patch
+from localagent.domain.paths import RepoPath
+
+
+class Origin(StrEnum):
+    """Why something is suggested."""
+
+    FAILING_TESTS = "failing-tests"
+    FINDINGS = "findings"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SuggestRequest:
+    """A change that is about to be committed.
+
+    `changed` are its Python files as staged. `overlay` are all files whose working bytes differ from the index, as the
+    index holds them (None: not there).
+    """
+
+    repo: Path
+    changed: Mapping[RepoPath, bytes]
+    overlay: Mapping[RepoPath, bytes | None] = field(default_factory=dict)
+    python: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Suggestion:
+    """A patch against what is staged, verified in the jail; `tests` are the files whose tests bore it."""
+
+    origin: Origin
+    titles: tuple[str, ...]
+    patch: Patch
+    tests: tuple[str, ...]

@@ -1,0 +1,106 @@
+"""Stage 2 of the hook: suggestions for what is staged, verified in the jail by the tests that have to do with it.
+
+Two kinds: an edit that turns related tests that fail, found by the repair loop without a model; and repairs of findings
+that are never made without asking, where a test that passes runs their lines. Nothing is applied. Not promised: that
+either is found in the time; suggestions for what only other tools find.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
+from pathlib import Path
+
+from localagent.app.fixing import Stop
+from localagent.app.proving import Ground, ProofRequest, Prover, open_ground
+from localagent.app.settings import Settings
+from localagent.app.suggesting import search
+from localagent.domain.outcome import Baseline
+from localagent.domain.paths import RepoPath
+from localagent.domain.suggestion import Origin, Suggestion, SuggestRequest
+from localagent.domain.task import Event
+from localagent.hook.equivalents import PERSON
+from localagent.hook.find import choose, find
+from localagent.hook.remediate import State, Work
+from localagent.hook.rule import Grade
+from localagent.hook.view import CannotReadError, view_of
+from localagent.hook.work import Gates
+from localagent.index.related import related_tests
+from localagent.policy.load import load_policy
+from localagent.ports import Sink
+from localagent.record.sarif_log import Reported
+
+MOST_TESTS = 8
+
+
+class LocalSuggester:
+    """ports.Suggester in this process. `stop` ends its jails at once."""
+
+    def __init__(self, settings: Settings, policy: Path, sink: Sink, stop: Stop) -> None:
+        self._settings = settings
+        self._policy_path = policy
+        self._sink = sink
+        self._stop = stop
+
+    def suggest(self, request: SuggestRequest, left: Callable[[], float]) -> Iterator[Suggestion]:
+        """CannotEnforce without a sound jail, AnswerIsNo where tests cannot be run; nothing where none is related."""
+        if not request.changed:
+            return
+        policy = load_policy(self._policy_path)
+        asked = ProofRequest(
+            repo=request.repo, python=request.python, max_seconds=max(0.1, left()), overlay=request.overlay
+        )
+
+        def related(sources: Mapping[RepoPath, bytes]) -> tuple[str, ...]:
+            return related_tests(request.changed.keys(), sources, most=MOST_TESTS)
+
+        with open_ground(asked, self._settings, policy, self._sink, self._stop, related) as ground:
+            if not ground.task.tests:
+                self._sink.emit(Event(kind="warning", at_seconds=0.0, data={"text": "no test is related to it"}))
+                return
+            baseline = ground.verifier.baseline()
+            if baseline.failing:
+                found = search(ground, baseline, self._settings, policy, self._sink, left)
+                if found is not None:
+                    titles, patch = found
+                    yield Suggestion(origin=Origin.FAILING_TESTS, titles=titles, patch=patch, tests=ground.task.tests)
+            yield from self._repairs(request, ground, baseline)
+
+    def _repairs(self, request: SuggestRequest, ground: Ground, baseline: Baseline) -> Iterator[Suggestion]:
+        """Repairs of findings that tests vouch for, as one patch."""
+        reported = _reported(request.changed)
+        if not reported or not baseline.passing:
+            return
+        prover = Prover(ground, baseline)
+        gates = Gates(self._policy_path, whole=True)
+        work = Work(request.changed.__getitem__, gates, lambda: nullcontext(prover), suggestions=False)
+        done = work.remediate(reported)
+        if done.patch.changes:
+            titles = tuple(
+                f"{f.reported.path}:{f.reported.line} {f.why}" for f in done.findings if f.state is State.FIXED
+            )
+            yield Suggestion(origin=Origin.FINDINGS, titles=titles, patch=done.patch, tests=ground.task.tests)
+
+
+def _reported(changed: Mapping[RepoPath, bytes]) -> list[Reported]:
+    """Findings whose repair is never made without asking, and is no claim that only a person can make."""
+    found: list[Reported] = []
+    for path, data in sorted(changed.items()):
+        try:
+            view = view_of(data, path.name)
+        except CannotReadError:
+            continue  # the check itself says so
+        for finding in find(view, choose()):
+            if finding.cuts and finding.grade is Grade.SUGGESTION and finding.rule not in PERSON:
+                found.append(
+                    Reported(
+                        run=0,
+                        number=len(found),
+                        tool="localagent",
+                        rule=finding.rule,
+                        message=finding.message,
+                        path=path,
+                        line=finding.line,
+                        end_line=finding.line,
+                        column=finding.column + 1,
+                    )
+                )
+    return found

@@ -1,0 +1,103 @@
+"""Stage 2 of the hook: what is suggested, where it goes, and that it blocks nothing."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fix_builder import ADDED, ADDER, Home, home, tree_of
+from git_builder import Repo
+
+SAFE = "--deadline=100s"
+FOUND = {
+    "adder.py": "def add(a, b):\n    return a + b\n\n\ndef grown(x, y=[]):\n    y.append(x)\n    return y\n",
+    "test_adder.py": "from adder import add, grown\n\n\ndef test_add():\n    assert add(2, 3) == 5\n\n\n"
+    "def test_grown():\n    assert grown(1) == [1]\n",
+}
+
+
+@pytest.fixture
+def place() -> Iterator[Home]:
+    with home() as made:
+        yield made
+
+
+def staged(place: Home) -> Repo:
+    repo = Repo(place.repo)
+    repo.git("add", "-A")
+    return repo
+
+
+def hook(place: Home, *arguments: str) -> "subprocess.CompletedProcess[bytes]":
+    argv = [sys.executable, "-m", "localagent", "hook", *arguments]
+    return subprocess.run(argv, cwd=place.repo, env=place.environment(), capture_output=True, timeout=300, check=False)
+
+
+def suggest(place: Home, *arguments: str, code: int = 0) -> dict[str, Any]:
+    done = hook(place, *arguments, "--json")
+    assert done.returncode == code, done
+    assert not list(place.scratch.iterdir())
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_a_failing_test_gets_a_patch_for_what_is_staged(place: Home) -> None:
+    repo = staged(place)
+    repo.write("adder.py", ADDER["adder.py"] + "\n\nx = 1  # not staged\n")
+    before = tree_of(place.repo)
+    (found,) = suggest(place, "suggest", SAFE)["suggestions"]
+    assert {k: v for k, v in tree_of(place.repo).items() if ".git" not in k} == {
+        k: v for k, v in before.items() if ".git" not in k
+    }
+    assert (found["origin"], found["tests"]) == ("failing-tests", ["test_adder.py"])
+    kept = Path(found["kept_at"])
+    assert kept.is_relative_to(place.root / "state")
+    assert kept.read_text() == found["patch"]
+    repo.git("apply", "--cached", str(kept))
+    assert ADDED in repo.staged("adder.py")
+    assert b"not staged" not in repo.staged("adder.py")
+    assert suggest(place, "suggest", SAFE)["suggestions"] == []
+    assert not kept.exists(), "a suggestion for something else stays"
+
+
+def test_findings_that_tests_vouch_for(place: Home) -> None:
+    place.write(FOUND)
+    staged(place)
+    told = suggest(place, "check", "--suggest", SAFE, code=1)
+    (found,) = told["suggested"]
+    assert (found["origin"], len(told["files"])) == ("findings", 1)
+    assert "y=None" in found["patch"]
+
+
+def test_no_test_is_related(place: Home) -> None:
+    place.write({"other.py": "def f(x, y=[]):\n    return x\n"})
+    Repo(place.repo).git("add", "other.py")
+    assert suggest(place, "suggest", SAFE) == {"suggestions": [], "remarks": ["no test is related to it"]}
+
+
+def test_nothing_staged(place: Home) -> None:
+    Repo(place.repo)
+    assert suggest(place, "suggest") == {"suggestions": [], "remarks": ["no Python file is staged"]}
+
+
+def test_a_test_that_sleeps_is_not_waited_for(place: Home) -> None:
+    place.write({"test_adder.py": "import time\nfrom adder import add\n\n\ndef test_add():\n    time.sleep(1000)\n"})
+    staged(place)
+    told = suggest(place, "check", "--suggest", "--deadline", "2s")
+    assert told["remarks"] == ["the time (2s) was up; --deadline gives it more"]
+
+
+def test_what_cannot_be_suggested_blocks_nothing(place: Home) -> None:
+    place.write({"test_adder.py": "import nowhere_at_all, adder\n"})
+    staged(place)
+    told = suggest(place, "check", "--suggest", SAFE)
+    assert "no test can be imported" in told["remarks"][0]
+
+
+def test_named_files_are_not_for_suggestions(place: Home) -> None:
+    staged(place)
+    done = hook(place, "check", "--suggest", "adder.py")
+    assert (done.returncode, b"not for named files" in done.stderr) == (2, True)
