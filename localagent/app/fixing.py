@@ -189,6 +189,8 @@ def _work(request: FixRequest, task: Task, settings: Settings, policy: Policy, s
         sink.emit(Event(kind="stage", at_seconds=0.0, data={"stage": Stage.SNAPSHOT.value}))
         snapshot = take_snapshot(Path(task.repo), scratch / "store")
         took = time.monotonic() - start
+        seen = {"digest": snapshot.digest, "files": len(snapshot.entries)}
+        sink.emit(Event(kind="snapshot", at_seconds=took, data=seen))
         verifier = _verifier(task, jail, snapshot, scratch, settings, policy, sink)
         stack.callback(verifier.cancel)
         stack.enter_context(stop.calling(verifier.cancel))
