@@ -29,7 +29,7 @@ from localagent.record.files import RecordDamaged
 
 TRIES = 3
 _TICK_SECONDS = 1.0
-_TAKE_OVER_SECONDS = 15.0
+_TAKE_OVER_SECONDS = 4.0
 _CLASSES = {DiskPriority.IDLE: ("-c", "3"), DiskPriority.BEST_EFFORT: ("-c", "2", "-n", "7")}
 
 
