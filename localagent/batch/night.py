@@ -18,9 +18,8 @@ from localagent.batch.fleet import DiskPriority, Fleet, Work
 from localagent.batch.keys import basis_of, policy_of
 from localagent.batch.parse import parse_fleet, read_fleet
 from localagent.batch.pool import Ended, Pool
-from localagent.batch.ports import Ways
+from localagent.batch.ports import HELD, Ways
 from localagent.batch.runs import Plan, RunRecord, RunStore
-from localagent.batch.work import HELD
 from localagent.domain.policy import Permission
 from localagent.errors import AnswerIsNo
 from localagent.jail.open import open_jail, sweep

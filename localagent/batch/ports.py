@@ -7,6 +7,8 @@ from typing import Protocol
 
 from localagent.domain.paths import RepoPath
 
+HELD = 75  # a worker's exit status: a twin of its repository is being worked on, ask again
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Repaired:

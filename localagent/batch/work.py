@@ -17,16 +17,13 @@ from localagent.app.settings import Settings
 from localagent.batch.answer import Answer, State, Step, worst
 from localagent.batch.fleet import Fleet, Member, Work
 from localagent.batch.keys import key_of
-from localagent.batch.ports import Codemods
-from localagent.batch.repairing import Patches, codemods, failing_tests
+from localagent.batch.ports import HELD, Codemods
 from localagent.batch.runs import RunRecord, RunStore
 from localagent.domain.task import Snapshot
 from localagent.errors import AnswerIsNo, CannotEnforce, LocalagentError, UsageFault
 from localagent.jail.open import scratch_folder
 from localagent.tree.mirror import materialise, open_mirror, resolve_commit
 from localagent.tree.snapshot import take_snapshot
-
-DONE, HELD = 0, 75
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,7 +69,7 @@ def carry_out(assignment: Assignment) -> int:
     answer = replace(answer, seconds=round(time.monotonic() - began, 3), cpu_seconds=round(processor, 3))
     RunStore(assignment.settings.state_dir).kept.put(answer, assignment.run.id)
     assignment.run.save_answer(answer)
-    return DONE
+    return 0
 
 
 def _limit(member: Member) -> None:
@@ -128,6 +125,8 @@ def _claimed(assignment: Assignment, snapshot: Snapshot) -> Iterator[tuple[str, 
 
 def _found(assignment: Assignment, folder: Path, snapshot: Snapshot, began: float) -> tuple[Answer, bool]:
     """The answer, and whether the tree changed meanwhile."""
+    from localagent.batch.repairing import Patches, codemods, failing_tests  # noqa: PLC0415 - not for a kept answer
+
     member = assignment.member
 
     def left() -> float:
