@@ -40,10 +40,20 @@ class Begun:
     fleet: Fleet
 
 
-def begin(path: Path, settings: Settings, ways: Ways) -> Begun:
-    """A new run. UsageFault for a wrong fleet or policy, CannotEnforce without a sound jail: then nothing is begun."""
+def begin(
+    path: Path, settings: Settings, ways: Ways, *, anytime: bool = False, agree: Callable[[Fleet], None] | None = None
+) -> Begun:
+    """A new run. `agree` may raise against its fleet.
+
+    UsageFault for a wrong fleet or policy, AnswerIsNo outside its window, CannotEnforce without a sound jail: then
+    nothing is begun.
+    """
     data, folder = read_fleet(path), path.absolute().parent
     fleet = parse_fleet(data, str(path), folder, ways.rules)
+    if agree is not None:
+        agree(fleet)
+    if not anytime and (why := _shut(fleet)):
+        raise AnswerIsNo(f"{why}: nothing was begun", remedy="begin inside it, or say --anytime")
     basis = basis_of(fleet.members, settings)
     _sound(fleet, settings)
     plan = Plan(
@@ -82,6 +92,11 @@ def _sound(fleet: Fleet, settings: Settings) -> None:
         policy = load_policy(path)
         third_party = policy.third_party_binaries is Permission.ALLOW
         open_jail(allow_third_party=third_party, least=least_level(settings, policy))
+
+
+def _shut(fleet: Fleet) -> str:
+    shut = fleet.window is not None and fleet.window.closes(datetime.now()) is None
+    return f"the window {fleet.window} is shut" if shut else ""
 
 
 class Night:
@@ -140,9 +155,8 @@ class Night:
 
     def _over(self, pool: Pool, *, anytime: bool) -> str:
         """Why no more may be done now, or ""."""
-        window = self._fleet.window
-        if window is not None and not anytime and window.closes(datetime.now()) is None:
-            return f"the window {window} is shut"
+        if not anytime and (why := _shut(self._fleet)):
+            return why
         most = self._fleet.max_seconds
         if most is not None and self._total + pool.running_seconds() >= most:
             return f"the total budget of {most:g} s is spent"

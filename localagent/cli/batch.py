@@ -9,6 +9,7 @@ from typing import Any
 
 from localagent.app import Settings
 from localagent.batch.batches import counted, finish, listed, report_now
+from localagent.batch.fleet import Fleet
 from localagent.batch.formats import junit, sarif
 from localagent.batch.mailbox import refuse_inside, write_series
 from localagent.batch.night import Begun, Night, begin, fleet_of, resume
@@ -63,7 +64,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     if args.batch_verb == "report":
         record = RunStore(settings.state_dir).open(args.run)
         begun = Begun(run=record, fleet=fleet_of(record, ways()))
-        _refuse(args, begun)
+        _refuse(args.patches, begun.fleet)
         return _told(args, begun, report_now(begun, settings), render)
     return _night(args, settings, render)
 
@@ -76,8 +77,7 @@ def _night(args: argparse.Namespace, settings: Settings, render: Render) -> int:
         faults.append("--jobs: at least 1")
     if faults:
         raise UsageFault(faults, remedy="`localagent batch run --help` names the arguments")
-    begun = resume(args.resume, settings, ways()) if args.fleet is None else begin(args.fleet, settings, ways())
-    _refuse(args, begun)
+    begun = _begun(args, settings)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupted)
     jobs = min(args.jobs or begun.fleet.jobs, len(os.sched_getaffinity(0)) * 4)
@@ -93,15 +93,25 @@ def _night(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     return _told(args, begun, report, render)
 
 
+def _begun(args: argparse.Namespace, settings: Settings) -> Begun:
+    if args.fleet is not None:
+        return begin(
+            args.fleet, settings, ways(), anytime=args.anytime, agree=lambda fleet: _refuse(args.patches, fleet)
+        )
+    begun = resume(args.resume, settings, ways())
+    _refuse(args.patches, begun.fleet)
+    return begun
+
+
 def _interrupted(_number: int, _frame: object) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # once is enough
         signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
-def _refuse(args: argparse.Namespace, begun: Begun) -> None:
-    if args.patches is not None:
-        refuse_inside(args.patches, begun.fleet)
+def _refuse(patches: Path | None, fleet: Fleet) -> None:
+    if patches is not None:
+        refuse_inside(patches, fleet)
 
 
 def _told(args: argparse.Namespace, begun: Begun, report: dict[str, Any], render: Render) -> int:

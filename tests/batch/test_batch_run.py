@@ -218,9 +218,9 @@ def test_outside_its_window_nothing_runs() -> None:
         fleet = batch.write_all(each='[each]\nwork = ["codemods"]\n' + window)
         ran = batch.run(str(fleet))
         assert ran.code == 1
-        assert "is shut" in ran.err
-        assert states(batch.report()) == {"green": "not-reached"}
-        assert batch.run("--resume", "--anytime").code == 0
+        assert "is shut: nothing was begun" in ran.err
+        assert not batch.runs.exists()
+        assert batch.run(str(fleet), "--anytime").code == 0
         assert states(batch.report()) == {"green": "clean"}
 
 
@@ -298,6 +298,7 @@ def test_usage_faults() -> None:
         assert ran.code == 2
         assert "nothing is written there" in ran.err
         assert not (inside / "patches").exists()
+        assert not batch.runs.exists()
 
 
 def test_without_a_jail_nothing_begins() -> None:
