@@ -221,7 +221,7 @@ def killed(home: Home, fleet: Path, kills: int, seconds: float, chance: random.R
     of_run = of_worker = 0
     process = home.start("run", str(fleet), "--jobs", str(home.jobs))
     while True:
-        moment = chance.uniform(0.05, 1.6 * seconds / (kills + 1))
+        moment = chance.uniform(0.05, 1.2 * seconds / (kills + 1))
         try:
             process.communicate(timeout=moment if of_run + of_worker < kills else None)
         except subprocess.TimeoutExpired:

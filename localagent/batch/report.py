@@ -131,6 +131,9 @@ def _value(answer: Answer) -> int:
 
 def _what_to_do(answer: Answer) -> str:
     ask = _ASK.get(answer.state, "")
+    task = next((step.task for step in answer.steps if step.proposals), "")
+    if task:
+        return f"{ask}: localagent show {task}"
     if answer.remedy:
         return f"{ask}: {answer.remedy}" if ask else answer.remedy
     return ask

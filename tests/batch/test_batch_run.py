@@ -15,6 +15,9 @@ from batch_builder import MISTAKE, Batch, states, workers
 from fix_builder import ADDER, CHECKOUT, Ran, home, tree_of
 from git_builder import ENVIRON, Repo
 
+from localagent.batch.runs import RunStore
+from localagent.jail.open import sweep
+
 GREEN = {
     "one.py": "def one():\n    return 1\n",
     "test_one.py": "from one import one\n\n\ndef test_one():\n    assert one()\n",
@@ -160,6 +163,27 @@ def test_killed_at_many_moments_it_reports_the_same() -> None:
         assert workers(h) == []
 
 
+def test_no_worker_outlives_its_run() -> None:
+    """The run is killed with SIGKILL while a repository hangs in the jail; another may take over at once."""
+    with home({}) as h:
+        batch = Batch(h)
+        batch.add("hangs", {"test_x.py": "import time\n\n\ndef test_x():\n    time.sleep(5)\n"})
+        with h.start("batch", "run", str(batch.write_all())) as process:
+            while not list(h.tasks.parent.glob("tasks/*/task.json")):
+                assert process.poll() is None, process.communicate()
+                time.sleep(0.05)
+            process.kill()
+            process.communicate()
+        until = time.monotonic() + 30
+        while workers(h) and time.monotonic() < until:
+            time.sleep(0.05)
+        assert workers(h) == []
+        assert not list(batch.runs.glob("*/answers/0.json"))  # which a worker that lived on would have written
+        with RunStore(h.root / "state" / "localagent").open().alone("run", wait_seconds=30) as lock:
+            assert lock is not None
+        sweep(h.scratch)
+
+
 def test_a_worker_that_is_killed_is_tried_again() -> None:
     with home({}) as h:
         batch = Batch(h)
@@ -270,8 +294,6 @@ def test_an_interrupted_run_says_how_to_go_on() -> None:
 
 
 def test_two_do_not_work_on_one_run() -> None:
-    from localagent.batch.runs import RunStore
-
     with home({}) as h:
         batch = Batch(h)
         batch.add("green", GREEN)
