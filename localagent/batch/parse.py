@@ -5,6 +5,7 @@ out the looks at the file system: a run that goes on reads the same bytes again,
 """
 
 import re
+import shlex
 import shutil
 import tomllib
 from collections.abc import Collection
@@ -132,7 +133,11 @@ def _member_keys(table: Sheet, place: _Place, defaults: Member | None) -> Member
 
 
 def _rule_fault(rule: str, place: _Place) -> str:
-    return "" if rule in place.rules else f"there is no rule {rule!r}: `localagent hook check --rules` lists them"
+    return (
+        ""
+        if rule in place.rules or not place.look
+        else f"there is no rule {rule!r}: `localagent hook check --rules` lists them"
+    )
 
 
 def _work(table: Sheet, default: tuple[Work, ...]) -> tuple[Work, ...]:
@@ -167,11 +172,18 @@ def _member(table: Sheet, place: _Place, defaults: Member) -> Member:
         name=_name(table, "name", table.text("name", folder.name.removesuffix(".git"))),
         source=Source(folder=folder, revision=revision),
         tests=table.texts("tests", ()),
-        checks=table.texts("checks", ()),
+        checks=table.texts("checks", (), _command_fault),
         python=_python(table, place),
     )
     table.close()
     return member
+
+
+def _command_fault(command: str) -> str:
+    try:
+        return "" if shlex.split(command) else "is empty"
+    except ValueError as fault:
+        return f"{command!r}: {fault}"
 
 
 def _folder(table: Sheet, key: str, place: _Place) -> Path:

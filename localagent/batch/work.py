@@ -16,11 +16,11 @@ from typing import Any
 from localagent.app.settings import Settings
 from localagent.batch.answer import Answer, State, Step, worst
 from localagent.batch.fleet import Fleet, Member, Work
-from localagent.batch.keys import key_of
+from localagent.batch.keys import basis_of, key_of
 from localagent.batch.ports import HELD, Codemods
 from localagent.batch.runs import RunRecord, RunStore
 from localagent.domain.task import Snapshot
-from localagent.errors import AnswerIsNo, CannotEnforce, LocalagentError, UsageFault
+from localagent.errors import AnswerIsNo, CannotEnforce, InternalFault, LocalagentError, UsageFault
 from localagent.jail.open import scratch_folder
 from localagent.tree.mirror import materialise, open_mirror, resolve_commit
 from localagent.tree.snapshot import take_snapshot
@@ -86,7 +86,11 @@ def _fault(assignment: Assignment, state: State, reason: str, remedy: str = "") 
 
 
 def _answered(assignment: Assignment, began: float) -> Answer:
-    with scratch_folder(assignment.settings.scratch_dir) as scratch:
+    plan, settings = assignment.run.plan, assignment.settings
+    now = basis_of((assignment.member,), settings)
+    if now.tool != plan.basis.tool or not now.policies.items() <= plan.basis.policies.items():
+        raise InternalFault("localagent or the policy changed since the run began", remedy="begin a new run")
+    with scratch_folder(settings.scratch_dir) as scratch:
         folder, commit, left_out = _tree(assignment, scratch)
         snapshot = take_snapshot(folder, scratch / "seen")
         with _claimed(assignment, snapshot) as (key, kept):

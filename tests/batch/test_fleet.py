@@ -56,7 +56,7 @@ def test_every_fault_at_once_with_its_line(tmp_path: Path) -> None:
         "[[repository]]\npath = 'one'\nmirror = 'one'\n"  # 15-17
         "[[repository]]\npath = 'gone'\nrules = ['no-such']\n"  # 18-20
         "[[repository]]\nmirror = 'one'\nrevision = '-x'\n"  # 21-23
-        "[[repository]]\npath = 'one'\npython = 'nope'\nmemory_mib = true\n"  # 24-27
+        "[[repository]]\npath = 'one'\npython = 'nope'\nmemory_mib = true\nchecks = ['a \"b']\n"  # 24-28
     )
     found = faults(text, tmp_path)
     for line, said in (
@@ -76,6 +76,7 @@ def test_every_fault_at_once_with_its_line(tmp_path: Path) -> None:
         (23, "repository[2].revision: '-x' is no revision"),
         (26, "repository[3].python:"),
         (27, "repository[3].memory_mib: must be an integer"),
+        (28, "repository[3].checks[0]: 'a \"b': No closing quotation"),
     ):
         assert [f for f in found if f.startswith((f"fleet.toml:{line}: {said}",))], (line, said, found)
 

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import pytest
@@ -151,6 +152,28 @@ def test_memory_that_explodes_in_a_worker_ends_at_its_limit(tmp_path: Path) -> N
         assert done.returncode == 0
         row = batch.report()["repositories"][0]
         assert (row["state"], row["reason"]) == ("out-of-budget", "more than 512 MiB of memory")
+
+
+def test_a_policy_that_changes_during_the_run_is_not_worked_under() -> None:
+    """Changed between plan and worker: the answer says so, and is not kept under the digest of the old one."""
+    with home({}) as h:
+        batch = Batch(h)
+        for name in ("a", "b"):
+            batch.add(name, {"work.py": f"name = {name!r}\n" + MISTAKE})
+        policy = h.root / "policy.toml"
+        policy.write_bytes((CHECKOUT / "policies" / "default.toml").read_bytes())
+        fleet = batch.write_all(each=QUICK + 'policy = "policy.toml"\n')
+        with h.start("batch", "run", str(fleet)) as process:
+            while not list(batch.runs.glob("*/answers/0.json")):
+                assert process.poll() is None, process.communicate()
+                time.sleep(0.01)
+            policy.write_text(policy.read_text() + "# weaker\n")
+            process.communicate()
+        report = batch.report()
+        assert states(report) == {"a": "improved", "b": "fault"}
+        assert report["needs_person"][0]["why"] == "localagent or the policy changed since the run began"
+        kept = list((h.root / "state" / "localagent" / "batch" / "kept").iterdir())
+        assert len(kept) == 1
 
 
 @pytest.mark.parametrize("damage", [b"", b'{"schema": "localagent/batch-answer/1"}'])
