@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from localagent.app.fixing import FixOutcome, FixRequest, run_fix
+from localagent.app.proving import prove_patch
 from localagent.app.settings import Settings
 from localagent.batch.answer import State, Step
 from localagent.batch.fleet import Member, Work
@@ -17,12 +18,13 @@ from localagent.batch.keys import policy_of
 from localagent.batch.ports import Codemods
 from localagent.domain.edit import FileChange, Patch
 from localagent.domain.paths import RepoPath
-from localagent.domain.task import Budget, Event, Snapshot, Verdict
+from localagent.domain.task import Budget, Event, Snapshot, Stage, Verdict
 from localagent.record.store import TaskStore
 from localagent.tree.diff import unified_diff
 from localagent.tree.snapshot import SourceMap
 
 _SHOWN = 200
+_RAN = frozenset({Verdict.ACCEPTED, Verdict.NOTHING_TO_FIX, Verdict.GAVE_UP, Verdict.ALL_DENIED, Verdict.NEEDS_PERSON})
 _STATES = {
     Verdict.ACCEPTED: State.FIXED,
     Verdict.NOTHING_TO_FIX: State.CLEAN,
@@ -38,13 +40,18 @@ _STATES = {
 
 
 class Patches:
-    """The tree that was seen, and what earlier steps changed of it. `moved`: it changed while the work went on."""
+    """The tree that was seen, and what earlier steps changed of it. `moved`: it changed while the work went on.
+
+    `tested` is the request that found tests to run, with the seconds that they took once.
+    """
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.digest = snapshot.digest
         self.sources = SourceMap(snapshot)
         self.changed: dict[RepoPath, bytes] = {}
         self.moved = False
+        self.tested: FixRequest | None = None
+        self.baseline_seconds = 0.0
 
     def now(self, path: RepoPath) -> bytes:
         """A file as it is after the earlier steps."""
@@ -53,6 +60,13 @@ class Patches:
     def add(self, patch: Patch) -> None:
         """Take a step's patch."""
         self.changed.update({change.path: change.after for change in patch.changes})
+
+    def with_(self, patch: Patch) -> Patch:
+        """Everything so far and a step's patch, against the tree that was seen."""
+        after = {**self.changed, **{change.path: change.after for change in patch.changes}}
+        return Patch(
+            changes=tuple(FileChange(path=p, before=self.sources[p], after=data) for p, data in sorted(after.items()))
+        )
 
 
 class _Seen:
@@ -86,6 +100,8 @@ def failing_tests(
     )
     outcome = run_fix(request, settings, seen)
     patches.moved = seen.digest not in ("", patches.digest)
+    if Verdict(outcome.report["outcome"]) in _RAN:
+        patches.tested, patches.baseline_seconds = request, outcome.report["seconds"].get(Stage.BASELINE.value, 0.0)
     spent = time.monotonic() - began
     step = _fix_step(outcome, spent=spent, by_clock=spent >= seconds)
     if step.patch and (patch := TaskStore(settings.state_dir).open(outcome.task_id).patch()) is not None:
@@ -148,6 +164,24 @@ def codemods(member: Member, patches: Patches, rules: Codemods, settings: Settin
             changes.append(FileChange(path=path, before=before, after=file.after))
             repaired += [{"path": path, "line": n, "rule": rule, "message": text} for n, rule, text in file.repaired]
     patch = Patch(changes=tuple(sorted(changes, key=lambda change: change.path)))
+    proof, against = "", ""
+    if changes and patches.tested:
+        need = 5 + 3 * patches.baseline_seconds
+        if left() < need:
+            return _too_late(Work.CODEMODS, f"{len(repaired)} repairs were made, and no time is left to run the tests")
+        found_out = prove_patch(patches.tested, patches.with_(patch), settings)
+        proof, against = found_out.said, found_out.against
+    if against:
+        reason = f"{len(repaired)} repairs are not offered: {against}"
+        return Step(
+            work=Work.CODEMODS,
+            state=State.REFUSED,
+            outcome="refused",
+            reason=reason,
+            remedy="read them with `localagent hook check`",
+            left=dict(sorted((found + Counter(one["rule"] for one in repaired)).items())),
+            seconds=round(time.monotonic() - began, 3),
+        )
     return Step(
         work=Work.CODEMODS,
         state=State.IMPROVED if changes else State.CLEAN,
@@ -158,7 +192,12 @@ def codemods(member: Member, patches: Patches, rules: Codemods, settings: Settin
         repaired=tuple(repaired[:_SHOWN]),
         left=dict(sorted(found.items())),
         files=len(changes),
-        evidence={"repairs": len(repaired), "refused": refused[:_SHOWN], "files": len(patches.sources)},
+        evidence={
+            "repairs": len(repaired),
+            "tests": proof or "none to run",
+            "refused": refused[:_SHOWN],
+            "files": len(patches.sources),
+        },
         seconds=round(time.monotonic() - began, 3),
     )
 

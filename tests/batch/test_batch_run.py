@@ -70,6 +70,37 @@ def test_a_tree_that_stands_thrice_is_worked_on_once(night: Night) -> None:
     assert report["summary"]["kept_from_before"] == 2
 
 
+def test_known_mistakes_are_repaired_under_the_tests(night: Night) -> None:
+    """On top of the tests' repair, both in one full check; without tests the proof is the hook's alone."""
+    _, _, report, _ = night
+    steps = [
+        step for row in report["repositories"] for step in row["steps"] if step["patch"] and step["work"] == "codemods"
+    ]
+    assert [step["evidence"]["tests"] for step in steps] == ["2 turned, 1 kept, 0 broken, 0 still failing"] * 3
+
+
+def test_repairs_that_a_test_notices_are_not_offered() -> None:
+    with home({}) as h:
+        batch = Batch(h)
+        test = "def test_text():\n    assert 'return not name in names' in open('work.py').read()\n"
+        batch.add("noticed", {"work.py": MISTAKE, "test_work.py": test})
+        batch.add("untested", {"work.py": MISTAKE})
+        assert batch.run(str(batch.write_all())).code == 1
+        rows = {row["name"]: row for row in batch.report()["repositories"]}
+        tests, mods = rows["noticed"]["steps"]
+        assert (tests["outcome"], mods["outcome"], mods["patch"], mods["left"]) == (
+            "nothing-to-fix",
+            "refused",
+            "",
+            {"not-in": 1},
+        )
+        assert mods["reason"] == (
+            "1 repairs are not offered: tests that passed fail with them: test_work.py::test_text"
+        )
+        assert rows["untested"]["steps"][1]["evidence"]["tests"] == "none to run"
+        assert rows["untested"]["steps"][1]["patch"]
+
+
 def test_git_takes_the_series_and_the_tests_pass(night: Night, tmp_path: Path) -> None:
     batch, _, _, _ = night
     series = sorted((batch.home.root / "patches" / "mirrored").iterdir())
@@ -187,8 +218,8 @@ def test_no_worker_outlives_its_run() -> None:
 def test_a_worker_that_is_killed_is_tried_again() -> None:
     with home({}) as h:
         batch = Batch(h)
-        batch.add("broken", ADDER)
-        with h.start("batch", "run", str(batch.write_all())) as process:
+        batch.add("one", BOTH)
+        with h.start("batch", "run", str(batch.write_all(each=QUICK))) as process:
             while not (found := workers(h)):
                 assert process.poll() is None, process.communicate()
                 time.sleep(0.02)
@@ -196,7 +227,7 @@ def test_a_worker_that_is_killed_is_tried_again() -> None:
             _, err = process.communicate()
         assert process.returncode == 0, err
         assert b"its worker died (signal 9); tried again" in err
-        assert states(batch.report()) == {"broken": "fixed"}
+        assert states(batch.report()) == {"one": "improved"}
 
 
 def test_a_hang_costs_only_its_own_budget() -> None:
