@@ -6,18 +6,20 @@ data: special tokens in it are not parsed. Whatever goes wrong ends the child; t
 
 import hashlib
 import os
-import resource
 import socket
 import sys
 import threading
 import time
 from collections.abc import Iterator
 
-from localagent.errors import LocalagentError
+from localagent.errors import CannotEnforce, LocalagentError
 from localagent.llm.departure import Text
 from localagent.llm.engine import Ask, Engine
 from localagent.llm.frames import WEIGHTS, FrameBuffer, FrameFault, Message, receive_first, send
 from localagent.llm.gguf import GgufHeader, read_header
+from localagent.llm.growing import Growing, RequestFault
+from localagent.llm.resident import resident_bytes
+from localagent.llm.utf8 import utf8
 from localagent.llm.window import Place, Window, plan_windows
 
 NICENESS = 5
@@ -84,12 +86,24 @@ def main(arguments: list[str]) -> int:
         send(channel, {"kind": "refused", "why": str(fault)})
         return 1
     send(channel, ready)
+    growing = Growing(channel, engine)
     while (request := inbox.next()) is not None:
-        if request["kind"] != "score":
-            send(channel, {"kind": "refused", "why": f"unknown request {request['kind']!r}"})
+        try:
+            inbox.current = int(request["id"])
+            if request["kind"] == "score":
+                _answer_score(channel, engine, request, inbox)
+            elif request["kind"] == "tokenize":
+                growing.tokenize(request)
+            elif request["kind"] == "grow":
+                growing.grow(request)
+            else:
+                raise RequestFault(repr(request["kind"]))
+        except (RequestFault, KeyError) as fault:
+            send(channel, {"kind": "refused", "why": f"not a request: {fault}"})
             return 1
-        inbox.current = int(request["id"])
-        _answer_score(channel, engine, request, inbox)
+        except CannotEnforce as fault:
+            send(channel, {"kind": "refused", "why": str(fault)})
+            return 1
     return 0
 
 
@@ -104,7 +118,7 @@ def _open(request: Message, descriptor: int, inbox: Inbox) -> tuple[Engine, Mess
         "kind": "ready",
         "name": str(header.scalars.get("general.name", "")),
         "load_seconds": time.monotonic() - began,
-        "resident_bytes": _resident_bytes(),
+        "resident_bytes": resident_bytes(),
         "threads": int(request["threads"]),
     }
 
@@ -121,15 +135,11 @@ def checked(request: Message, descriptor: int) -> GgufHeader:
     return header
 
 
-def _resident_bytes() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
-
-
 def _answer_score(channel: socket.socket, engine: Engine, request: Message, inbox: Inbox) -> None:
     before, began = engine.tokens_decoded, time.process_time()
     number = request["id"]
-    source = _utf8(request["source"])
-    context = engine.tokenize(_utf8(request["context"]))[-CONTEXT_IN_FRONT_TOKENS:]
+    source = utf8(request["source"])
+    context = engine.tokenize(utf8(request["context"]))[-CONTEXT_IN_FRONT_TOKENS:]
     edits = request["edits"]
     windows = plan_windows(source, [_place(edit) for edit in edits])
     outside = len(edits) - sum(len(window.members) for window in windows)
@@ -149,7 +159,7 @@ def _answer_score(channel: socket.socket, engine: Engine, request: Message, inbo
             "tokens": engine.tokens_decoded - before,
             "outside": outside,
             "cpu_seconds": time.process_time() - began,
-            "resident_bytes": _resident_bytes(),
+            "resident_bytes": resident_bytes(),
         },
     )
 
@@ -190,7 +200,7 @@ def _splices(
     for member in members:
         cuts = edits[member][0]
         assert isinstance(cuts, list)
-        yield member, [(start - lead, end - lead, _utf8(text)) for start, end, text in cuts]
+        yield member, [(start - lead, end - lead, utf8(text)) for start, end, text in cuts]
 
 
 def _place(edit: list[object]) -> Place:
@@ -202,14 +212,6 @@ def _place(edit: list[object]) -> Place:
     if scope_start < 0:
         return Place(start=start, end=end, scope_start=start, scope_end=end)
     return Place(start=start, end=end, scope_start=min(scope_start, start), scope_end=max(scope_end, end))
-
-
-def _utf8(text: str) -> bytes:
-    """Bytes as they came, with `?` for each that is not UTF-8 (llama.cpp aborts on those): offsets stay as they are."""
-    try:
-        return text.encode("utf-8")
-    except UnicodeEncodeError:
-        return b"".join(b"?" if "\ud800" <= c <= "\udfff" else c.encode("utf-8") for c in text)
 
 
 if __name__ == "__main__":

@@ -10,10 +10,12 @@ import ctypes
 import importlib.util
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from types import ModuleType
 from typing import Any
 
 from localagent.errors import CannotEnforce
+from localagent.llm.branches import Grove
 
 CHUNK_TOKENS = 128
 
@@ -72,7 +74,8 @@ class Engine:
         self.byte_level = llama.llama_vocab_type(self._vocab) == llama.LLAMA_VOCAB_TYPE_BPE
         self.end_token = self._document_end()
         self.front_token = self._front()
-        self._piece_bytes: dict[int, int] = {}
+        self._pieces: dict[int, bytes] = {}
+        self._threads = threads
         self._decoded: list[int] = []
         self.tokens_decoded = 0
 
@@ -122,14 +125,29 @@ class Engine:
         count = self._llama.llama_tokenize(self._vocab, data, len(data), tokens, room, False, False)
         return list(tokens[: max(0, count)])
 
-    def token_bytes(self, token: int) -> int:
-        """How many bytes a token stands for."""
-        known = self._piece_bytes.get(token)
+    def piece(self, token: int) -> bytes:
+        """The bytes of a text that a token stands for; control tokens stand for none."""
+        known = self._pieces.get(token)
         if known is None:
             room = ctypes.create_string_buffer(512)
-            known = max(0, int(self._llama.llama_token_to_piece(self._vocab, token, room, 512, 0, True)))
-            self._piece_bytes[token] = known
+            size = max(0, int(self._llama.llama_token_to_piece(self._vocab, token, room, 512, 0, False)))
+            known = self._pieces[token] = room.raw[:size]
         return known
+
+    def token_bytes(self, token: int) -> int:
+        """How many bytes a token stands for."""
+        return len(self.piece(token))
+
+    @cached_property
+    def grove(self) -> Grove:
+        """Where many continuations are decoded together; its memory is taken when it is first asked for."""
+        return Grove(
+            self._llama,
+            self._model,
+            threads=self._threads,
+            trunk_tokens=self.context_tokens,
+            cancelled=self._cancelled,
+        )
 
     def compare(self, tokens: Sequence[int], asks: Mapping[int, Sequence[Ask]]) -> Iterator[list[tuple[int, float]]]:
         """For each position asked, min(0, log P(new) - log P(old)) given tokens[:position]; one list a decoded chunk.

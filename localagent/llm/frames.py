@@ -7,8 +7,17 @@ A frame is four bytes of length (big endian) and that many bytes of JSON, always
                                                         refused  why (the child then ends)
     score   id, context, source, edits                  scores   id, items: [[edit, score or null], ...], tokens
                                                         done     id, tokens, outside, cpu_seconds
+    tokenize  id, texts                                 tokens   id, tokens: [[token, ...], ...], pieces
+    grow    id, trunk, branches                         grown    id, items: [[branch, row, top, asked], ...], pieces
+                                                        done     id, tokens
+                                                        crowded  id, why (nothing of it fits; the child goes on)
     cancel  id                                          done     (as above, with what was scored so far)
     end                                                 (the child ends)
+
+A branch is `[at, tokens, rows]`: tokens that follow the first `at` of the trunk. A row is `[index, top, asked]`: of the
+distribution after the branch's token `index` (-1: after the trunk's part) the `top` likeliest tokens, answered as
+`[[token, log-probability], ...]`, and the log-probabilities of the `asked` ones. `pieces` maps tokens that were not
+told before to their bytes, written as latin-1.
 
 and with `requantize`, a child that does one thing:
 
@@ -20,7 +29,7 @@ one file for that, at the fixed places WEIGHTS and TARGET.
 
 `source` and `context` are texts in which bytes that are not UTF-8 travel as surrogate escapes; an edit is
 `[[start, end, text], ...], scope_start, scope_end` with byte offsets into `source` (-1 where there is no scope). New
-kinds (batched scoring, generation) add a row here and a handler in `child`; an unknown kind is refused, never guessed.
+kinds add a row here and a handler in `child`; an unknown kind is refused, never guessed.
 Nothing is promised about frames from a compromised child: the parent checks every value it takes.
 """
 

@@ -25,7 +25,8 @@ from localagent.llm.engine import FORMATS
 from localagent.llm.frames import FrameBuffer, FrameFault, send
 from localagent.llm.gguf import read_header
 from localagent.llm.registry import ModelFile
-from localagent.llm.scorer import ModelScorer, child_spec
+from localagent.llm.scorer import ModelScorer
+from localagent.llm.served import child_spec
 from localagent.llm.tuned import AS_IT_IS, Tuned, folder, machine, record_path, text, weights_path
 from localagent.ports import Jail
 

@@ -1,7 +1,8 @@
 """Which functions a candidate replaces, as text for the worker to compile into its live function objects.
 
 Answers None whenever an import of the patched file could do anything else than replacing these functions: edits
-outside a function's body, functions that ran while importing, edits whose place is not known.
+outside a function, signatures that say more than other names and plain defaults, functions that ran while importing,
+edits whose place is not known.
 """
 
 import io
@@ -12,15 +13,21 @@ from typing import Any
 
 from localagent.domain.edit import Candidate, Edit, FileChange, Scope
 from localagent.domain.paths import RepoPath
+from localagent.verify import signatures
 
 ImportLines = Mapping[RepoPath, frozenset[int]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Replaced:
-    """A function of the patched file: byte span and first line there, first line in the original."""
+    """A function of the patched file: byte span and first line there, first line and bytes in the original.
+
+    `signature` is true once an edit touched what stands before the body.
+    """
 
     scope: Scope
+    before: bytes
+    signature: bool = False
     start: int
     end: int
     body_start: int
@@ -42,16 +49,19 @@ def plan(candidate: Candidate, import_lines: ImportLines) -> list[dict[str, Any]
             text = _text(change.after, function)
             if text is None:
                 return None
-            orders.append(
-                {
-                    "path": change.path,
-                    "name": function.scope.name,
-                    "class": function.scope.class_name,
-                    "line": function.line,
-                    "old_line": function.old_line,
-                    "text": text,
-                }
-            )
+            order: dict[str, Any] = {
+                "path": change.path,
+                "name": function.scope.name,
+                "class": function.scope.class_name,
+                "line": function.line,
+                "old_line": function.old_line,
+                "text": text,
+            }
+            if function.signature:
+                order["defaults"] = _defaults(text, function)
+                if order["defaults"] is None:
+                    return None
+            orders.append(order)
     return orders
 
 
@@ -62,7 +72,7 @@ def _functions(change: FileChange, edits: list[Edit], imported: frozenset[int]) 
         scope = edit.scope
         if scope is None or not edit.splices:
             return None
-        if edit.splices[0].start < scope.body_start or edit.splices[-1].end > scope.end:
+        if edit.splices[0].start < scope.start or edit.splices[-1].end > scope.end:
             return None
         known = next((f for f in functions if f.start == scope.start and f.end == scope.end), None)
         if known is None:
@@ -76,7 +86,7 @@ def _functions(change: FileChange, edits: list[Edit], imported: frozenset[int]) 
         grown = sum(len(s.text) - (s.end - s.start) for s in edit.splices)
         lines = sum(s.text.count(b"\n") - source.count(b"\n", s.start, s.end) for s in edit.splices)
         functions = [
-            replace(f, end=f.end + grown)
+            replace(f, end=f.end + grown, signature=f.signature or edit.splices[0].start < scope.body_start)
             if f is known or f.start == known.start
             else replace(
                 f, start=f.start + grown, end=f.end + grown, body_start=f.body_start + grown, line=f.line + lines
@@ -107,8 +117,23 @@ def _original(
     if b"\r" in source[scope.start : scope.end].replace(b"\r\n", b"") or line != scope.first_line:
         return None
     return _Replaced(
-        scope=scope, start=scope.start, end=scope.end, body_start=scope.body_start, line=line, old_line=old_line
+        scope=scope,
+        before=change.before[start:end],
+        start=scope.start,
+        end=scope.end,
+        body_start=scope.body_start,
+        line=line,
+        old_line=old_line,
     )
+
+
+def _defaults(text: str, function: _Replaced) -> dict[str, Any] | None:
+    """What becomes of the defaults where the signature changed; None when that is not known."""
+    indent = text[: len(text) - len(text.lstrip())]
+    try:
+        return signatures.defaults(indent + function.before.decode(), text)
+    except UnicodeDecodeError:
+        return None
 
 
 def _text(source: bytes, function: _Replaced) -> str | None:

@@ -51,8 +51,18 @@ def test_lines_move_but_the_live_function_is_found_where_it_was() -> None:
     assert {(o["name"], o["line"], o["old_line"]) for o in other_way} == {("a", 1, 1), ("b", 8, 7)}
 
 
-def test_signatures_and_what_ran_while_importing_are_not_swapped() -> None:
-    assert swapping.plan(_candidate((b"a(x)", b"a(x=1)")), {}) is None
+def test_a_changed_signature_says_what_becomes_of_the_defaults() -> None:
+    orders = swapping.plan(_candidate((b"a(x)", b"a(x=1)"), (b"return y", b"return x")), {})
+    assert orders is not None
+    assert [o["defaults"] for o in orders] == [{"positional": [{"literal": "1"}], "keyword": {}}]
+    method = swapping.plan(_candidate((b"b(self)", b"b(self, *, k=())")), {})
+    assert method is not None
+    assert method[0]["defaults"] == {"positional": [], "keyword": {"k": {"literal": "()"}}}
+
+
+def test_computed_defaults_and_what_ran_while_importing_are_not_swapped() -> None:
+    assert swapping.plan(_candidate((b"a(x)", b"a(x=[])")), {}) is None
+    assert swapping.plan(_candidate((b"a(x)", b"c(x)")), {}) is None
     assert swapping.plan(_candidate((b"return y", b"return x")), {PATH: frozenset({1, 2})}) is None
     assert swapping.plan(_candidate((b"return y", b"return x")), {PATH: frozenset({1, 7})}) is not None
 

@@ -6,6 +6,7 @@ process controls are skipped (the jail's end still ends everything).
 
 from __future__ import annotations
 
+import fcntl
 import os
 import resource
 import shutil
@@ -13,12 +14,13 @@ import signal
 import sys
 import threading
 import time
-from typing import Any, Dict, List, Set
+from typing import Any, Dict, Iterable, List, Set, Tuple
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_DUMPABLE = 4
 _PR_SET_CHILD_SUBREAPER = 36
 SCRATCH = ("/tmp", "/dev/shm")
+_LIMITS = 16  # RLIM_NLIMITS of Linux
 
 
 try:  # once, from the library: the repository may have a module of that name
@@ -47,9 +49,36 @@ def guard_session() -> None:
     _prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
 
 
+def hide() -> None:
+    """Let nothing of the same user look into this process from now on; what it forks calls `guard_child`."""
+    _prctl(_PR_SET_DUMPABLE, 0)
+
+
 def guard_child() -> None:
-    """End with the session."""
+    """End with the session, and be an ordinary process."""
+    _prctl(_PR_SET_DUMPABLE, 1)
     _prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
+
+
+def state(descriptors: Iterable[int] = ()) -> Tuple[Any, ...]:
+    """What other processes of this user can change in this one, and what it shares with those it forks.
+
+    Limits, priority, processors and scheduling; the flags of the standard descriptors and of `descriptors`.
+    """
+    limits = []
+    for number in range(_LIMITS):
+        try:
+            limits.append(resource.getrlimit(number))
+        except (OSError, ValueError):
+            limits.append((-2, -2))
+    flags = []
+    for fd in (0, 1, 2, *descriptors):
+        try:
+            flags.append(fcntl.fcntl(fd, fcntl.F_GETFL))
+        except OSError:
+            flags.append(-1)
+    scheduling = (os.sched_getscheduler(0), os.sched_getparam(0).sched_priority, sorted(os.sched_getaffinity(0)))
+    return limits, flags, os.getpriority(os.PRIO_PROCESS, 0), scheduling
 
 
 def limit_address_space(extra_bytes: int) -> None:

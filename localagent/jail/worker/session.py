@@ -35,6 +35,7 @@ _SLICE_SECONDS = 0.05
 _TELL_SECONDS = 0.3
 _STATUS_PATIENCE_SECONDS = 0.02
 _WALL_AFTER_HANG_SECONDS = 2.0
+EXIT_CHANGED = 99
 _exit = os._exit
 _getpid = os.getpid
 
@@ -219,6 +220,8 @@ class Session:
             know_loaded_files(self._root)
             gc.collect()
             gc.freeze()  # many children will be forked from here
+        confine.hide()
+        self._state = confine.state(self._capture_files)
         self._send(
             {
                 "k": "collected",
@@ -239,12 +242,12 @@ class Session:
             if request["op"] == "behave":
                 self._send(self._behave(plugin, request))
                 self._clean()
-                self._send({"k": "end"})
-                continue
-            if request["inline"]:
+            elif request["inline"]:
                 self._run_inline(plugin, request)
             else:
                 self._run_forked(plugin, request)
+            if not request.get("inline") and confine.state(self._capture_files) != self._state:
+                _exit(EXIT_CHANGED)  # a test changed what serves the next one
             self._send({"k": "end"})
 
     def _behave(self, plugin: SessionPlugin, request: Dict[str, Any]) -> Dict[str, Any]:
@@ -298,6 +301,7 @@ class Session:
         _exit(0)
 
     def _run_inline(self, plugin: SessionPlugin, request: Dict[str, Any]) -> None:
+        confine.guard_child()
         watch = self._watch
         # the tracer of the collection also hears the threads that were started then
         watch.tracer = (self._tracer or LineTracer(self._root)) if request["trace"] else None

@@ -138,6 +138,7 @@ class Supervisor:
         self._root = ""
         self._sessions: Dict[str, RunningSession] = {}
         self._scratch: Dict[str, Any] = {}
+        self._state = confine.state()
 
     def main(self) -> None:
         """Serve until the host closes the channel. A frame with a wrong nonce ends the worker."""
@@ -265,7 +266,7 @@ class Supervisor:
             while True:
                 record = session.reader.receive(_monotonic() + wait)
                 kind = record.pop("k", None)
-                if kind == "end":
+                if kind == "end" and confine.state() == self._state:
                     return {"kind": "ran", "results": results}
                 if kind == "cannot-swap":
                     session.reader.receive(_monotonic() + wait)

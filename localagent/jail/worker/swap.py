@@ -7,6 +7,7 @@ import of the patched file: nothing live matches, closures differ, the text does
 from __future__ import annotations
 import __future__
 
+import ast
 import gc
 import os
 import sys
@@ -71,9 +72,11 @@ class SwapIndex:
             if path not in self.files:
                 return  # not imported yet: whoever imports it reads the patched file
             raise CannotSwap("no live function %s at line %s of %s" % (swap["name"], swap["old_line"], path))
-        codes = [(function, _matching_code(function, swap)) for function in live]
-        for function, code in codes:
+        changed = [(f, _matching_code(f, swap), _new_defaults(f, swap.get("defaults"))) for f in live]
+        for function, code, (positional, keyword) in changed:
             function.__code__ = code
+            function.__defaults__ = positional
+            function.__kwdefaults__ = keyword
 
 
 def _compile(text: str, class_name: Any, first_line: int, filename: str, flags: int) -> types.CodeType:
@@ -106,6 +109,26 @@ def _matching_code(function: types.FunctionType, swap: Dict[str, Any]) -> types.
     if qualname is not None:
         code = code.replace(co_qualname=qualname)  # type: ignore[call-arg,unused-ignore]
     return code
+
+
+def _new_defaults(function: types.FunctionType, wanted: Any) -> Tuple[Any, Any]:
+    """The function's defaults after the swap: as they are, or made of those and of literals."""
+    positional, keyword = function.__defaults__, function.__kwdefaults__
+    if wanted is None:
+        return positional, keyword
+    try:
+        new = tuple(_default(entry, function) for entry in wanted["positional"])
+        named = {name: _default(entry, function) for name, entry in wanted["keyword"].items()}
+    except (LookupError, TypeError, ValueError, SyntaxError) as fault:
+        raise CannotSwap("defaults of %s: %s" % (function.__name__, fault)) from None
+    return new or None, named or None
+
+
+def _default(entry: Dict[str, Any], function: types.FunctionType) -> Any:
+    if "literal" in entry:
+        return ast.literal_eval(entry["literal"])
+    keep = entry["keep"]
+    return (function.__kwdefaults__ or {})[keep] if isinstance(keep, str) else (function.__defaults__ or ())[keep]
 
 
 def _codes(code: types.CodeType) -> List[types.CodeType]:

@@ -1,0 +1,286 @@
+"""The parent's side of the confined child: starts it at once, has it load a model, asks it, and never trusts it.
+
+One child serves all who ask; their requests queue. Absent, altered, slow, crashing or starved, the model costs a
+warning; a request is never repeated and a dropped model stays dropped. No answer of the child is taken unchecked.
+"""
+
+import select
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from localagent.domain.jailspec import Access, Bind, JailLimits, JailSpec
+from localagent.domain.outcome import Ending
+from localagent.errors import CannotEnforce, LocalagentError
+from localagent.jail.open import interpreter_binds
+from localagent.llm.cores import free_threads
+from localagent.llm.frames import TARGET, WEIGHTS, FrameBuffer, FrameFault, Message, send
+from localagent.llm.registry import ModelFile
+from localagent.ports import Jail, JailProcess
+
+PACKAGE = Path(__file__).resolve().parent.parent
+_LOAD_SECONDS = 60.0
+_CLOSE_SECONDS = 1.0
+_GLANCE_SECONDS = 0.1
+_REASON_CHARACTERS = 500
+_RESIDENT_BESIDE_WEIGHTS_BYTES = 384 << 20
+_ADDRESS_SPACE_BESIDE_WEIGHTS_BYTES = 4 << 30
+_A_DAY_SECONDS = 86_400.0
+
+
+class Dropped(Exception):  # noqa: N818
+    """Inside this room only: the model can no longer be used, and why."""
+
+
+def child_spec(
+    model: ModelFile,
+    program: str = "localagent.llm.child",
+    *,
+    target: Path | None = None,
+    writes_bytes: int = 1 << 20,
+) -> JailSpec:
+    """The child's jail: interpreter, packages and the one model read-only, no TCP, nothing else.
+
+    `target` is the one file that it may write, `writes_bytes` the largest it may become. CannotEnforce or OSError when
+    the model's file is not there.
+    """
+    if model.path is None:
+        raise CannotEnforce(f"the file of {model.name} is not installed")
+    model.path.stat()
+    python, shown = interpreter_binds(sys.executable)
+    inside = any(str(PACKAGE).startswith(bind.target + "/") for bind in shown)
+    package = () if inside else (Bind(source=str(PACKAGE), target=str(PACKAGE)),)
+    return JailSpec(
+        argv=(python, "-s", "-P", "-m", program, "{channel}"),
+        cwd="/",
+        binds=(
+            *shown,
+            *package,
+            Bind(source=str(model.path), target=WEIGHTS),
+            *((Bind(source=str(target), target=TARGET, access=Access.READ_WRITE),) if target else ()),
+        ),
+        env=(
+            ("PATH", "/usr/bin:/bin"),
+            ("PYTHONPATH", str(PACKAGE.parent)),
+            ("PYTHONDONTWRITEBYTECODE", "1"),
+            ("OMP_WAIT_POLICY", "passive"),
+        ),
+        limits=JailLimits(
+            wall_seconds=_A_DAY_SECONDS,
+            cpu_seconds=_A_DAY_SECONDS,
+            address_space_bytes=_ADDRESS_SPACE_BESIDE_WEIGHTS_BYTES + 2 * model.bytes,
+            resident_bytes=_RESIDENT_BESIDE_WEIGHTS_BYTES + model.bytes,
+            file_bytes=writes_bytes,
+            tmp_bytes=writes_bytes,  # also the bound of what lies behind a writable bind
+        ),
+        loopback=False,
+    )
+
+
+class Served:
+    """One model in one confined child. Safe to use from several threads; requests queue."""
+
+    def __init__(
+        self, model: ModelFile, jail: Jail, *, threads: int | None = None, spare: ModelFile | None = None
+    ) -> None:
+        """`spare` is loaded where `model` cannot be: the registered file of rewritten weights."""
+        self._model = model
+        self._spare = spare
+        self.remark = ""
+        self._jail = jail
+        self.threads = threads if threads is not None else free_threads()
+        self.load_seconds = 0.0
+        self.resident_bytes = 0
+        self.cpu_seconds = 0.0
+        self._tokens = 0
+        self._warning = ""
+        self._process: JailProcess | None = None
+        self._buffer = FrameBuffer()
+        self._pending: list[Message] = []
+        self._turn = threading.Lock()
+        self._state = threading.Lock()
+        self._loaded = threading.Event()
+        self._closed = False
+        self._requests = 0
+        self._unheard = 0
+        self._starter = threading.Thread(target=self._start, name="model-start", daemon=True)
+        self._starter.start()
+
+    @property
+    def name(self) -> str:
+        """The registered name."""
+        return self._model.name
+
+    @property
+    def digest(self) -> str:
+        """`sha256:<hex>` of the registered file."""
+        return "sha256:" + (self._model.registered_sha256 or self._model.sha256)
+
+    @property
+    def weights(self) -> str:
+        """`sha256:<hex>` of the file that was loaded: the registered one, or what `model tune` made of it."""
+        return "sha256:" + self._model.sha256
+
+    @property
+    def tokens_used(self) -> int:
+        """Tokens decoded so far."""
+        return self._tokens
+
+    @property
+    def warning(self) -> str:
+        """Why the model was dropped, or ""."""
+        return self._warning
+
+    def close(self) -> None:
+        """Ends the child. Scores asked for later are None."""
+        with self._state:
+            self._closed = True
+            process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill()
+        self._starter.join(_CLOSE_SECONDS)
+        if self._turn.acquire(timeout=_CLOSE_SECONDS):
+            process.channel.close()
+            self._turn.release()
+
+    def _start(self) -> None:
+        try:
+            try:
+                self._open()
+            except (Dropped, OSError, FrameFault, LocalagentError) as fault:
+                if self._spare is None or self._closed:
+                    raise
+                self.remark = (
+                    f"rewritten weights of {self._model.name} do not serve ({fault}); the registered file does"
+                )
+                self._model, self._spare = self._spare, None
+                self._open()
+        except (Dropped, OSError, FrameFault, LocalagentError) as fault:
+            self._drop(fault)
+        finally:
+            self._loaded.set()
+
+    def _open(self) -> None:
+        """Start a child, in the place of one that failed, and have it load the model."""
+        process = self._jail.start(child_spec(self._model))
+        with self._state:
+            failed, self._process = self._process, None if self._closed else process
+            self._buffer, self._pending = FrameBuffer(), []
+        if failed is not None:
+            failed.kill()
+            failed.channel.close()
+        if self._process is None:
+            process.kill()
+            process.channel.close()
+            return
+        self._load(process)
+
+    def _load(self, process: JailProcess) -> None:
+        request: Message = {
+            "kind": "load",
+            "bytes": self._model.bytes,
+            "sha256": self._model.sha256,
+            "threads": self.threads,
+        }
+        send(process.channel, request)
+        answer = self._next(process.channel, time.monotonic() + _LOAD_SECONDS)
+        if answer is None:
+            raise Dropped(f"loading took longer than {_LOAD_SECONDS:.0f} s")
+        if answer["kind"] != "ready":
+            raise Dropped(str(answer.get("why", "the child refused to load it"))[:_REASON_CHARACTERS])
+        self.load_seconds = number(answer.get("load_seconds"))
+        self.resident_bytes = int(number(answer.get("resident_bytes")))
+
+    def _ready_by(self, deadline: float) -> bool:
+        self._loaded.wait(max(0.0, deadline - time.monotonic()))
+        return self._loaded.is_set() and not self._warning and not self._closed
+
+    def exchange(self, request: Message, last: frozenset[str], *, timeout_seconds: float) -> Iterator[Message]:
+        """The child's answers to a request (which gets an id), up to the first of a kind in `last`.
+
+        Fewer, or none, when time runs out or there is no child; then the request is cancelled. Raises what `guarded`
+        takes. A consumer that stops early leaves answers behind, which are passed over later.
+        """
+        deadline = time.monotonic() + timeout_seconds
+        if self._warning or not self._turn.acquire(timeout=max(0.0, timeout_seconds)):
+            return
+        try:
+            if self._ready_by(deadline):
+                yield from self._exchange(request, last, deadline)
+        finally:
+            self._turn.release()
+
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        """Whatever a child does wrong inside drops the model instead of being raised."""
+        try:
+            yield
+        except (Dropped, OSError, FrameFault, LocalagentError) as fault:
+            self._drop(fault)
+
+    def _exchange(self, request: Message, last: frozenset[str], deadline: float) -> Iterator[Message]:
+        process = self._process
+        if process is None:
+            return
+        self._requests += 1
+        asked, heard = self._requests, False
+        channel = process.channel
+        channel.settimeout(max(0.5, deadline - time.monotonic()))
+        send(channel, {**request, "id": asked})
+        while (message := self._next(channel, deadline)) is not None:
+            heard = True
+            if message["kind"] == "refused":
+                raise Dropped(str(message.get("why"))[:_REASON_CHARACTERS])
+            if message.get("id") != asked:
+                continue  # the rest of a request given up on earlier
+            yield message
+            if message["kind"] in last:
+                self._unheard = 0
+                return
+        self._unheard = 0 if heard else self._unheard + 1
+        if self._unheard > 1 and not self._closed:
+            raise Dropped("it does not answer")
+        channel.settimeout(_CLOSE_SECONDS)
+        send(channel, {"kind": "cancel", "id": asked})
+
+    def book(self, message: Message) -> None:
+        """Count what a `done` says was spent."""
+        self._tokens += int(number(message.get("tokens")))
+        self.cpu_seconds += number(message.get("cpu_seconds", 0.0))
+        self.resident_bytes = max(self.resident_bytes, int(number(message.get("resident_bytes", 0))))
+
+    def _next(self, channel: socket.socket, deadline: float) -> Message | None:
+        """The next message, or None when the deadline passed."""
+        while (left := deadline - time.monotonic()) > 0.0 and not self._closed:
+            if self._pending:
+                return self._pending.pop(0)
+            if select.select([channel], [], [], min(_GLANCE_SECONDS, left))[0]:
+                data = channel.recv(1 << 20)
+                if not data:
+                    raise Dropped("its process ended")
+                self._pending += self._buffer.feed(data)
+        return None
+
+    def _drop(self, fault: Exception) -> None:
+        why = "its process ended" if isinstance(fault, BrokenPipeError | ConnectionResetError) else str(fault)
+        with self._state:
+            if self._closed or self._warning:
+                return
+            process, self._process = self._process, None
+            self._warning = f"model {self._model.name} dropped: {why}"
+        if process is not None:
+            ending = process.kill().ending
+            self._warning += f" ({ending})" if ending not in (Ending.CANCELLED, Ending.EXITED) else ""
+            process.channel.close()
+
+
+def number(value: object) -> float:
+    """A finite number below 2^53, or Dropped."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1 << 53:
+        raise Dropped("the child sent something that is not a number")
+    return float(value)

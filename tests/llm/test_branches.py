@@ -1,0 +1,163 @@
+"""Batched decoding by the real model in the real jail: the same numbers as one by one, and never cut."""
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from localagent.jail.open import NamespaceJail
+from localagent.llm.branches import BRANCH_CELLS, Branch, Row
+from localagent.llm.child import CONTEXT_TOKENS
+from localagent.llm.decoder import ModelDecoder
+from localagent.llm.frames import Message
+from localagent.llm.growing import Growing, RequestFault
+from localagent.llm.registry import ModelFile
+from localagent.llm.scorer import ModelScorer
+
+pytestmark = pytest.mark.model
+
+PREFIX = b"def parse(line):\n    name, value = line.split('=')\n    return"
+TEXTS = [b" name.strip()", b" name", b" name.lower()", b" value", b" value + 1", b" int(value)", b" (name, value)"]
+
+
+@pytest.fixture(scope="module")
+def scorer(bundled_model: ModelFile, jail: NamespaceJail) -> Iterator[ModelScorer]:
+    made = ModelScorer(bundled_model, jail, threads=1)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def decoder(scorer: ModelScorer) -> ModelDecoder:
+    return ModelDecoder(scorer)
+
+
+def branch(prefix: list[int], tokens: list[int]) -> Branch:
+    rows = [Row(index=k - 1, asked=(token,)) for k, token in enumerate(tokens)]
+    return Branch(at=len(prefix), tokens=tuple(tokens), rows=(*rows, Row(index=len(tokens) - 1, top=5)))
+
+
+def grown(decoder: ModelDecoder, trunk: list[int], branches: list[Branch]) -> list[tuple[float, list[int]]]:
+    got = decoder.grow(trunk, branches, timeout_seconds=120)
+    assert got is not None
+    return [(sum(asked[0] for _, asked in rows[:-1]), [t for t, _ in rows[-1][0]]) for rows in got]
+
+
+def tokenized(decoder: ModelDecoder, *texts: bytes) -> list[list[int]]:
+    got = decoder.tokenize(texts, timeout_seconds=120)
+    assert got is not None
+    return got
+
+
+def test_together_or_alone_the_answers_agree(decoder: ModelDecoder) -> None:
+    prefix, *texts = tokenized(decoder, PREFIX, *TEXTS)
+    assert b"".join(decoder.piece(t) for t in prefix) == PREFIX
+    branches = [branch(prefix, tokens) for tokens in texts]
+    together = grown(decoder, prefix, branches)
+    again = grown(decoder, prefix, branches)
+    alone = [grown(decoder, [*prefix, 0], [one])[0] for one in branches]  # another trunk: nothing is left of before
+    for (a, top), (b, _), (c, other) in zip(together, again, alone, strict=True):
+        assert abs(a - b) < 1.0
+        assert abs(a - c) < 1.0
+        assert len(set(top) & set(other)) >= 3
+    assert max(a for a, _ in together) > -6.0 > min(a for a, _ in together)
+
+
+def test_branches_may_leave_the_trunk_anywhere_and_build_on_each_other(decoder: ModelDecoder) -> None:
+    prefix, tail = tokenized(decoder, PREFIX, b" name.strip()")
+    whole = [*prefix, *tail]
+    deep = grown(decoder, prefix, [branch(prefix, tail)])[0][0]
+    middle = Branch(at=len(whole) - 1, tokens=(), rows=(Row(index=-1, asked=(whole[-1],)),))
+    steps = [
+        Branch(at=len(prefix), tokens=tuple(tail[:k]), rows=(Row(index=k - 1, asked=(tail[k],)),))
+        for k in range(len(tail))
+    ]
+    one_by_one = []
+    for step in steps:  # each is the one before and one token more
+        got = decoder.grow(prefix, [step], timeout_seconds=120)
+        assert got is not None
+        one_by_one.append(got[0][0][1][0])
+    assert abs(sum(one_by_one) - deep) < 1.0
+    got = decoder.grow(whole, [middle], timeout_seconds=120)
+    assert got is not None
+    assert abs(got[0][0][1][0] - one_by_one[-1]) < 0.5
+
+
+def test_what_branches_share_is_decoded_once(decoder: ModelDecoder) -> None:
+    prefix, *texts = tokenized(decoder, PREFIX, *[b" name.strip()[%d]" % k for k in range(10)])
+    grown(decoder, prefix, [branch(prefix, texts[0])])
+    before = decoder.tokens_used
+    grown(decoder, prefix, [branch(prefix, tokens) for tokens in texts])
+    assert decoder.tokens_used - before < sum(map(len, texts)) / 2
+
+
+def test_the_same_requests_give_the_same_answers(bundled_model: ModelFile, jail: NamespaceJail) -> None:
+    runs = []
+    for _ in range(2):
+        scorer = ModelScorer(bundled_model, jail, threads=1)
+        decoder = ModelDecoder(scorer)
+        prefix, *texts = tokenized(decoder, PREFIX, *TEXTS)
+        runs.append([grown(decoder, prefix, [branch(prefix, tokens) for tokens in texts]) for _ in range(2)])
+        scorer.close()
+    assert runs[0] == runs[1]
+
+
+def test_what_does_not_fit_is_refused_and_nothing_is_cut(decoder: ModelDecoder, scorer: ModelScorer) -> None:
+    one = Branch(at=1, tokens=(5,), rows=(Row(index=0, top=1),))
+    for trunk, branches in (
+        ([5] * (CONTEXT_TOKENS + 1), [one]),
+        ([5], [Branch(at=1, tokens=(5,) * BRANCH_CELLS, rows=(Row(index=0, top=1),))]),
+        ([5] * CONTEXT_TOKENS, [Branch(at=CONTEXT_TOKENS, tokens=(5,), rows=(Row(index=0, top=1),))]),
+    ):
+        before = scorer.tokens_used
+        assert decoder.grow(trunk, branches, timeout_seconds=60) is None
+        assert scorer.tokens_used == before
+    assert decoder.grow([5, 6], [one], timeout_seconds=60) is not None
+    assert scorer.warning == ""
+
+
+def test_many_branches_go_in_groups(decoder: ModelDecoder) -> None:
+    branches = [Branch(at=2, tokens=(k, k + 1), rows=(Row(index=1, top=1),)) for k in range(100, 300)]
+    got = decoder.grow([5, 6], branches, timeout_seconds=120)
+    assert got is not None
+    assert len(got) == 200
+
+
+def test_a_request_given_up_on_ends_soon_and_leaves_the_child_well(decoder: ModelDecoder, scorer: ModelScorer) -> None:
+    trunk = list(range(1000, 1000 + 1400))
+    one = [Branch(at=1400, tokens=(), rows=(Row(index=-1, top=1),))]
+    assert decoder.grow([5, 6], [Branch(at=2, tokens=(), rows=(Row(index=-1, top=1),))], timeout_seconds=60) is not None
+    assert decoder.grow(trunk, one, timeout_seconds=0.3) is None
+    asked = scorer.tokens_used
+    assert decoder.grow([5, 6], [Branch(at=2, tokens=(), rows=(Row(index=-1, top=1),))], timeout_seconds=60) is not None
+    assert scorer.tokens_used - asked <= 4  # the long trunk was not read to its end first
+    assert scorer.warning == ""
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {"kind": "grow", "trunk": [], "branches": []},
+        {"kind": "grow", "trunk": [-1], "branches": []},
+        {"kind": "grow", "trunk": [1 << 30], "branches": []},
+        {"kind": "grow", "trunk": [1], "branches": [[2, [], []]]},
+        {"kind": "grow", "trunk": [1], "branches": [[0, [], []]]},
+        {"kind": "grow", "trunk": [1], "branches": [[1, [1], [[1, 0, []]]]]},
+        {"kind": "grow", "trunk": [1], "branches": [[1, [1], [[0, 65, []]]]]},
+        {"kind": "grow", "trunk": [1], "branches": [[1, [1], [[0, 1, []], [0, 1, []]]]]},
+        {"kind": "grow", "trunk": [1]},
+        {"kind": "tokenize", "texts": [7]},
+    ],
+)
+def test_what_is_no_request_is_refused_with_a_reason(request_: dict[str, object]) -> None:
+    """By the child's own handlers, which check before llama.cpp sees a token."""
+
+    class Vocabulary:
+        vocabulary = 49152
+
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        growing = Growing(ours, Vocabulary())  # type: ignore[arg-type]
+        message: Message = {**request_, "id": 1}
+        with pytest.raises(RequestFault):
+            (growing.grow if message["kind"] == "grow" else growing.tokenize)(message)
