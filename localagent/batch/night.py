@@ -200,6 +200,7 @@ class Night:
         member = self._fleet.members[ended.number]
         seconds = round(self._spent[ended.number] / 100, 3)
         late = ended.late or self._left(ended.number) <= 0
+        part = self._part(ended.number)
         return Answer(
             number=ended.number,
             name=member.name,
@@ -208,8 +209,19 @@ class Night:
             if late
             else f"its worker died {TRIES} times, the last time by {_ending(ended.code)}",
             remedy="see what hangs there, or raise its max_seconds" if late else "try `localagent fix` there by hand",
+            tree=part.tree if part else "",
+            commit=part.commit if part else "",
+            steps=part.steps if part else (),
+            warnings=part.warnings if part else (),
             seconds=seconds,
         )
+
+    def _part(self, number: int) -> Answer | None:
+        """The steps that were done before a worker was ended: what they found is not lost."""
+        try:
+            return self._run.part(number)
+        except RecordDamaged:
+            return None
 
 
 def _ending(code: int) -> str:

@@ -60,7 +60,13 @@ class RunRecord:
 
     def answer(self, number: int) -> Answer | None:
         """The answer of one repository; None where there is none yet. RecordDamaged where it is not ours."""
-        path = self.answer_path(number)
+        return self._kept(number, self.answer_path(number))
+
+    def part(self, number: int) -> Answer | None:
+        """What a worker knew before its last step, if it came so far."""
+        return self._kept(number, self.answer_path(number).with_suffix(".part.json"))
+
+    def _kept(self, number: int, path: Path) -> Answer | None:
         try:
             answer = parse_answer(load(read_bounded(path, _ANSWER_BYTES)))
         except FileNotFoundError:
@@ -74,6 +80,10 @@ class RunRecord:
     def save_answer(self, answer: Answer) -> None:
         """Keep an answer."""
         write_private(self.answer_path(answer.number), dump(answer.json()))
+
+    def save_part(self, answer: Answer) -> None:
+        """Keep what is known so far."""
+        write_private(self.answer_path(answer.number).with_suffix(".part.json"), dump(answer.json()))
 
     def pinned(self, number: int) -> str:
         """The commit that a revision named when the run first looked, or ""."""

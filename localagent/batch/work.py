@@ -8,7 +8,7 @@ import contextlib
 import os
 import resource
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -67,7 +67,6 @@ def carry_out(assignment: Assignment) -> int:
     below = resource.getrusage(resource.RUSAGE_CHILDREN)
     processor = spent.ru_utime + spent.ru_stime + below.ru_utime + below.ru_stime
     answer = replace(answer, seconds=round(time.monotonic() - began, 3), cpu_seconds=round(processor, 3))
-    RunStore(assignment.settings.state_dir).kept.put(answer, assignment.run.id)
     assignment.run.save_answer(answer)
     return 0
 
@@ -97,10 +96,16 @@ def _answered(assignment: Assignment, began: float) -> Answer:
             if kept is not None:
                 member = assignment.member
                 return replace(kept, number=assignment.number, name=member.name, commit=commit)
-            answer, moved = _found(assignment, folder, snapshot, began)
-        odd = tuple(f"not in the tree: {path} ({why})" for path, why in sorted(left_out.items())[:20])
-        answer = replace(answer, commit=commit, tree=snapshot.digest, warnings=(*answer.warnings, *odd))
-        return replace(_scrubbed(answer, folder, scratch), key="" if moved else key)
+            odd = tuple(f"not in the tree: {path} ({why})" for path, why in sorted(left_out.items())[:20])
+
+            def whole(answer: Answer) -> Answer:
+                answer = replace(answer, commit=commit, tree=snapshot.digest, warnings=(*answer.warnings, *odd))
+                return _scrubbed(answer, folder, scratch)
+
+            answer, moved = _found(assignment, folder, snapshot, began, whole)
+            answer = replace(answer, key="" if moved else key, seconds=round(time.monotonic() - began, 3))
+            RunStore(settings.state_dir).kept.put(answer, assignment.run.id)
+            return answer
 
 
 def _tree(assignment: Assignment, scratch: Path) -> tuple[Path, str, dict[str, str]]:
@@ -127,8 +132,10 @@ def _claimed(assignment: Assignment, snapshot: Snapshot) -> Iterator[tuple[str, 
         yield key, RunStore(assignment.settings.state_dir).kept.get(key)
 
 
-def _found(assignment: Assignment, folder: Path, snapshot: Snapshot, began: float) -> tuple[Answer, bool]:
-    """The answer, and whether the tree changed meanwhile."""
+def _found(
+    assignment: Assignment, folder: Path, snapshot: Snapshot, began: float, whole: Callable[[Answer], Answer]
+) -> tuple[Answer, bool]:
+    """The answer, and whether the tree changed meanwhile. After each step, what is known is kept in case of an end."""
     from localagent.batch.repairing import Patches, codemods, failing_tests  # noqa: PLC0415 - not for a kept answer
 
     member = assignment.member
@@ -142,23 +149,38 @@ def _found(assignment: Assignment, folder: Path, snapshot: Snapshot, began: floa
     steps: list[Step] = []
     warnings: tuple[str, ...] = ()
     for work in member.work:
-        if work is Work.FAILING_TESTS:
-            step, warnings = failing_tests(member, folder, patches, assignment.settings, left)
-        else:
-            step = codemods(member, patches, assignment.codemods, assignment.settings, left)
+        try:
+            if work is Work.FAILING_TESTS:
+                step, warnings = failing_tests(member, folder, patches, assignment.settings, left)
+            else:
+                step = codemods(member, patches, assignment.codemods, assignment.settings, left)
+        except (
+            AnswerIsNo,
+            UsageFault,
+            CannotEnforce,
+        ) as no:  # a step that cannot be done does not take the others along
+            state = State.CANNOT_ENFORCE if isinstance(no, CannotEnforce) else State.REFUSED
+            step = Step(work=work, state=state, outcome="refused", reason=str(no), remedy=no.remedy)
         steps.append(step)
+        answer = whole(_summed(assignment, steps, warnings))
+        if work is not member.work[-1]:
+            assignment.run.save_part(answer)
+    return answer, patches.moved
+
+
+def _summed(assignment: Assignment, steps: Sequence[Step], warnings: tuple[str, ...]) -> Answer:
+    """The answer that some steps make: its reason is that of the step which says most."""
     state = worst(tuple(step.state for step in steps))
     telling = next(step for step in steps if step.state is state)
-    answer = Answer(
+    return Answer(
         number=assignment.number,
-        name=member.name,
+        name=assignment.member.name,
         state=state,
         reason=telling.reason,
         remedy=telling.remedy,
         steps=tuple(steps),
         warnings=warnings,
     )
-    return answer, patches.moved
 
 
 def _scrubbed(answer: Answer, *folders: Path) -> Answer:
