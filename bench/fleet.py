@@ -325,7 +325,7 @@ def _differences(first: dict[str, object], second: dict[str, object]) -> list[st
                 out.append(f"{name}: {key}: {row[key]!r}, then {rows[1][name][key]!r}")
         for one, other in zip(row["steps"], rows[1][name]["steps"], strict=False):
             for key in one:
-                if one[key] != other[key] and key not in ("evidence", "task", "seconds", "kept_passing"):
+                if one[key] != other[key] and key not in ("evidence", "task", "seconds", "kept_passing", "failing"):
                     out.append(f"{name}: {one['work']}: {key}: {one[key]!r:.300}, then {other[key]!r:.300}")
     return out
 

@@ -93,7 +93,10 @@ class Answer:
         if self.state is State.OUT_OF_BUDGET:
             return {"name": self.name, "state": self.state.value}
         steps = [
-            {k: v for k, v in asdict(step).items() if k not in ("evidence", "task", "seconds", "kept_passing")}
+            {
+                **{k: v for k, v in asdict(step).items() if k not in ("evidence", "task", "seconds", "kept_passing")},
+                "failing": [str(one.get("id")) for one in step.failing],  # where a time limit strikes is chance
+            }
             for step in self.steps
         ]
         kept = ("name", "state", "reason", "remedy", "tree", "commit")

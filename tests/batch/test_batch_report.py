@@ -163,8 +163,13 @@ def test_what_is_worth_most_stands_first(tmp_path: Path) -> None:
 
 
 def test_the_clock_is_no_part_of_the_digest(tmp_path: Path) -> None:
-    fast = answer(0, State.FIXED, seconds=1.0, same_as="a/b", steps=(step(State.FIXED, seconds=1.0, task="t"),))
-    slow = answer(0, State.FIXED, seconds=9.0, cpu_seconds=2.0, steps=(step(State.FIXED, seconds=8.0),))
+    struck = [({"id": "t", "exception": "TimeLimit", "message": m, "where": []},) for m in ("line 2", "line 3")]
+    fast = answer(
+        0, State.FIXED, seconds=1.0, same_as="a/b", steps=(step(State.FIXED, seconds=1.0, task="t", failing=struck[0]),)
+    )
+    slow = answer(
+        0, State.FIXED, seconds=9.0, cpu_seconds=2.0, steps=(step(State.FIXED, seconds=8.0, failing=struck[1]),)
+    )
     other = answer(0, State.FIXED, steps=(step(State.FIXED, patch_digest=DIGEST),))
     digests = [run_of(tmp_path / str(n), [a])[1]["digest"] for n, a in enumerate((fast, slow, other))]
     assert digests[0] == digests[1]
