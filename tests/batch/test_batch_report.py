@@ -163,7 +163,9 @@ def test_what_is_worth_most_stands_first(tmp_path: Path) -> None:
 
 
 def test_the_clock_is_no_part_of_the_digest(tmp_path: Path) -> None:
-    struck = [({"id": "t", "exception": "TimeLimit", "message": m, "where": []},) for m in ("line 2", "line 3")]
+    struck: list[tuple[dict[str, Any], ...]] = [
+        ({"id": "t", "exception": "TimeLimit", "message": m, "where": []},) for m in ("line 2", "line 3")
+    ]
     fast = answer(
         0, State.FIXED, seconds=1.0, same_as="a/b", steps=(step(State.FIXED, seconds=1.0, task="t", failing=struck[0]),)
     )
