@@ -110,6 +110,14 @@ class EditScorer(Protocol):
     def close(self) -> None: ...
 
 
+class TextReader(Protocol):
+    """Reads texts that begin alike; never raises."""
+
+    def likelihoods(self, texts: Sequence[bytes], *, timeout_seconds: float) -> Sequence[float] | None:
+        """For each text log P(what follows the beginning that all share), nats; None when not known."""
+        ...
+
+
 class GateChain(Protocol):
     """Static decisions, cheapest first, stopping at the first that is not allow."""
 

@@ -25,7 +25,9 @@ from localagent.errors import AnswerIsNo, CannotEnforce, InternalFault, Interrup
 from localagent.gate.chain import open_gate_chain
 from localagent.jail.open import Kind, open_jail, scratch_folder
 from localagent.jail.workspace import NoRoom
+from localagent.llm.decoder import ModelDecoder
 from localagent.llm.prompt import build_context
+from localagent.llm.reader import ModelReader
 from localagent.llm.registry import ModelFile, Registry
 from localagent.llm.scorer import ModelScorer
 from localagent.llm.tuned import serving
@@ -205,6 +207,7 @@ def _work(request: FixRequest, task: Task, settings: Settings, policy: Policy, s
             sources=sources,
             weights=load_weights(settings.models_dir / "order.json"),
             context=lambda path, baseline: _context(path, baseline, sources, task),
+            reader=ModelReader(ModelDecoder(scorer)) if scorer is not None else None,
         )
         result = Repair(task, parts).run()
         seconds = {Stage.SNAPSHOT.value: round(took, 3), **result.seconds}

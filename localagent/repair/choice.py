@@ -3,13 +3,13 @@
 All of them pass the tests they were shown; which is right is not known. What speaks for one: fewer edits; a low cost of
 the order (prior, place, model); an operator that adds rather than takes away; and agreement with the other candidates
 on inputs near those of the tests, since wrong programs are wrong in different ways (majority voting over execution
-results; Shi et al., "Natural Language to Code Translation with Execution", 2022). The model's full score does
-not choose (`docs/architecture.md`).
+results; Shi et al., "Natural Language to Code Translation with Execution", 2022). Where that leaves rivals, the
+model reads their texts, and what reads more naturally counts too (`reread`): alone it chooses no better than the rest.
 """
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
 from localagent.domain.behaviour import Behaviours, Row
@@ -55,6 +55,10 @@ _WEAK_SHARE = 0.25
 _NOTHING_SHARE = 0.5  # of all programs that ran pass: the tests say nothing
 _MANY_GUESSES = 2
 FEW_TESTS = 3
+READ = 8  # so many of the first are read
+_NATURAL = 0.3  # nats of cost for a nat by which a text is less likely than the likeliest, up to _UNNATURAL
+_UNNATURAL = 6.0
+_MARGIN_READ = 0.5
 _AGREEMENT = 4.0
 _FAULT = 2.0
 _CRASHES = 2
@@ -254,3 +258,28 @@ def undecided(order: Sequence[Standing], tests: int, verified: int) -> list[Stan
         return []  # where the parser failed, the smallest repair is right far more often than not
     margin = _MARGIN_WEAK if little else _MARGIN_SINGLE if single or guesses <= 1 else _MARGIN_PAIRS
     return [s for s in order[1:] if s.cost - first.cost < margin and (not s.row or not first.row or s.row != first.row)]
+
+
+def reread(order: Sequence[Standing], natural: Mapping[int, float]) -> list[Standing]:
+    """The order once the model has read the first of it; `natural` is in nats, by candidate number.
+
+    What was not read costs as much more as the least natural of those that were.
+    """
+    likeliest = max(natural.values())
+    dearer = {number: min(_UNNATURAL, _NATURAL * (likeliest - nats)) for number, nats in natural.items()}
+    most = max(dearer.values())
+    again = [replace(s, cost=s.cost + dearer.get(s.candidate.number, most)) for s in order]
+    return sorted(again, key=lambda s: (s.cost, s.candidate.number))
+
+
+def settled(order: Sequence[Standing], verified: int) -> bool:
+    """Whether a reread order tells which single guess is right: all that do something else cost more by a margin.
+
+    Not where a quarter of all programs pass, and not for several edits: of those the tests prove too little.
+    """
+    first = order[0]
+    if len(first.candidate.edits) > 1 or len(order) > max(_MANY_EDITS, _WEAK_SHARE * verified):
+        return False
+    return all(
+        s.cost - first.cost >= _MARGIN_READ for s in order[1:] if not s.row or not first.row or s.row != first.row
+    )

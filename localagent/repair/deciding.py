@@ -7,8 +7,21 @@ from localagent.domain.behaviour import Crash, Row
 from localagent.domain.edit import Candidate
 from localagent.domain.outcome import Baseline, FullResult
 from localagent.domain.task import Stage, Verdict
-from localagent.repair.choice import FEW_TESTS, Standing, crashes, explained, ranked, undecided, unproven, weak
+from localagent.repair.choice import (
+    FEW_TESTS,
+    READ,
+    Standing,
+    crashes,
+    explained,
+    ranked,
+    reread,
+    settled,
+    undecided,
+    unproven,
+    weak,
+)
 from localagent.repair.hardening import Hardening
+from localagent.repair.naturalness import naturalness
 from localagent.repair.order import reaches
 from localagent.repair.run import Run
 
@@ -16,6 +29,7 @@ FULL_CHECKS = 8
 MORE_AFTER_FIRST = 60
 PART_CHECKS = 5
 PROPOSALS = 4
+READ_SECONDS = 10.0
 SHAKY = 2.0  # nats of cost in the choice, set by hand
 
 Accepted = tuple[Candidate, FullResult]
@@ -41,6 +55,9 @@ def choose(run: Run, hardening: Hardening) -> Accepted | None:
         near = run.parts.verifier.behaviours(open_ones, run.baseline, seed=run.task.seed)
         few = tests <= FEW_TESTS
         order = ranked(open_ones, near, shaky=SHAKY if few else 0.0)
+        rivals = undecided(order, tests, run.state.verified)
+        if rivals and (told := _read(run, order)) is not None:
+            order, rivals = told, []
         first = order[0].candidate
         sturdier, shaky = None, few and crashes(near, first.number)
         slips = all(e.operator.startswith("tokens.") for e in first.edits)  # nothing was guessed
@@ -54,7 +71,6 @@ def choose(run: Run, hardening: Hardening) -> Accepted | None:
         crashes={str(c.number): len(near.crashed(c.number)) for c in open_ones},
         sturdier=None if sturdier is None else sturdier.number,
     )
-    rivals = undecided(order, tests, run.state.verified)
     doubtful = shaky and sturdier is None and not (slips and not weak(order, run.state.verified))
     if rivals or doubtful or unproven(first, tests, len(run.baseline.failing)):
         run.emit("undecided", numbers=[first.number, *(r.candidate.number for r in rivals)])
@@ -76,6 +92,26 @@ def choose(run: Run, hardening: Hardening) -> Accepted | None:
             return candidate, full
         s.rejected[candidate.number] = full
     return None
+
+
+def _read(run: Run, order: Sequence[Standing]) -> list[Standing] | None:
+    """The order once the model has read the first of it, where that tells which is right; None where it does not."""
+    reader = run.parts.reader
+    if reader is None or run.left() <= 0:
+        return None
+    seconds = min(READ_SECONDS, run.left())
+    natural = naturalness([s.candidate for s in order[:READ]], reader, seconds)
+    run.emit("read", nats={str(number): round(nats, 2) for number, nats in natural.items()})
+    if not natural:
+        return None
+    again = reread(order, natural)
+    if not settled(again, run.state.verified):
+        return None
+    run.state.warnings.append(
+        f"{len(order)} candidates pass the few tests and do not all behave alike; "
+        "this one was taken because to the model it reads most naturally"
+    )
+    return again
 
 
 def _proposals(run: Run, standings: Sequence[Standing]) -> tuple[Candidate, ...]:

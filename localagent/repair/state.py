@@ -9,7 +9,7 @@ from localagent.domain.edit import Candidate
 from localagent.domain.outcome import Baseline, FullResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import NearMiss
-from localagent.ports import EditScorer, EditSpace, GateChain, Localizer, Sink, Sources, Verifier
+from localagent.ports import EditScorer, EditSpace, GateChain, Localizer, Sink, Sources, TextReader, Verifier
 from localagent.repair.lineage import Step
 from localagent.repair.weights import Weights
 
@@ -27,6 +27,7 @@ class Parts:
     sources: Sources
     weights: Weights
     context: Callable[[RepoPath, Baseline], str]
+    reader: TextReader | None = None
 
 
 @dataclass(slots=True)

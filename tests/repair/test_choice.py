@@ -8,7 +8,18 @@ import pytest
 from localagent.domain.behaviour import Behaviours
 from localagent.domain.edit import Candidate, Edit, FileChange, Patch, Splice
 from localagent.domain.paths import RepoPath
-from localagent.repair.choice import Standing, agreement, faults, malus, ranked, undecided, unproven, weak
+from localagent.repair.choice import (
+    Standing,
+    agreement,
+    faults,
+    malus,
+    ranked,
+    reread,
+    settled,
+    undecided,
+    unproven,
+    weak,
+)
 
 M = RepoPath("m.py")
 
@@ -203,3 +214,27 @@ def test_what_is_made_up_is_not_believed_beside_other_edits(edits: tuple[Edit, .
 )
 def test_a_stray_one_is_the_operand_that_goes(note: str, usual: bool) -> None:
     assert (malus(edit("operand-drop", note)) < 0) is usual
+
+
+def standings(*costs: float, row: str = "") -> list[Standing]:
+    return [
+        Standing(candidate=candidate(n, c, SWAP), cost=c, row=(row or f"ok:{n}",)) for n, c in enumerate(costs, start=1)
+    ]
+
+
+def test_what_reads_more_naturally_comes_first_and_the_unread_stay_behind() -> None:
+    order = reread(standings(1.0, 1.2, 1.3), {1: -9.0, 2: -2.0})
+    assert [s.candidate.number for s in order] == [2, 1, 3]
+    assert order[0].cost == 1.2  # the likeliest costs nothing more
+    assert order[2].cost - 1.3 == pytest.approx(order[1].cost - 1.0)
+    far = reread(standings(1.0, 1.2), {1: -900.0, 2: -2.0})
+    assert far[1].cost == pytest.approx(7.0)  # bounded: one odd text is not infinitely wrong
+
+
+def test_a_reread_order_settles_by_a_margin_only() -> None:
+    assert settled(standings(1.0, 1.5), 60)
+    assert not settled(standings(1.0, 1.4), 60)
+    assert settled(standings(1.0, 1.1, row="ok:same"), 60)
+    assert not settled(standings(1.0, 1.5, 2.0, 2.0), 12)  # so many pass that the tests tell little
+    two = [replace(s, candidate=candidate(s.candidate.number, s.cost, SWAP, SWAP)) for s in standings(1.0, 9.0)]
+    assert not settled(two, 60)

@@ -6,6 +6,8 @@ The programs are ours and harmless; all that decides (order, budget, gates, cont
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import pytest
+
 from localagent.domain.behaviour import Behaviours, Crash
 from localagent.domain.edit import Candidate, Edit, Splice
 from localagent.domain.gate import Allow, Decision, Finding, Severity
@@ -195,8 +197,24 @@ class Oracle:
         pass
 
 
+@dataclass
+class Taste:
+    """A scripted reader that finds texts with `liked` in them likelier by so many nats; None: it cannot read."""
+
+    liked: bytes
+    nats: float | None
+
+    def likelihoods(self, texts: Sequence[bytes], *, timeout_seconds: float) -> list[float] | None:
+        return None if self.nats is None else [-20.0 + self.nats * (self.liked in text) for text in texts]
+
+
 def repair(
-    laboratory: Laboratory, *, budget: Budget | None = None, gates: Gates | None = None, scorer: Oracle | None = None
+    laboratory: Laboratory,
+    *,
+    budget: Budget | None = None,
+    gates: Gates | None = None,
+    scorer: Oracle | None = None,
+    reader: Taste | None = None,
 ) -> tuple[TaskResult, Events]:
     events = Events()
     parts = Parts(
@@ -209,6 +227,7 @@ def repair(
         sources={M: laboratory.source, T: b"import m\n"},
         weights=Weights(),
         context=lambda path, baseline: "",
+        reader=reader,
     )
     task = Task(id="t", repo="/r", budget=budget or Budget(max_candidates=500, max_seconds=30, jobs=1))
     return Repair(task, parts).run(), events
@@ -295,6 +314,23 @@ def test_rivals_that_one_test_does_not_tell_apart_need_a_person() -> None:
     assert (result.verdict, result.exit, result.patch) == (Verdict.NEEDS_PERSON, 1, None)
     assert "1 -> 5" in result.reason
     assert "1 -> 6" in result.reason
+
+
+def test_of_rivals_the_one_that_reads_most_naturally_is_taken_and_said_to_be() -> None:
+    tests = {"a": lambda s: s["a"] in (5, 6)}
+    result, events = repair(Laboratory(b"a = 1\n", tests), reader=Taste(b"6", 9.0))
+    assert result.verdict is Verdict.ACCEPTED
+    assert result.patch is not None
+    assert result.patch.after(M) == b"a = 6\n"
+    assert any("reads most naturally" in w for w in result.warnings)
+    assert any(e.kind == "read" for e in events.seen)
+
+
+@pytest.mark.parametrize("nats", [None, 0.0, 1.0])
+def test_a_reader_that_cannot_tell_settles_nothing(nats: float | None) -> None:
+    tests = {"a": lambda s: s["a"] in (5, 6)}
+    result, _ = repair(Laboratory(b"a = 1\n", tests), reader=Taste(b"6", nats))
+    assert (result.verdict, result.patch) == (Verdict.NEEDS_PERSON, None)
 
 
 def test_a_program_that_crashes_near_the_few_tests_needs_a_person() -> None:
