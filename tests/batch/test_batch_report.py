@@ -224,7 +224,7 @@ texts = st.text(st.characters(exclude_categories=()), max_size=12)
 
 
 @given(texts, texts, st.sampled_from(list(State)))
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 def test_an_answer_survives_its_file(text: str, other: str, state: State) -> None:
     made = answer(
         0, state, reason=text, warnings=(other,), steps=(step(state, patch=text, turned=(other,), left={other: 1}),)

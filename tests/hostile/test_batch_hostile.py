@@ -76,6 +76,7 @@ def test_names_and_outputs_do_not_drive_terminal_or_page() -> None:
         batch = Batch(h)
         name = "<img src=x onerror=alert(1)>\x1b[2J\u202e.py"
         test = "def test_x():\n    assert 0, '</pre><script>alert(2)</script>\\x1b]0;owned\\x07'\n"
+        test += "\n\ndef test_y():\n    pass\n"
         batch.add("names", {name: MISTAKE, "test_x.py": test, "bad\udcff.py": MISTAKE})
         each = '[each]\nwork = ["failing-tests", "codemods"]\nmodel = false\nmax_candidates = 2\nmax_seconds = 120\n'
         ran = batch.run(str(batch.write_all(each=each)), "--patches", str(h.root / "patches"))
