@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from localagent.app.fixing import FixOutcome, FixRequest, run_fix
-from localagent.app.proving import prove_patch
+from localagent.app.patch_check import prove_patch
 from localagent.app.settings import Settings
 from localagent.batch.answer import State, Step
 from localagent.batch.fleet import Member, Work
