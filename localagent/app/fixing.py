@@ -191,7 +191,9 @@ def _work(request: FixRequest, task: Task, settings: Settings, policy: Policy, s
         sink.emit(Event(kind="stage", at_seconds=0.0, data={"stage": Stage.SNAPSHOT.value}))
         snapshot = take_snapshot(Path(task.repo), scratch / "store")
         took = time.monotonic() - start
-        verifier = _verifier(task, jail, snapshot, scratch, settings, policy, sink)
+        seen = {"digest": snapshot.digest, "files": len(snapshot.entries)}
+        sink.emit(Event(kind="snapshot", at_seconds=took, data=seen))
+        verifier = verifier_of(task, jail, snapshot, scratch, settings, policy, sink)
         stack.callback(verifier.cancel)
         stack.enter_context(stop.calling(verifier.cancel))
         sources = SourceMap(snapshot)
@@ -261,9 +263,10 @@ def _left_out(snapshot: Snapshot) -> tuple[str, ...]:
     return ("not copied into the jail: " + ", ".join(f"{p} ({why})" for p, why in odd[:5]) + more,)
 
 
-def _verifier(
+def verifier_of(
     task: Task, jail: Jail, snapshot: Snapshot, scratch: Path, settings: Settings, policy: Policy, sink: Sink
 ) -> JailVerifier:
+    """Runs what a task's tests and checks are, on its snapshot."""
     return JailVerifier(
         jail=jail,
         task=task,

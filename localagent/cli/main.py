@@ -23,6 +23,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "undo": ("undo", "take an applied patch back, exactly"),
     "hook": ("hook", "find and repair known mistakes in what is staged, before a commit"),
     "remediate": ("remediate", "repair what other tools found, from their SARIF, as one patch"),
+    "batch": ("batch", "work off many repositories overnight, and report in the morning"),
     "doctor": ("doctor", "say what works on this machine and what to do about the rest"),
     "model": ("model", "list, add, verify models"),
     "gate": ("gate", "say whether a patch, anybody's, may go in; nothing runs"),

@@ -1,0 +1,99 @@
+"""What an answer depends on, as one digest: tree, request, policy, model, interpreter, and the tool itself.
+
+Not promised: that packages of an environment whose version did not change were not edited in place.
+"""
+
+import hashlib
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from localagent import __version__
+from localagent.app.settings import PACKAGE, Settings
+from localagent.batch.fleet import Member
+from localagent.domain.edit import digest_of
+from localagent.errors import CannotEnforce, UsageFault
+from localagent.llm.registry import Registry
+from localagent.record.jsontext import dump
+from localagent.tree.find import default_python
+
+_MOST_PACKAGES = 20_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Basis:
+    """What holds for a whole run: `tool` covers our code and data, `policies` maps each policy file to its digest."""
+
+    tool: str
+    policies: dict[str, str]
+
+
+def basis_of(members: tuple[Member, ...], settings: Settings) -> Basis:
+    """As things stand now. UsageFault where a policy cannot be read."""
+    paths = {policy_of(member, settings) for member in members}
+    return Basis(tool=_tool(settings), policies={str(path): _file(path) for path in sorted(paths)})
+
+
+def policy_of(member: Member, settings: Settings) -> Path:
+    """The policy that holds for a repository."""
+    return member.policy or settings.policies_dir / "default.toml"
+
+
+def key_of(member: Member, tree: str, basis: Basis, settings: Settings) -> str:
+    """Equal keys, equal answers: the repository's name and place are no part of it."""
+    request = {
+        "work": member.work,
+        "tests": member.tests,
+        "checks": member.checks,
+        "rules": member.rules,
+        "seed": member.seed,
+        "max_seconds": member.max_seconds,
+        "max_candidates": member.max_candidates,
+        "memory": member.memory_bytes,
+    }
+    parts = {
+        "tree": tree,
+        "request": request,
+        "policy": basis.policies[str(policy_of(member, settings))],
+        "model": _model(settings) if member.use_model else "",
+        "python": _environment(member),
+        "tool": basis.tool,
+    }
+    return digest_of(dump(parts))
+
+
+def _file(path: Path) -> str:
+    try:
+        return digest_of(path.read_bytes())
+    except OSError as error:
+        raise UsageFault(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+def _tool(settings: Settings) -> str:
+    hashed = hashlib.sha256(__version__.encode())
+    data = (*settings.models_dir.glob("*.json"), *settings.sandbox_dir.glob("*.toml"))
+    for path in sorted((*PACKAGE.rglob("*.py"), *data)):
+        hashed.update(path.name.encode() + b"\0" + path.read_bytes())
+    return f"{__version__}+{hashed.hexdigest()[:16]}"
+
+
+def _model(settings: Settings) -> str:
+    try:
+        return Registry(settings.models_dir, settings.data_dir).default().sha256
+    except CannotEnforce:
+        return "none"
+
+
+def _environment(member: Member) -> list[object]:
+    """The interpreter and the names and versions beside it. Looks, does not run."""
+    own = default_python(member.source.folder) if not member.source.revision else None
+    named = Path(member.python or own or sys.executable)
+    home = named if (named / "pyvenv.cfg").is_file() else named.parent.parent
+    inside = home.is_relative_to(member.source.folder)
+    packages: list[str] = []
+    for site in sorted(home.glob("lib/python*/site-packages")):
+        with os.scandir(site) as entries:
+            packages += sorted(e.name for e in entries if e.name.endswith((".dist-info", ".egg-info", ".pth")))
+    place = str(home.relative_to(member.source.folder)) if inside else str(named)
+    return [place, inside, packages[:_MOST_PACKAGES]]

@@ -1,0 +1,216 @@
+"""The two kinds of work: tests that fail, as `fix` repairs them, and known mistakes, as the hook repairs them.
+
+Each makes a step with a patch that goes on top of the one before. Nothing is written but the kept task.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from localagent.app.fixing import FixOutcome, FixRequest, run_fix
+from localagent.app.patch_check import prove_patch
+from localagent.app.settings import Settings
+from localagent.batch.answer import State, Step
+from localagent.batch.fleet import Member, Work
+from localagent.batch.keys import policy_of
+from localagent.batch.ports import Codemods
+from localagent.domain.edit import FileChange, Patch
+from localagent.domain.paths import RepoPath
+from localagent.domain.task import Budget, Event, Snapshot, Stage, Verdict
+from localagent.record.store import TaskStore
+from localagent.tree.diff import unified_diff
+from localagent.tree.snapshot import SourceMap
+
+_SHOWN = 200
+_RAN = frozenset({Verdict.ACCEPTED, Verdict.NOTHING_TO_FIX, Verdict.GAVE_UP, Verdict.ALL_DENIED, Verdict.NEEDS_PERSON})
+_STATES = {
+    Verdict.ACCEPTED: State.FIXED,
+    Verdict.NOTHING_TO_FIX: State.CLEAN,
+    Verdict.GAVE_UP: State.GAVE_UP,
+    Verdict.NO_TESTS: State.REFUSED,
+    Verdict.UNTRUSTED_TESTS: State.REFUSED,
+    Verdict.ALL_DENIED: State.REFUSED,
+    Verdict.NEEDS_PERSON: State.NEEDS_PERSON,
+    Verdict.CANNOT_ENFORCE: State.CANNOT_ENFORCE,
+    Verdict.INTERRUPTED: State.FAULT,
+    Verdict.FAULT: State.FAULT,
+}
+
+
+class Patches:
+    """The tree that was seen, and what earlier steps changed of it. `moved`: it changed while the work went on.
+
+    `tested` is the request that found tests to run, with the seconds that they took once.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.digest = snapshot.digest
+        self.sources = SourceMap(snapshot)
+        self.changed: dict[RepoPath, bytes] = {}
+        self.moved = False
+        self.tested: FixRequest | None = None
+        self.baseline_seconds = 0.0
+
+    def now(self, path: RepoPath) -> bytes:
+        """A file as it is after the earlier steps."""
+        return self.changed[path] if path in self.changed else self.sources[path]
+
+    def add(self, patch: Patch) -> None:
+        """Take a step's patch."""
+        self.changed.update({change.path: change.after for change in patch.changes})
+
+    def with_(self, patch: Patch) -> Patch:
+        """Everything so far and a step's patch, against the tree that was seen."""
+        after = {**self.changed, **{change.path: change.after for change in patch.changes}}
+        return Patch(
+            changes=tuple(FileChange(path=p, before=self.sources[p], after=data) for p, data in sorted(after.items()))
+        )
+
+
+class _Seen:
+    """A sink that keeps one thing: the digest of the tree that `fix` worked on."""
+
+    digest = ""
+
+    def emit(self, event: Event) -> None:
+        if event.kind == "snapshot":
+            self.digest = str(event.data.get("digest"))
+
+
+def failing_tests(
+    member: Member, folder: Path, patches: Patches, settings: Settings, left: Callable[[], float]
+) -> tuple[Step, tuple[str, ...]]:
+    """`fix` on the repository as it stands, without applying; and its warnings."""
+    began, seconds = time.monotonic(), left()
+    if seconds < 1:
+        return _too_late(Work.FAILING_TESTS, "the tests were not run"), ()
+    seen = _Seen()
+    budget = Budget(max_candidates=member.max_candidates, max_seconds=seconds, jobs=1)
+    request = FixRequest(
+        repo=folder,
+        tests=member.tests,
+        checks=member.checks,
+        python=member.python,
+        seed=member.seed,
+        budget=budget,
+        use_model=member.use_model,
+        policy=policy_of(member, settings),
+    )
+    outcome = run_fix(request, settings, seen)
+    patches.moved = seen.digest not in ("", patches.digest)
+    if Verdict(outcome.report["outcome"]) in _RAN:
+        patches.tested, patches.baseline_seconds = request, outcome.report["seconds"].get(Stage.BASELINE.value, 0.0)
+    spent = time.monotonic() - began
+    step = _fix_step(outcome, spent=spent, by_clock=spent >= seconds)
+    if step.patch and (patch := TaskStore(settings.state_dir).open(outcome.task_id).patch()) is not None:
+        patches.add(patch)
+    warnings = outcome.warnings
+    if patches.moved:
+        warnings = (*warnings, "the tree changed while it was worked on: this answer is not kept for later nights")
+    return step, warnings
+
+
+def _fix_step(outcome: FixOutcome, *, spent: float, by_clock: bool) -> Step:
+    report = outcome.report
+    verdict = Verdict(report["outcome"])
+    accepted = verdict is Verdict.ACCEPTED
+    late = by_clock and verdict is Verdict.GAVE_UP
+    return Step(
+        work=Work.FAILING_TESTS,
+        state=State.OUT_OF_BUDGET if late else _STATES[verdict],
+        outcome=verdict.value,
+        reason=outcome.reason,
+        remedy=outcome.remedy,
+        patch=report["patch"] or "" if accepted else "",
+        patch_digest=report["patch_digest"] or "" if accepted else "",
+        failing=tuple(sorted(report["failing"], key=lambda one: str(one["id"]))),
+        turned=tuple(sorted(report["fail_to_pass"])),
+        kept_passing=len(report["pass_to_pass"]),
+        proposals=tuple(proposal["patch"] for proposal in report["proposals"]),
+        files=str(report["patch"] or "").count("\ndiff --git ") + 1 if accepted else 0,
+        evidence=_evidence(report),
+        task=outcome.task_id,
+        seconds=round(spent, 3),
+    )
+
+
+def _evidence(report: Mapping[str, Any]) -> dict[str, Any]:
+    """What the report says of how far to believe it."""
+    names = ("candidates_verified", "candidates_denied", "plausible", "rounds", "jail", "model", "checks", "flaky")
+    return {name: report[name] for name in (*names, "diagnosis", "python", "pytest")}
+
+
+def codemods(member: Member, patches: Patches, rules: Codemods, settings: Settings, left: Callable[[], float]) -> Step:
+    """Every safe repair of every source, on top of what the tests' repair changed."""
+    began = time.monotonic()
+    if patches.moved:
+        reason = "the tree changed while it was worked on: known mistakes were not looked for"
+        return Step(work=Work.CODEMODS, state=State.REFUSED, outcome="refused", reason=reason)
+    policy = policy_of(member, settings)
+    changes: list[FileChange] = []
+    repaired: list[dict[str, Any]] = []
+    refused: list[str] = []
+    found: Counter[str] = Counter()
+    for path in patches.sources:
+        if left() <= 0:
+            return _too_late(Work.CODEMODS, f"not all of {len(patches.sources):,} files were looked at")
+        before = patches.now(path)
+        file = rules.repair(path, before, member.rules, policy)
+        found.update(file.left)
+        refused += [f"{path}: {file.refused}"] if file.refused else []
+        if file.after is not None:
+            changes.append(FileChange(path=path, before=before, after=file.after))
+            repaired += [{"path": path, "line": n, "rule": rule, "message": text} for n, rule, text in file.repaired]
+    patch = Patch(changes=tuple(sorted(changes, key=lambda change: change.path)))
+    proof, against = "", ""
+    if changes and patches.tested:
+        need = 5 + 3 * patches.baseline_seconds
+        if left() < need:
+            return _too_late(Work.CODEMODS, f"{len(repaired)} repairs were made, and no time is left to run the tests")
+        found_out = prove_patch(patches.tested, patches.with_(patch), settings)
+        proof, against = found_out.said, found_out.against
+    if against:
+        reason = f"{len(repaired)} repairs are not offered: {against}"
+        return Step(
+            work=Work.CODEMODS,
+            state=State.REFUSED,
+            outcome="refused",
+            reason=reason,
+            remedy="read them with `localagent hook check`",
+            left=dict(sorted((found + Counter(one["rule"] for one in repaired)).items())),
+            seconds=round(time.monotonic() - began, 3),
+        )
+    return Step(
+        work=Work.CODEMODS,
+        state=State.IMPROVED if changes else State.CLEAN,
+        outcome="repaired" if changes else "nothing",
+        reason=_told(len(repaired), len(changes), sum(found.values())),
+        patch=unified_diff(patch).decode("utf-8", "surrogateescape"),
+        patch_digest=patch.digest if changes else "",
+        repaired=tuple(repaired[:_SHOWN]),
+        left=dict(sorted(found.items())),
+        files=len(changes),
+        evidence={
+            "repairs": len(repaired),
+            "tests": proof or "none to run",
+            "refused": refused[:_SHOWN],
+            "files": len(patches.sources),
+        },
+        seconds=round(time.monotonic() - began, 3),
+    )
+
+
+def _told(repairs: int, files: int, left: int) -> str:
+    if not repairs and not left:
+        return "no known mistake was found"
+    made = f"{repairs} safe repairs in {files} files" if repairs else "no safe repair to make"
+    return f"{made}; {left} findings are left" if left else made
+
+
+def _too_late(work: Work, what: str) -> Step:
+    reason = f"the budget of time was spent: {what}"
+    return Step(
+        work=work, state=State.OUT_OF_BUDGET, outcome="out-of-time", reason=reason, remedy="raise its max_seconds"
+    )

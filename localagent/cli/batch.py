@@ -1,0 +1,159 @@
+"""`localagent batch run|report|list|status`: a fleet of repositories overnight, and what came of it."""
+
+import argparse
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from localagent.app import Settings
+from localagent.batch.batches import counted, finish, listed, report_now
+from localagent.batch.fleet import Fleet
+from localagent.batch.formats import junit, sarif
+from localagent.batch.mailbox import refuse_inside, write_series
+from localagent.batch.night import Begun, Night, begin, fleet_of, resume
+from localagent.batch.page import page
+from localagent.batch.report import exit_of, headline
+from localagent.batch.runs import RunStore
+from localagent.cli.batch_worker import ways
+from localagent.cli.render import Render
+from localagent.errors import UsageFault
+from localagent.record.files import write_through
+from localagent.record.jsontext import dump
+
+_MAKERS: dict[str, Callable[[dict[str, Any]], bytes]] = {
+    "html": page,
+    "junit": junit,
+    "sarif": sarif,
+    "report": lambda report: dump(report, indent=1),
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the verb."""
+    verbs = parser.add_subparsers(dest="batch_verb", metavar="VERB", required=True)
+    run = verbs.add_parser("run", help="work off a fleet; 1 if anything needs a person", allow_abbrev=False)
+    run.add_argument("fleet", nargs="?", type=Path, metavar="FLEET.toml", help="which repositories, and what to do")
+    run.add_argument(
+        "--resume", nargs="?", const="", metavar="ID", help="go on with a run that was ended (default: the newest)"
+    )
+    run.add_argument("--jobs", type=int, metavar="J", help="repositories at once (default: what the fleet says)")
+    run.add_argument("--anytime", action="store_true", help="do not heed the fleet's window")
+    report = verbs.add_parser("report", help="the morning report of a run", allow_abbrev=False)
+    report.add_argument("run", nargs="?", default="", metavar="ID", help="default: the newest run")
+    status = verbs.add_parser("status", help="how far a run is", allow_abbrev=False)
+    status.add_argument("run", nargs="?", default="", metavar="ID", help="default: the newest run")
+    listing = verbs.add_parser("list", help="the runs, newest first", allow_abbrev=False)
+    for one in (run, report):
+        one.add_argument("--patches", type=Path, metavar="DIR", help="write every patch there, as `git am` takes it")
+        one.add_argument("--html", type=Path, metavar="FILE", help="write the page there")
+        one.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML there")
+        one.add_argument("--sarif", type=Path, metavar="FILE", help="write SARIF 2.1.0 there")
+        one.add_argument("--report", type=Path, metavar="FILE", help="write the report there, as JSON")
+    for one in (run, report, status, listing):
+        one.add_argument("--json", action="store_true", help="one JSON value on standard output")
+
+
+def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
+    """0 settled, 1 something needs a person or was not reached."""
+    if args.batch_verb == "list":
+        return _list(args, settings, render)
+    if args.batch_verb == "status":
+        return _status(args, settings, render)
+    if args.batch_verb == "report":
+        record = RunStore(settings.state_dir).open(args.run)
+        begun = Begun(run=record, fleet=fleet_of(record, ways()))
+        _refuse(args.patches, begun.fleet)
+        return _told(args, begun, report_now(begun, settings), render)
+    return _night(args, settings, render)
+
+
+def _night(args: argparse.Namespace, settings: Settings, render: Render) -> int:
+    faults = []
+    if (args.fleet is None) == (args.resume is None):
+        faults.append("name a FLEET.toml, or --resume a run: one of the two")
+    if args.jobs is not None and args.jobs < 1:
+        faults.append("--jobs: at least 1")
+    if faults:
+        raise UsageFault(faults, remedy="`localagent batch run --help` names the arguments")
+    begun = _begun(args, settings)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupted)
+    jobs = min(args.jobs or begun.fleet.jobs, len(os.sched_getaffinity(0)) * 4)
+    render.note(f"run {begun.run.id}: {len(begun.fleet.members)} repositories, {jobs} at once")
+    try:
+        why = Night(begun, settings, ways(), jobs=jobs, told=render.note).work(anytime=args.anytime)
+    except KeyboardInterrupt:
+        render.note(f"to go on: localagent batch run --resume {begun.run.id}")
+        raise
+    report = finish(begun, settings, why)
+    if why:
+        render.note(f"{why}; to go on: localagent batch run --resume {begun.run.id}")
+    return _told(args, begun, report, render)
+
+
+def _begun(args: argparse.Namespace, settings: Settings) -> Begun:
+    if args.fleet is not None:
+        return begin(
+            args.fleet, settings, ways(), anytime=args.anytime, agree=lambda fleet: _refuse(args.patches, fleet)
+        )
+    begun = resume(args.resume, settings, ways())
+    _refuse(args.patches, begun.fleet)
+    return begun
+
+
+def _interrupted(_number: int, _frame: object) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # once is enough
+        signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def _refuse(patches: Path | None, fleet: Fleet) -> None:
+    if patches is not None:
+        refuse_inside(patches, fleet)
+
+
+def _told(args: argparse.Namespace, begun: Begun, report: dict[str, Any], render: Render) -> int:
+    for name, maker in _MAKERS.items():
+        if (path := getattr(args, name)) is not None:
+            write_through(path, maker(report))
+    if args.patches is not None:
+        render.note(f"{write_series(args.patches, report)} patches below {args.patches}")
+    if args.json:
+        render.json(report)
+        return exit_of(report)
+    render.line(headline(report))
+    for row in report["repositories"]:
+        if row["state"] != "clean":
+            render.line(f"  {row['state']:<15} {row['name']}: {row['reason']}")
+    page_path = begun.run.dir / "report.html"
+    render.note(f"the page: {page_path}" if page_path.exists() else "the page is written when the run ends")
+    return exit_of(report)
+
+
+def _list(args: argparse.Namespace, settings: Settings, render: Render) -> int:
+    rows, faults = listed(RunStore(settings.state_dir), ways())
+    if args.json:
+        render.json(rows)
+    for row in [] if args.json else rows:
+        render.line(f"{row['run']}  {row['state']:<12} {row['answered']:>5} of {row['repositories']:<5} {row['fleet']}")
+    if not rows and not args.json:
+        render.line("no batch was run yet")
+    for fault in faults:
+        render.note(fault)
+    return 0
+
+
+def _status(args: argparse.Namespace, settings: Settings, render: Render) -> int:
+    row = counted(RunStore(settings.state_dir).open(args.run), ways())
+    if args.json:
+        render.json(row)
+        return 0
+    render.line(f"{row['run']}: {row['state']}: {row['answered']} of {row['repositories']} repositories answered")
+    for state, count in row["states"].items():
+        render.line(f"  {count:>5} {state}")
+    if row["open"]:
+        more = f" and {len(row['open']) - 10} more" if len(row["open"]) > 10 else ""
+        render.line(f"  to be done: {', '.join(row['open'][:10])}{more}")
+    return 0

@@ -1,0 +1,69 @@
+"""The program of one batch worker: `RUN NUMBER PARENT`. Puts together what a sibling's room cannot: batch and hook.
+
+No verb: `localagent batch run` starts it. It shows nothing; its answer is a file.
+"""
+
+import gc
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from localagent.app import Settings
+from localagent.app.settings import PACKAGE
+from localagent.batch.answer import Answer, State
+from localagent.batch.night import fleet_of
+from localagent.batch.ports import Repaired, Ways
+from localagent.batch.runs import RunStore
+from localagent.batch.work import Assignment, be_polite, carry_out
+from localagent.domain.paths import RepoPath
+from localagent.errors import InternalFault
+from localagent.hook import work
+from localagent.hook.find import choose
+from localagent.hook.rules import BY_ID
+from localagent.jail.launch import die_with
+
+_PROGRAM = (
+    "import sys; sys.path.insert(0, sys.argv[1]); "
+    "from localagent.cli.batch_worker import main; sys.exit(main(sys.argv[2:]))"
+)
+
+
+def ways() -> Ways:
+    """How workers start: isolated, so that no module of a repository or of PYTHONPATH is imported instead of ours."""
+    return Ways(worker=(sys.executable, "-I", "-B", "-c", _PROGRAM, str(PACKAGE.parent)), rules=tuple(BY_ID))
+
+
+class HookCodemods:
+    """The hook's safe repairs."""
+
+    def __init__(self) -> None:
+        self._gates: dict[Path, work.Gates] = {}
+
+    def repair(self, path: RepoPath, data: bytes, rules: Sequence[str], policy: Path) -> Repaired:
+        """A file's repairs, judged by the gates of a policy."""
+        gates = self._gates.setdefault(policy, work.Gates(policy))
+        report = work.fix(path, data, choose(rules), gates, suggestions=False)
+        return Repaired(
+            after=report.after,
+            repaired=tuple((f.line, f.rule, f.message) for f in report.applied),
+            left=tuple(f.rule for f in report.findings),
+            refused=report.refused,
+        )
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The worker. Its exit status matters only where it left no answer."""
+    folder, number, parent = Path(arguments[0]), int(arguments[1]), int(arguments[2])
+    die_with(parent)
+    gc.set_threshold(200_000)
+    settings = Settings.from_environ()
+    run = RunStore(settings.state_dir).load(folder.name)
+    fleet = fleet_of(run, ways())
+    be_polite(fleet.nice)
+    assignment = Assignment(run=run, fleet=fleet, number=number, settings=settings, codemods=HookCodemods())
+    try:
+        return carry_out(assignment)
+    except Exception as bug:  # noqa: BLE001 - the front end: what is ours to mend is said in the answer
+        reason = f"a bug of localagent: {type(bug).__name__}: {bug}"
+        run.save_answer(Answer(number=number, name=assignment.member.name, state=State.FAULT, reason=reason))
+        return InternalFault.exit_code

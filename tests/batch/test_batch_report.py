@@ -1,0 +1,266 @@
+"""The morning report: its schema, its order, and that nothing from a repository drives what shows it."""
+
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from fix_builder import CHECKOUT
+from git_builder import Repo
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from localagent.batch.answer import Answer, State, Step, parse_answer, worst
+from localagent.batch.fleet import Fleet, Member, Source, Work
+from localagent.batch.formats import junit, sarif
+from localagent.batch.keys import Basis
+from localagent.batch.mailbox import series
+from localagent.batch.page import page
+from localagent.batch.report import exit_of, headline, report_of, with_trend
+from localagent.batch.runs import KeptAnswers, Plan, RunStore
+from localagent.domain.edit import FileChange, Patch
+from localagent.domain.paths import RepoPath
+from localagent.record.files import RecordDamaged
+from localagent.record.jsontext import dump, load
+from localagent.tree.diff import unified_diff
+
+EVIL = "</pre><script>alert(1)</script>\x1b[31m\u202e\udcff\0&\"'<img src=http://x.invalid/>"
+DIGEST = "sha256:" + "0" * 64
+
+
+def step(state: State, **more: Any) -> Step:
+    values = {"work": Work.FAILING_TESTS, "outcome": state.value, "reason": f"{state.value} it is", **more}
+    return Step(state=state, **values)
+
+
+def answer(number: int, state: State, **more: Any) -> Answer:
+    values = {"name": f"r{number}", "reason": f"{state.value} it is", "tree": DIGEST, "key": DIGEST, **more}
+    return Answer(number=number, state=state, **values)
+
+
+def run_of(tmp: Path, answers: list[Answer], members: int | None = None) -> tuple[RunStore, dict[str, Any]]:
+    store = RunStore(tmp)
+    plan = Plan(
+        text="",
+        source="/f",
+        folder="/",
+        fleet="night",
+        basis=Basis(tool="1", policies={}),
+        began="2026-01-02T03:04:05+00:00",
+    )
+    run = store.create(plan)
+    for one in answers:
+        run.save_answer(one)
+    count = len(answers) if members is None else members
+    fleet = Fleet(
+        name="night",
+        members=tuple(
+            Member(name=f"r{n}", source=Source(folder=Path(f"/src/{n}")), work=(Work.FAILING_TESTS,))
+            for n in range(count)
+        ),
+    )
+    return store, with_trend(report_of(run, fleet), store)
+
+
+def evil() -> Answer:
+    failing = (
+        {
+            "id": EVIL,
+            "exception": EVIL,
+            "message": EVIL,
+            "where": [{"path": "a\udcff b.py", "line": 3, "function": EVIL}],
+        },
+    )
+    repaired = ({"path": EVIL, "line": 1, "rule": "not-in", "message": EVIL},)
+    tests = step(
+        State.FIXED,
+        patch=f"--- a\n+++ b\n@@ -1 +1 @@\n-{EVIL}\n+{EVIL}\n",
+        turned=(EVIL,),
+        failing=failing,
+        proposals=(EVIL,),
+    )
+    mods = step(
+        State.IMPROVED, work=Work.CODEMODS, repaired=repaired, left={EVIL: 2}, evidence={"refused": [EVIL]}, patch=EVIL
+    )
+    return answer(0, State.NEEDS_PERSON, reason=EVIL, remedy=EVIL, steps=(tests, mods), warnings=(EVIL,))
+
+
+class Tags(HTMLParser):
+    """What a browser would see: tags, and attributes that fetch or run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.fetching: list[tuple[str, str | None]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        for name, value in attrs:
+            if (
+                name.startswith("on")
+                or name in ("src", "action", "data")
+                or (name == "href" and not (value or "").startswith("#r"))
+            ):
+                self.fetching.append((name, value))
+
+
+def test_the_page_holds_nothing_that_runs_or_fetches(tmp_path: Path) -> None:
+    _, report = run_of(tmp_path, [evil()])
+    data = page(report)
+    text = data.decode("ascii", "replace")
+    seen = Tags()
+    seen.feed(text)
+    assert seen.fetching == []
+    assert not seen.tags & {"script", "img", "link", "iframe", "object", "form", "base", "embed"}
+    assert "&lt;script&gt;alert(1)" in text
+    assert not set(data.decode("utf-8")) & set("\x1b\u202e\0")
+    assert "default-src 'none'" in text
+    assert "svg" in seen.tags
+
+
+def test_the_other_forms_parse_and_hold_the_same(tmp_path: Path) -> None:
+    _, report = run_of(tmp_path, [evil(), answer(1, State.CLEAN), answer(2, State.FAULT)], members=4)
+    root = ElementTree.fromstring(junit(report))
+    assert root.attrib["tests"] == str(len(list(root.iter("testcase"))))
+    assert (root.attrib["errors"], root.attrib["skipped"]) == ("1", "1")
+    log = load(sarif(report))
+    results = log["runs"][0]["results"]
+    rules = [rule["id"] for rule in log["runs"][0]["tool"]["driver"]["rules"]]
+    assert [rules[r["ruleIndex"]] for r in results] == [r["ruleId"] for r in results]
+    assert [r["ruleId"] for r in results] == ["failing-test", "hook/not-in", *["repository-needs-person"] * 2]
+    place = results[0]["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"] == {"uri": "a%FF%20b.py", "uriBaseId": "REPOSITORY-r0"}
+    assert "\x1b" not in json.dumps(log, ensure_ascii=False)
+
+
+def test_it_keeps_to_its_schema(tmp_path: Path) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads((CHECKOUT / "docs" / "batch-report.schema.json").read_text())
+    _, report = run_of(tmp_path, [evil(), answer(1, State.FIXED, same_as="x/y")], members=3)
+    plain = load(dump(report))
+    jsonschema.validate(plain, schema)
+    assert {s.value for s in State} == set(schema["$defs"]["state"]["enum"])
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**plain, "more": 1}, schema)
+
+
+def test_what_is_worth_most_stands_first(tmp_path: Path) -> None:
+    many = step(State.FIXED, turned=("a", "b"))
+    rows = [
+        answer(0, State.CLEAN),
+        answer(1, State.FIXED, steps=(step(State.FIXED, turned=("a",)),)),
+        answer(2, State.NEEDS_PERSON),
+        answer(3, State.FIXED, steps=(many,)),
+        answer(4, State.IMPROVED),
+    ]
+    _, report = run_of(tmp_path, rows, members=6)
+    assert [row["name"] for row in report["repositories"]] == ["r3", "r1", "r2", "r4", "r5", "r0"]
+    assert report["needs_person"][0]["name"] == "r2"
+    assert (report["complete"], exit_of(report)) == (False, 1)
+    assert "1 needs-person, 2 fixed" in headline(report)
+
+
+def test_the_clock_is_no_part_of_the_digest(tmp_path: Path) -> None:
+    struck: list[tuple[dict[str, Any], ...]] = [
+        ({"id": "t", "exception": "TimeLimit", "message": m, "where": []},) for m in ("line 2", "line 3")
+    ]
+    fast = answer(
+        0, State.FIXED, seconds=1.0, same_as="a/b", steps=(step(State.FIXED, seconds=1.0, task="t", failing=struck[0]),)
+    )
+    slow = answer(
+        0, State.FIXED, seconds=9.0, cpu_seconds=2.0, steps=(step(State.FIXED, seconds=8.0, failing=struck[1]),)
+    )
+    other = answer(0, State.FIXED, steps=(step(State.FIXED, patch_digest=DIGEST),))
+    digests = [run_of(tmp_path / str(n), [a])[1]["digest"] for n, a in enumerate((fast, slow, other))]
+    assert digests[0] == digests[1]
+    assert digests[0] != digests[2]
+
+
+def test_the_trend_is_of_the_same_fleet(tmp_path: Path) -> None:
+    store, first = run_of(tmp_path, [answer(0, State.CLEAN)])
+    (store.load(first["run"]).dir / "report.json").write_bytes(dump(first))
+    _, second = run_of(tmp_path, [answer(0, State.FIXED)])
+    assert [p["states"] for p in second["trend"]] == [{"clean": 1}, {"fixed": 1}]
+    (store.load(first["run"]).dir / "report.json").write_bytes(b'{"schema": "x"}')
+    _, third = run_of(tmp_path, [answer(0, State.FIXED)])
+    assert len(third["trend"]) == 1  # the first is not to be believed, the second never ended
+
+
+@pytest.mark.parametrize("name", ["schema", "state", "steps", "number", "extra"])
+def test_an_answer_that_is_not_ours_is_damage(name: str, tmp_path: Path) -> None:
+    store, report = run_of(tmp_path, [evil()])
+    run = store.load(report["run"])
+    assert run.answer(0) == evil()
+    path = run.answer_path(0)
+    values = json.loads(path.read_bytes())
+    values[name] = {"schema": "x", "state": "well", "steps": [{}], "number": 7, "extra": 1}[name]
+    path.write_text(json.dumps(values))
+    with pytest.raises(RecordDamaged):
+        run.answer(0)
+
+
+def test_what_the_clock_decided_is_not_kept(tmp_path: Path) -> None:
+    kept = KeptAnswers(tmp_path / "kept")
+    for state in State:
+        kept.put(answer(0, state, key=f"sha256:{state.value}"), "run")
+    found = {state for state in State if kept.get(f"sha256:{state.value}") is not None}
+    assert found == {State.NEEDS_PERSON, State.GAVE_UP, State.REFUSED, State.FIXED, State.IMPROVED, State.CLEAN}
+    one = kept.get("sha256:fixed")
+    assert one is not None
+    assert one.same_as == "run/r0"
+    (tmp_path / "kept" / "fixed.json").write_bytes(b"{}")
+    assert kept.get("sha256:fixed") is None
+
+
+def test_the_worst_of_several(tmp_path: Path) -> None:
+    assert worst(()) is State.CLEAN
+    assert worst((State.CLEAN, State.FIXED, State.IMPROVED)) is State.FIXED
+    assert worst((State.FIXED, State.OUT_OF_BUDGET)) is State.OUT_OF_BUDGET
+
+
+texts = st.text(st.characters(exclude_categories=()), max_size=12)
+
+
+@given(texts, texts, st.sampled_from(list(State)))
+@settings(max_examples=40, deadline=None)
+def test_an_answer_survives_its_file(text: str, other: str, state: State) -> None:
+    made = answer(
+        0, state, reason=text, warnings=(other,), steps=(step(state, patch=text, turned=(other,), left={other: 1}),)
+    )
+    assert parse_answer(load(dump(made.json()))) == made
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b"x = 1\r\ny = 2\r\n", b"x = 1\r\ny = 3\r\n"),
+        (b"# caf\xe9\nx = 1\n", b"# caf\xe9\nx = 2\n"),
+        (b"x = 1", b"x = 2"),
+        (b"From me\nx = 1\n-- \n", b"From me\nx = 2\n-- \n"),
+        (b"'''\n---\ndiff --git a/x b/x\n'''\nx = 1\n", b"'''\n---\ndiff --git a/x b/x\n'''\nx = 2\n"),
+    ],
+)
+def test_git_takes_any_bytes(before: bytes, after: bytes, tmp_path: Path) -> None:
+    repo = Repo(tmp_path / "repo")
+    repo.git("config", "core.autocrlf", "false")
+    name = "naïve name.py"
+    repo.stage(name, before)
+    repo.commit()
+    patch = Patch(changes=(FileChange(path=RepoPath(name), before=before, after=after),))
+    diff = unified_diff(patch).decode("utf-8", "surrogateescape")
+    turned = ("x\n---\ndiff --git a/z b/z\n", "\n\nFrom nobody", EVIL)
+    _, report = run_of(
+        tmp_path / "state", [answer(0, State.FIXED, steps=(step(State.FIXED, patch=diff, turned=turned),))]
+    )
+    ((_, mail),) = series(report["repositories"][0], report)
+    (tmp_path / "one.patch").write_bytes(mail)
+    repo.git("am", "-q", "--keep-cr", str(tmp_path / "one.patch"))
+    assert repo.read(name) == after
+    told = repo.git("log", "-1", "--format=%an <%ae>%n%s%n%(trailers:key=Assisted-by)").decode().split("\n")
+    assert told[:3] == [
+        "localagent <localagent@localhost>",
+        "Repair what 3 failing tests showed",
+        "Assisted-by: localagent",
+    ]

@@ -1,0 +1,148 @@
+"""FLEET.toml: what is read, and every fault at once with its line."""
+
+from datetime import datetime, time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localagent.batch.fleet import DiskPriority, Fleet, Window, Work
+from localagent.batch.parse import parse_fleet
+from localagent.batch.where import lines_of
+from localagent.errors import UsageFault
+
+RULES = ("none-comparison", "mutable-default")
+HEAD = 'schema = "localagent/fleet/1"\nname = "night"\n'
+
+
+def read(text: str, folder: Path, *, look: bool = True) -> Fleet:
+    return parse_fleet(text.encode(), "fleet.toml", folder, RULES, look=look)
+
+
+def faults(text: str, folder: Path) -> list[str]:
+    with pytest.raises(UsageFault) as caught:
+        read(text, folder)
+    return list(caught.value.faults)
+
+
+def test_what_is_said_once_holds_for_each(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    fleet = read(
+        HEAD + "[total]\nmax_seconds = 100\njobs = 3\n[polite]\nnice = 5\ndisk = 'normal'\n"
+        "[window]\nfrom = '22:00'\nuntil = '06:30'\n"
+        "[each]\nwork = ['codemods']\nmax_seconds = 20.5\nmodel = false\nmemory_mib = 1024\n"
+        "rules = ['mutable-default']\n"
+        "[[repository]]\npath = 'one'\n[[repository]]\nname = 'zwei'\npath = 'two'\n"
+        "work = ['codemods', 'failing-tests']\nmax_candidates = 7\ntests = ['tests']\nchecks = ['make']\nseed = 4\n",
+        tmp_path,
+    )
+    one, two = fleet.members
+    assert (fleet.jobs, fleet.max_seconds, fleet.nice, fleet.disk) == (3, 100.0, 5, DiskPriority.NORMAL)
+    assert (one.name, one.work, one.max_seconds, one.use_model) == ("one", (Work.CODEMODS,), 20.5, False)
+    assert (one.memory_bytes, one.rules, one.source.folder) == (1 << 30, ("mutable-default",), tmp_path / "one")
+    assert (two.name, two.work) == ("zwei", (Work.FAILING_TESTS, Work.CODEMODS))
+    assert (two.max_candidates, two.tests, two.checks, two.seed) == (7, ("tests",), ("make",), 4)
+
+
+def test_every_fault_at_once_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    text = (
+        'schema = "localagent/fleet/2"\nname = "a night"\nbogus = 1\n'  # 1-3
+        "[total]\njobs = 0\nmax_seconds = 'long'\n"  # 4-6
+        "[window]\nfrom = '25:00'\nuntil = 6\n"  # 7-9
+        "[each]\nwork = [\n  'sarif',\n  'dance',\n]\n"  # 10-14
+        "[[repository]]\npath = 'one'\nmirror = 'one'\n"  # 15-17
+        "[[repository]]\npath = 'gone'\nrules = ['no-such']\n"  # 18-20
+        "[[repository]]\nmirror = 'one'\nrevision = '-x'\n"  # 21-23
+        "[[repository]]\npath = 'one'\npython = 'nope'\nmemory_mib = true\nchecks = ['a \"b']\n"  # 24-28
+    )
+    found = faults(text, tmp_path)
+    for line, said in (
+        (1, "schema: must be"),
+        (2, "name: 'a night' is no name"),
+        (3, "bogus: unknown key"),
+        (5, "total.jobs: must be an integer from 1 to 256"),
+        (6, "total.max_seconds: must be seconds"),
+        (8, "window.from: '25:00' is no time"),
+        (9, "window.until: must be a text"),
+        (11, "each.work[0]: 'sarif': repairs from SARIF findings are not built yet"),
+        (11, "each.work[1]: 'dance' is no work"),
+        (16, "repository[0].path: either `path`"),
+        (19, f"repository[1].path: {tmp_path}/gone is not a directory"),
+        (20, "repository[1].rules[0]: there is no rule 'no-such'"),
+        (22, f"repository[2].mirror: {tmp_path}/one is no bare repository"),
+        (23, "repository[2].revision: '-x' is no revision"),
+        (26, "repository[3].python:"),
+        (27, "repository[3].memory_mib: must be an integer"),
+        (28, "repository[3].checks[0]: 'a \"b': No closing quotation"),
+    ):
+        assert [f for f in found if f.startswith((f"fleet.toml:{line}: {said}",))], (line, said, found)
+
+
+def test_nothing_stands_twice(tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    found = faults(HEAD + "[[repository]]\npath = 'one'\n[[repository]]\npath = 'one'\n", tmp_path)
+    assert [f.split(": ", 1)[1] for f in found] == [
+        "repository[1].name: 'one' is the name of repository[0] as well: give one a `name`",
+        f"repository[1].path: {tmp_path / 'one'} stands at repository[0] as well",
+    ]
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", ".x", "", "a\nb", "-x", "x" * 101])
+def test_a_name_is_fit_for_a_file(name: str, tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    text = HEAD + f'[[repository]]\npath = "one"\nname = {name!r}\n'.replace("'", '"')
+    assert any("repository[0].name" in f for f in faults(text, tmp_path))
+
+
+@pytest.mark.parametrize("revision", ["main..x", "a@{1}", "a b", "^x", ":x", "a~1", "refs//x", "x.lock"])
+def test_a_revision_is_a_name(revision: str, tmp_path: Path) -> None:
+    text = HEAD + f'[[repository]]\nmirror = "one"\nrevision = "{revision}"\n'
+    assert any("is no revision" in f for f in faults(text, tmp_path))
+
+
+def test_a_run_that_goes_on_does_not_look(tmp_path: Path) -> None:
+    assert read(HEAD + "[[repository]]\npath = 'gone'\n", tmp_path, look=False).members[0].name == "gone"
+
+
+def test_no_repository(tmp_path: Path) -> None:
+    assert any("at least one [[repository]]" in f for f in faults(HEAD, tmp_path))
+
+
+@pytest.mark.parametrize("data", [b"\xff", b"[[[", b"x = 1\nx = 2", b"a=" + b"[" * 5000])
+def test_not_toml(data: bytes) -> None:
+    with pytest.raises(UsageFault, match="not TOML"):
+        parse_fleet(data, "f", Path(), RULES)
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "now", "closes"),
+    [
+        ("22:00", "06:00", "2026-01-02 23:00", "2026-01-03 06:00"),
+        ("22:00", "06:00", "2026-01-02 05:59", "2026-01-02 06:00"),
+        ("22:00", "06:00", "2026-01-02 06:00", None),
+        ("22:00", "06:00", "2026-01-02 21:59", None),
+        ("01:00", "05:00", "2026-01-02 01:00", "2026-01-02 05:00"),
+        ("01:00", "05:00", "2026-01-02 00:59", None),
+    ],
+)
+def test_the_window_may_pass_midnight(start: str, end: str, now: str, closes: str | None) -> None:
+    window = Window(start=time.fromisoformat(start), end=time.fromisoformat(end))
+    assert window.closes(datetime.fromisoformat(now)) == (closes and datetime.fromisoformat(closes))
+
+
+def test_lines_of_keys() -> None:
+    text = (
+        'a = """\nb = 1\n"""\nc = [ # [x]\n "]", \'[\',\n]\n[t . u]\n"d" = {x = 1}\n'
+        "[[r]]\ne = 1\n[[r]]\ne = '''\n[q]'''\nf = 2\n"
+    )
+    assert lines_of(text) == {
+        "a": 1, "c": 4, "t.u": 7, "t.u.d": 8, "r[0]": 9, "r[0].e": 10, "r[1]": 11, "r[1].e": 12, "r[1].f": 14,
+    }  # fmt: skip
+
+
+@given(st.text(alphabet="[]=\"'\\#\na {}.", max_size=40))
+def test_any_text_has_lines_within(text: str) -> None:
+    assert all(1 <= n <= text.count("\n") + 1 for n in lines_of(text).values())
