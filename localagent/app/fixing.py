@@ -217,7 +217,7 @@ def _work(request: FixRequest, task: Task, settings: Settings, policy: Policy, s
                 *((scorer.remark,) if scorer is not None and scorer.remark else ()),
                 *result.warnings,
                 *verifier.notes,
-                *_left_out(snapshot),
+                *left_out(snapshot),
             ),
         )
 
@@ -249,7 +249,7 @@ def _scorer(model: ModelFile, settings: Settings, jail: Jail) -> ModelScorer:
     return ModelScorer(tuned, jail, spare=None if tuned is model else model)
 
 
-def _left_out(snapshot: Snapshot) -> tuple[str, ...]:
+def left_out(snapshot: Snapshot) -> tuple[str, ...]:
     """A remark on entries of the tree that the tests do not find in the jail, unless they never need them."""
     odd = [(p, why) for p, why in snapshot.left_out.items() if why not in _NEVER_NEEDED]
     if not odd:
@@ -265,7 +265,7 @@ def _verifier(
         jail=jail,
         task=task,
         snapshot=snapshot,
-        python=_interpreter(task),
+        python=interpreter_of(task),
         scratch=scratch,
         sandbox_dir=settings.sandbox_dir,
         policy=policy,
@@ -273,7 +273,7 @@ def _verifier(
     )
 
 
-def _interpreter(task: Task) -> str:
+def interpreter_of(task: Task) -> str:
     """The project's interpreter: the one that was named (a virtual environment's folder will do), its own, or ours."""
     if not task.python:
         return default_python(Path(task.repo)) or sys.executable
