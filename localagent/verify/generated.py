@@ -196,7 +196,8 @@ class _Words:
                 return None if item is None else st.lists(item, max_size=_MOST).map(tuple)
             items = [self._hint(n) for n in inner]
             return st.tuples(*[i for i in items if i is not None]) if all(i is not None for i in items) else None
-        parts = [self._hint(n) or self.anything for n in inner] or [st.integers(-20, 20) | self.text] * 2
+        told = [self._hint(n) for n in inner]
+        parts = [self.anything if t is None else t for t in told] or [st.integers(-20, 20) | self.text] * 2
         if name in _LISTS:
             return st.lists(parts[0], max_size=_MOST)
         if name in _SETS:
