@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from localagent.app.proving import Evidence, Subject, gather
 from localagent.app.verify_run import Run
+from localagent.domain.diff import TreeChange
 from localagent.domain.outcome import Baseline, FullResult
 from localagent.domain.task import Snapshot
 from localagent.domain.verification import Basis, Verification, VerifyVerdict
@@ -15,16 +16,19 @@ from localagent.verify.changed import ChangedFile
 from localagent.verify.patches import unreached
 
 _NAMED = 5
+_DOCUMENTS = (".md", ".rst", ".txt")
 
 
 _NAMED = 5
 
 
 class Judge:
-    """From the two trees to the verdict. `files` are all changed sources, those that are alike to Python among them."""
+    """From the two trees to the verdict. `files` are all changed sources, `others` what else changes (tests, data)."""
 
-    def __init__(self, run: Run, subject: Subject, files: tuple[ChangedFile, ...]) -> None:
-        self._run, self._subject, self._every = run, subject, files
+    def __init__(
+        self, run: Run, subject: Subject, files: tuple[ChangedFile, ...], others: Sequence[TreeChange]
+    ) -> None:
+        self._run, self._subject, self._every, self._others = run, subject, files, others
         self._verifier, self._files = subject.verifier, subject.files
 
     def verdict(self, old: Snapshot, *, brings_tests: bool) -> Verification:
@@ -40,7 +44,7 @@ class Judge:
         if brings_tests:
             with run.timed("baseline"):
                 self._added(self._verifier.ids(old), baseline)
-        excused = () if request.tests or request.checks else unreached(baseline, self._files)
+        excused = self._excused(baseline)
         with run.timed("full-check"):
             full = self._verifier.full(self._every, baseline, seed=request.seed, may_fail=excused)
         run.known["full"] = full
@@ -49,6 +53,18 @@ class Judge:
         if reasons:
             return run.answer(VerifyVerdict.REFUSED, "; ".join(reasons), remedy=_remedy(full))
         return self._judged(baseline, full, gather(self._subject, baseline, full))
+
+    def _excused(self, baseline: Baseline) -> tuple[str, ...]:
+        """Failing tests that may fail on: those that have nothing to do with the patch, for all that can be told.
+
+        Not what was named, nor tests of files that the patch touches; none at all where it touches fixtures or data.
+        """
+        paths = {p for change in self._others for p in (change.path, change.source)}
+        shared = any(p.name == "conftest.py" or (not p.is_python and not p.endswith(_DOCUMENTS)) for p in paths)
+        if self._run.request.tests or self._run.request.checks or shared:
+            return ()
+        touched = {t.id for t in baseline.tests if t.path in paths}
+        return tuple(i for i in unreached(baseline, self._files) if i not in touched)
 
     def _added(self, old: frozenset[str], baseline: Baseline) -> None:
         now = {t.id for t in baseline.tests}
@@ -100,7 +116,8 @@ class Judge:
         found = [Basis.GATES]
         tests = [i for i in (*full.fail_to_pass, *full.pass_to_pass) if not i.startswith("check:")]
         checks = [i for i in (*full.fail_to_pass, *full.pass_to_pass) if i.startswith("check:")]
-        if tests and (evidence.ran or not self._files):
+        turned = any(not i.startswith("check:") for i in full.fail_to_pass)
+        if tests and (evidence.ran or turned or not self._files):
             found.append(Basis.TESTS)
         if checks:
             found.append(Basis.CHECKS)

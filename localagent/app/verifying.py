@@ -108,7 +108,9 @@ def _work(run: Run, policy: Policy, settings: Settings, stop: Stop) -> Verificat
             seed=request.seed,
             jobs=request.jobs,
         )
-        return Judge(run, subject, files).verdict(old, brings_tests=brings_tests)
+        sources = {file.path for file in files}
+        others = tuple(change for change in changes if change.path not in sources)
+        return Judge(run, subject, files, others).verdict(old, brings_tests=brings_tests)
 
 
 def _tree_before(run: Run, store: Path) -> Snapshot:

@@ -230,6 +230,17 @@ def test_a_test_that_comes_with_the_patch_fails_before_it() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("code", [{"calc.py": FIXED}, {}])
+def test_a_test_that_comes_with_the_patch_must_pass(code: dict[str, str | None]) -> None:
+    """Whether it runs what the patch changes or not, and where the patch changes nothing else."""
+    new = {"test_new.py": "def test_new():\n    assert 1 + 1 == 3\n"}
+    with home(REPO) as h:
+        said = verify(h, patch(REPO, {**code, **new}))
+        assert (said.code, said.verdict) == (1, "refused"), said
+        assert "still failing: test_new.py::test_new" in said.reason
+
+
+@pytest.mark.slow
 def test_failing_tests_that_have_nothing_to_do_with_it_are_left_alone_unless_named() -> None:
     other = {
         "other.py": "def g():\n    return 1\n",

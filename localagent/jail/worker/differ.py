@@ -189,13 +189,19 @@ def _message(fault: BaseException) -> str:
     return ": " + said if said else ""
 
 
-def show(value: Any) -> str:
+def show(value: Any, depth: int = 0) -> str:
     """A value for a person: literals as such, objects by their attributes, nothing that changes from run to run."""
     if literal(value):
         return bounded(repr(value), TEXT_LIMIT)
+    if depth > 6:
+        return "..."
     if type(value) in (list, tuple):
-        inner = ", ".join(show(v) for v in value[:20])
+        inner = ", ".join(show(v, depth + 1) for v in value[:20])
         return bounded("[%s]" % inner if type(value) is list else "(%s)" % inner, TEXT_LIMIT)
+    attributes = getattr(value, "__dict__", None)
+    if type(attributes) is dict and not isinstance(value, (type, types.ModuleType, types.FunctionType)):
+        inner = ", ".join("%s=%s" % (k, show(v, depth + 1)) for k, v in list(attributes.items())[:20])
+        return bounded("%s(%s)" % (type(value).__qualname__, inner), TEXT_LIMIT)
     return bounded(_ADDRESS.sub("", shape(value)), TEXT_LIMIT)
 
 
