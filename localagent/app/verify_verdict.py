@@ -148,10 +148,7 @@ class Judge:
                 f"{told}, and it answers otherwise on {many} of {near.inputs} inputs: a person has to say what is right"
             )
             return VerifyVerdict.NEEDS_PERSON, reason, "look at the table of differences, or add a test that wants them"
-        reason = (
-            f"{told}; by characterization alone: what it touches answers as before on all {near.inputs} inputs "
-            f"that were tried{tail}"
-        )
+        reason = f"{told}; what it touches answers as before on all {near.inputs} inputs that were tried{tail}"
         return VerifyVerdict.CHARACTERIZED, reason, ""
 
 

@@ -43,7 +43,7 @@ def run_verify(request: VerifyRequest, settings: Settings, sink: Sink, stop: Sto
     try:
         return _work(run, policy, settings, stop or Stop())
     except (KeyboardInterrupt, Interrupted):
-        return run.answer(VerifyVerdict.INTERRUPTED, "interrupted; the tree is as it was", exit_code=130)
+        return run.answer(VerifyVerdict.INTERRUPTED, "the tree is as it was", exit_code=130)
     except CannotEnforce as fault:
         verdict = VerifyVerdict.CANNOT_ENFORCE
         return run.answer(verdict, str(fault), remedy=fault.remedy, exit_code=fault.exit_code)

@@ -22,7 +22,7 @@ HEAD = {
     VerifyVerdict.NEEDS_PERSON: "Patch needs a person",
     VerifyVerdict.COULD_NOT: "Patch could not be verified",
     VerifyVerdict.CANNOT_ENFORCE: "Nothing ran: the jail cannot be enforced",
-    VerifyVerdict.INTERRUPTED: "Interrupted",
+    VerifyVerdict.INTERRUPTED: "Verification interrupted",
 }
 _BASIS = {
     Basis.TESTS: "tests that run what it changes",

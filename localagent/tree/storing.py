@@ -3,6 +3,7 @@
 For stores that nobody else sees. Not promised: that what stood there before is kept when a write fails in the middle.
 """
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -51,9 +52,19 @@ class StoreWriter:
             with self._parent(path, make=False) as parent:
                 os.unlink(path.name, dir_fd=parent)
             for depth in range(len(path.parts) - 1, 0, -1):
-                folder = RepoPath("/".join(path.parts[:depth]))
-                with self._parent(folder, make=False) as parent:
-                    os.rmdir(folder.name, dir_fd=parent)
+                if not self._without(RepoPath("/".join(path.parts[:depth]))):
+                    return
+
+    def _without(self, folder: RepoPath) -> bool:
+        """Whether a folder was empty; it is gone then."""
+        with self._parent(folder, make=False) as parent:
+            try:
+                os.rmdir(folder.name, dir_fd=parent)
+            except OSError as error:
+                if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+                    return False
+                raise
+        return True
 
     @contextmanager
     def _parent(self, path: RepoPath, *, make: bool) -> Iterator[int]:

@@ -65,7 +65,9 @@ class Delta:
         stood = tuple(c.path for c in patch.changes if c.path in paths and c.before)
         key = (tool, stood)
         if key not in self._before:
-            self._before[key] = self._findings(tool, stood, {})
+            self._before[key] = self._findings(
+                tool, stood, {c.path: c.before for c in patch.changes if c.path in stood}
+            )
         before = self._before[key]
         if isinstance(before, str):
             return ToolAnswer(tool=tool, said=f"does not run on the unpatched tree: {before}")

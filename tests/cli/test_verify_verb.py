@@ -1,6 +1,7 @@
 """`localagent verify`: verdict, comparison, evidence and exit code; the tree stays. Real jails, own processes."""
 
 import json
+import signal
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -274,3 +275,42 @@ def test_new_findings_of_a_tool_refuse() -> None:
         assert "mypy finds something new" in said.reason
         said = verify(h, patch(files, {"calc.py": FIXED.replace("return high", "return high - 0")}))
         assert "types" in said.told["rests_on"]
+
+
+@pytest.mark.slow
+def test_a_renamed_file_is_judged_under_its_new_name() -> None:
+    """Findings that moved are not new, and tests that still import the old name break."""
+    files = {
+        "pk/__init__.py": "",
+        "pk/calc.py": FIXED + "\n\ndef g(x):\n    return x\n",
+        "test_calc.py": TESTS.replace("from calc", "from pk.calc"),
+        "mypy.ini": "[mypy]\ndisallow_untyped_defs = True\n",
+    }
+    move = (
+        "diff --git a/pk/calc.py b/pk/moved.py\nsimilarity index 100%\nrename from pk/calc.py\nrename to pk/moved.py\n"
+    )
+    with home(files) as h:
+        said = verify(h, move)
+        assert (said.code, said.verdict) == (1, "refused"), said
+        assert "no longer collect" in said.reason
+    with home({**files, "pk/other.py": files["pk/calc.py"]}) as h:
+        said = verify(h, move.replace("calc", "other"))
+        assert said.told["checks"]["mypy"] == "nothing new", said
+
+
+@pytest.mark.slow
+def test_an_interruption_leaves_a_report_and_nothing_else() -> None:
+    with home(REPO) as h:
+        path, report = h.root / "p.patch", h.root / "r.json"
+        path.write_text(GOOD)
+        before = tree_of(h.repo)
+        with h.start("verify", str(path), "--repo", str(h.repo), "--report", str(report)) as process:
+            assert process.stderr is not None
+            while b"in the jail" not in process.stderr.readline():
+                continue
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=60)
+        assert process.returncode == 130
+        assert json.loads(report.read_bytes())["verdict"] == "interrupted"
+        assert tree_of(h.repo) == before
+        assert list(h.scratch.iterdir()) == []

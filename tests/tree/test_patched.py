@@ -43,6 +43,13 @@ def test_files_come_go_and_change(tmp_path: Path) -> None:
     assert after.digest == take_snapshot(Path(after.store), tmp_path / "again").digest
 
 
+def test_a_folder_that_is_not_empty_stays(tmp_path: Path) -> None:
+    files = {**BASE, "pkg/c.py": "y\n"}
+    after = made(tmp_path, snapshot(tmp_path, files), patch(files, {"pkg/b.py": None, "a.py": None}))
+    assert files_of(Path(after.store)) == {"pkg/c.py": "y\n", "c.txt": "c\n"}
+    assert (Path(after.store) / "pkg").is_dir()
+
+
 def test_a_renamed_file_moves(tmp_path: Path) -> None:
     before = snapshot(tmp_path, BASE)
     text = "diff --git a/a.py b/z.py\nsimilarity index 100%\nrename from a.py\nrename to z.py\n"
