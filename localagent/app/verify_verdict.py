@@ -9,6 +9,7 @@ from localagent.app.proving import Evidence, Subject, gather
 from localagent.app.verify_run import Run
 from localagent.domain.diff import TreeChange
 from localagent.domain.outcome import Baseline, FullResult
+from localagent.domain.strength import LEAST_MUTANTS
 from localagent.domain.task import Snapshot
 from localagent.domain.verification import Basis, Verification, VerifyVerdict
 from localagent.verify.baseline import NoTests
@@ -117,7 +118,7 @@ class Judge:
         tests = [i for i in (*full.fail_to_pass, *full.pass_to_pass) if not i.startswith("check:")]
         checks = [i for i in (*full.fail_to_pass, *full.pass_to_pass) if i.startswith("check:")]
         turned = any(not i.startswith("check:") for i in full.fail_to_pass)
-        if tests and (evidence.ran or turned or not self._files):
+        if tests and ((evidence.ran and not _blind(evidence)) or turned or not self._files):
             found.append(Basis.TESTS)
         if checks:
             found.append(Basis.CHECKS)
@@ -138,6 +139,8 @@ class Judge:
             same = "" if self._files else "no statement of Python outside tests is changed; "
             return VerifyVerdict.VERIFIED, f"{same}{counts}{tail}", ""
         told = "no test was found" if baseline is None else "no test that passes runs what it changes"
+        if baseline is not None and evidence.mutants is not None and _blind(evidence):
+            told = f"the tests that run what it changes notice none of {evidence.mutants.tried} mutants of it"
         near = evidence.differential
         if near is None or not near.functions or not all(f.reached for f in near.functions) or evidence.around:
             reason = f"{told}, and old and new could not be compared on all that it changes{tail}"
@@ -150,6 +153,12 @@ class Judge:
             return VerifyVerdict.NEEDS_PERSON, reason, "look at the table of differences, or add a test that wants them"
         reason = f"{told}; what it touches answers as before on all {near.inputs} inputs that were tried{tail}"
         return VerifyVerdict.CHARACTERIZED, reason, ""
+
+
+def _blind(evidence: Evidence) -> bool:
+    """Whether the tests would pass whatever the changed lines did: the control that they can fail at all."""
+    mutants = evidence.mutants
+    return mutants is not None and mutants.tried >= LEAST_MUTANTS and not mutants.killed
 
 
 def _remedy(full: FullResult) -> str:

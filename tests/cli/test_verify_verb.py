@@ -204,6 +204,24 @@ def test_too_weak_evidence_is_refused() -> None:
 
 
 @pytest.mark.slow
+def test_tests_that_cannot_fail_count_for_nothing() -> None:
+    files = {
+        "m.py": "def area(w: int, h: int) -> int:\n    return w * h\n",
+        "test_m.py": (
+            "from contextlib import suppress\n\nfrom m import area\n\n\ndef test_area():\n"
+            "    with suppress(BaseException):\n        area(1, 2)\n"
+        ),
+    }
+    with home(files) as h:
+        said = verify(h, patch(files, {"m.py": files["m.py"].replace("w * h", "h * w")}))
+        assert (said.code, said.verdict) == (0, "characterized"), said
+        assert "notice none of" in said.reason
+        assert "tests" not in said.told["rests_on"]
+        said = verify(h, patch(files, {"m.py": files["m.py"].replace("w * h", "w + h")}))
+        assert (said.code, said.verdict) == (1, "needs-person"), said
+
+
+@pytest.mark.slow
 def test_without_tests_it_is_characterized_and_never_verified() -> None:
     with home(WITHOUT) as h:
         said = verify(h, patch(WITHOUT, {"calc.py": FIXED.replace("if value > high:", "if high < value:")}))

@@ -22,6 +22,8 @@ def test_each_is_a_program_of_its_own_on_the_lines() -> None:
     chosen, total = drawn({2, 3})
     texts = [c.patch.changes[0].after for c in chosen]
     assert len(chosen) == min(40, total) > 10
+    keys = {behaviour_key(t, None, 0) for t in (*texts, SOURCE)}
+    assert len(keys) == len(texts) + 1  # none is equal to the program or to another
     assert len(set(texts)) == len(texts)
     assert {c.edits[0].line for c in chosen} == {2, 3}
     assert {c.edits[0].operator for c in chosen} <= OPERATORS
