@@ -70,6 +70,18 @@ def test_modes_and_links(tmp_path: Path) -> None:
         patched(before, tmp_path / "other", apply_diff(parse_diff(out.encode()), Path(before.store)))
 
 
+def test_read_backwards_it_knows_the_lines_of_the_text_after(tmp_path: Path) -> None:
+    """Many equal lines: only the number tells where a hunk belongs."""
+    before = {"f.py": "a\n" * 60}
+    after = {"f.py": "new\n" * 9 + "a\n" * 40 + "b\n" + "a\n" * 19}
+    store = snapshot(tmp_path, before)
+    diff = parse_diff(patch(before, after).encode())
+    done = made(tmp_path, store, patch(before, after))
+    back = apply_diff(reversed_diff(diff), Path(done.store))
+    assert back[0].after.decode() == before["f.py"]
+    assert set(back[0].offsets) == {0}
+
+
 lines = st.lists(st.sampled_from(["a\n", "b\n", "c\n", "def f():\n", "    return 1\n"]), max_size=12).map("".join)
 
 

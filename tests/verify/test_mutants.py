@@ -30,6 +30,18 @@ def test_each_is_a_program_of_its_own_on_the_lines() -> None:
     assert all(t.endswith(SOURCE[SOURCE.index(b"\n\n\ndef g") :]) for t in texts)
 
 
+def test_what_compiles_to_the_same_is_none() -> None:
+    """Constants are folded, and what stands after a return is never reached."""
+    source = b"def f(a, b):\n    return 0 + (2 * 1)\n    return b\n"
+    space, sources = open_edit_space({}), {PATH: source}
+    chosen, _ = mutants_of(space, sources, {PATH: frozenset({2, 3})}, behaviour_key, seed=0)
+    same = {e.note for e in space.edits(PATH, sources, lines=frozenset({2, 3}), failures=()) if e.line == 3}
+    assert same
+    keys = [behaviour_key(c.patch.changes[0].after, None, 0) for c in chosen]
+    assert len(set(keys)) == len(keys) > 3
+    assert behaviour_key(source, None, 0) not in keys
+
+
 def test_lines_take_turns_and_the_seed_decides() -> None:
     chosen, total = drawn({2, 8}, most=6)
     assert total > 6
