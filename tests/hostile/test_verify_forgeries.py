@@ -153,6 +153,7 @@ def test_no_forging_repository_gets_a_yes(entry: Forgery) -> None:
     repository_kind(entry)
 
 
+@pytest.mark.slow
 def test_an_honest_mend_gets_one() -> None:
     """The control: what is judged above would be believed if it were true."""
     assert verified(BASE, patch(BASE, {"m.py": "def f():\n    return 2\n"})).verdict is VerifyVerdict.VERIFIED
