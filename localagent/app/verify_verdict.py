@@ -5,7 +5,7 @@ Tests count where one of them ran a changed statement and passes. Without that, 
 
 from collections.abc import Sequence
 
-from localagent.app.proving import Evidence, Subject, gather
+from localagent.app.patch_evidence import Evidence, Subject, gather
 from localagent.app.verify_run import Run
 from localagent.domain.diff import TreeChange
 from localagent.domain.outcome import Baseline, FullResult

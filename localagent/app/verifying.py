@@ -12,7 +12,7 @@ import pathspec
 from localagent.app.fixing import Stop, interpreter_of, left_out
 from localagent.app.gating import GateRequest, review_changes
 from localagent.app.least_level import least_level
-from localagent.app.proving import Subject
+from localagent.app.patch_evidence import Subject
 from localagent.app.settings import Settings
 from localagent.app.verify_run import Run, VerifyRequest
 from localagent.app.verify_verdict import Judge
