@@ -222,7 +222,7 @@ def _work(request: FixRequest, task: Task, settings: Settings, policy: Policy, s
                 *((scorer.remark,) if scorer is not None and scorer.remark else ()),
                 *result.warnings,
                 *verifier.notes,
-                *_left_out(snapshot),
+                *left_out(snapshot),
             ),
         )
 
@@ -254,7 +254,7 @@ def _scorer(model: ModelFile, settings: Settings, jail: Jail) -> ModelScorer:
     return ModelScorer(tuned, jail, spare=None if tuned is model else model)
 
 
-def _left_out(snapshot: Snapshot) -> tuple[str, ...]:
+def left_out(snapshot: Snapshot) -> tuple[str, ...]:
     """A remark on entries of the tree that the tests do not find in the jail, unless they never need them."""
     odd = [(p, why) for p, why in snapshot.left_out.items() if why not in _NEVER_NEEDED]
     if not odd:

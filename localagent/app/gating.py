@@ -8,6 +8,7 @@ from localagent.app.settings import Settings
 from localagent.domain.diff import DiffFault, TreeChange
 from localagent.domain.edit import digest_of
 from localagent.domain.gate import Allow, Decision, Finding, Severity
+from localagent.domain.policy import Policy
 from localagent.domain.review import FileNote, PatchReview, PatchVerdict, RuleText
 from localagent.gate.catalogue import rule_texts
 from localagent.gate.patch import NOT_ASKED, PatchGates
@@ -30,9 +31,14 @@ class GateRequest:
 
 def review_patch(request: GateRequest, settings: Settings) -> PatchReview:
     """The verdict. UsageFault for a wrong policy, CannotEnforce without a gate's tool, AnswerIsNo without a tree."""
-    policy = load_policy(request.policy or settings.policies_dir / "default.toml")
+    return review_changes(request, load_policy(request.policy or settings.policies_dir / "default.toml"))[0]
+
+
+def review_changes(request: GateRequest, policy: Policy) -> tuple[PatchReview, tuple[TreeChange, ...]]:
+    """The verdict under a loaded policy, and what the patch makes of the tree: nothing where it could not be read."""
     gates = PatchGates(policy)
     rules = rule_texts(policy)
+    entries: tuple[TreeChange, ...] = ()
     files: tuple[FileNote, ...] = ()
     line, remedy = 0, ""
     try:
@@ -44,7 +50,7 @@ def review_patch(request: GateRequest, settings: Settings) -> PatchReview:
         line, remedy = fault.line, fault.remedy
         found = Finding(rule=fault.rule, severity=Severity.HIGH, path=fault.path, line=0, message=str(fault))
         decisions = [Decision(gate=READING, answer=Allow.DENY, findings=(found,))]
-    return PatchReview(
+    review = PatchReview(
         verdict=_verdict(decisions, rules),
         policy=policy.name,
         digest=digest_of(request.patch),
@@ -56,6 +62,7 @@ def review_patch(request: GateRequest, settings: Settings) -> PatchReview:
         patch_line=line,
         remedy=remedy,
     )
+    return review, entries
 
 
 def _verdict(decisions: Sequence[Decision], rules: dict[str, RuleText]) -> PatchVerdict:

@@ -17,7 +17,7 @@ from localagent.domain.task import Budget
 from localagent.errors import UsageFault
 from localagent.ports import Sink
 
-_ENDING = (signal.SIGINT, signal.SIGTERM)
+ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,8 +48,8 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     """Exit codes as in docs/errors.md."""
     request = _request(args)
     stop = Stop()
-    for number in _ENDING:
-        signal.signal(number, lambda _number, _frame: _interrupt(stop))
+    for number in ENDING:
+        signal.signal(number, lambda _number, _frame: interrupt(stop))
     sink, close = _sink(args, render)
     try:
         outcome = run_fix(request, settings, sink, stop)
@@ -66,8 +66,9 @@ class _Stopped(KeyboardInterrupt):
     """Of a type of its own: Python ends itself by SIGINT when a plain one has passed through `exec` of a text."""
 
 
-def _interrupt(stop: Stop) -> None:
-    for number in _ENDING:  # once is enough; a second one must not disturb the clearing up
+def interrupt(stop: Stop) -> None:
+    """What a signal that ends the verb does."""
+    for number in ENDING:  # once is enough; a second one must not disturb the clearing up
         signal.signal(number, signal.SIG_IGN)
     stop.now()
     raise _Stopped
@@ -83,7 +84,7 @@ def _request(args: argparse.Namespace) -> FixRequest:
         faults.append("--max-seconds: must be positive and finite")
     if args.jobs < 0:
         faults.append("--jobs: must not be negative (0 means: free cores)")
-    faults += [fault for fault in map(_command_fault, args.check) if fault]
+    faults += [fault for fault in map(command_fault, args.check) if fault]
     for name, value in (("--out", args.out), ("--report", args.report)):
         if value and not Path(value).absolute().parent.is_dir():
             faults.append(f"{name}: the directory {Path(value).absolute().parent} does not exist")
@@ -111,7 +112,7 @@ def _request(args: argparse.Namespace) -> FixRequest:
     )
 
 
-def _command_fault(command: str) -> str:
+def command_fault(command: str) -> str:
     """Why a `--check` is no command, or ""."""
     try:
         return "" if shlex.split(command) else "--check: is empty"

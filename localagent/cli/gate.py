@@ -38,7 +38,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     outputs = [(n, p) for n, p in (("sarif", args.sarif), ("junit", args.junit), ("html", args.html)) if p is not None]
     if len({p for _, p in outputs}) < len(outputs):
         faults.append("--sarif, --junit and --html name one file for two outputs")
-    data = _read(args.patch, faults)
+    data = read_patch(args.patch, faults)
     if faults:
         raise UsageFault(faults, remedy="`localagent gate --help` names the arguments")
     request = GateRequest(patch=data, repo=args.repo, policy=args.policy, everything=args.all)
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     return review.exit
 
 
-def _read(name: str, faults: list[str]) -> bytes:
+def read_patch(name: str, faults: list[str]) -> bytes:
     """The patch's bytes, one more than is read at most: the reader of patches says what is too much."""
     try:
         if name == "-":

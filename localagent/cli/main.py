@@ -27,6 +27,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "doctor": ("doctor", "say what works on this machine and what to do about the rest"),
     "model": ("model", "list, add, verify models"),
     "gate": ("gate", "say whether a patch, anybody's, may go in; nothing runs"),
+    "verify": ("verify", "prove what a patch, anybody's, does: gates, tests, old against new, strength"),
     "policy": ("policy", "show or check a policy"),
     "jail": ("jail", "run a command in the jail"),
     "deps": ("deps", "check, approve and install dependencies from an offline index"),

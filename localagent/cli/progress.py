@@ -16,6 +16,10 @@ _STAGES = {
     "search": "searching the edit space",
     "choose": "comparing what the plausible candidates do",
     "full-check": "full check in a new jail",
+    "gates": "asking the gates; nothing runs yet",
+    "coverage": "running the tests as patched, line by line",
+    "differential": "asking old and new with equal inputs",
+    "mutants": "trying mutants of the changed lines",
     "record": "writing down what happened",
 }
 

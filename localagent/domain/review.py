@@ -36,11 +36,21 @@ class FileNote:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Section:
+    """A table of texts that a page shows below the findings."""
+
+    title: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class PatchReview:
     """A verdict, the decisions it rests on, and the texts of every rule that could have fired.
 
     `patch_line` is where the patch could not be understood, 0 if it could. `not_asked` says which gates were not asked,
     and why. `gates` are all in their order, so that one which never came to its turn can be told from one that allowed.
+    `tool` is the verb that answers; `title`, `exit_code` and `sections` are its own where it asked more than gates.
     """
 
     verdict: PatchVerdict
@@ -53,8 +63,14 @@ class PatchReview:
     not_asked: dict[str, str]
     patch_line: int = 0
     remedy: str = ""
+    tool: str = "localagent gate"
+    title: str = ""
+    exit_code: int | None = None
+    sections: tuple[Section, ...] = ()
 
     @property
     def exit(self) -> int:
-        """0 allowed, 1 anything else."""
+        """0 allowed, 1 anything else, unless the verb says so."""
+        if self.exit_code is not None:
+            return self.exit_code
         return 0 if self.verdict is PatchVerdict.ALLOWED else 1

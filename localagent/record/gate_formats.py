@@ -8,7 +8,7 @@ from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
 from localagent import __version__
-from localagent.domain.gate import Finding, Severity
+from localagent.domain.gate import Allow, Finding, Severity
 from localagent.domain.review import PatchReview, RuleText
 from localagent.record.gate_report import findings, fingerprints, headline, remedy
 from localagent.record.jsontext import dump
@@ -45,12 +45,12 @@ def sarif(review: PatchReview) -> bytes:
     run = {
         "tool": {
             "driver": {
-                "name": "localagent gate",
+                "name": review.tool,
                 "semanticVersion": __version__,
                 "rules": [_rule(rule) for rule in rules],
             }
         },
-        "invocations": [{"executionSuccessful": True, "exitCode": review.exit}],
+        "invocations": [{"executionSuccessful": review.exit in (0, 1), "exitCode": review.exit}],
         "originalUriBaseIds": {"SRCROOT": {"description": {"text": "the repository's root"}}},
         "columnKind": "unicodeCodePoints",
         "properties": {"verdict": review.verdict.value, "policy": one_line(review.policy), "patch": review.digest},
@@ -109,18 +109,20 @@ def junit(review: PatchReview) -> bytes:
             skipped += 1
             why = review.not_asked.get(gate, "an earlier refusal ended the review")
             body = f"<skipped message={quoteattr(_xml(why))}/>"
-        elif found:
+        elif found and answers[gate].answer is not Allow.ALLOW:
             failures += 1
             text = "\n".join(_said(review, f, rule) for f, rule in found)
             first = _xml(one_line(found[0][0].message))
             body = (
                 f"<failure type={quoteattr(found[0][0].rule)} message={quoteattr(first)}>{escape(_xml(text))}</failure>"
             )
-        cases.append(f'  <testcase classname="localagent.gate" name={quoteattr(gate)}>{body}</testcase>')
+        cases.append(
+            f"  <testcase classname={quoteattr(review.tool.replace(' ', '.'))} name={quoteattr(gate)}>{body}</testcase>"
+        )
     head = f'tests="{len(cases)}" failures="{failures}" errors="0" skipped="{skipped}"'
     lines = [
         '<?xml version="1.0" encoding="UTF-8"?>',
-        f'<testsuites name="localagent gate" {head}>',
+        f"<testsuites name={quoteattr(review.tool)} {head}>",
         f" <testsuite name={quoteattr(_xml(headline(review)))} {head}>",
         *cases,
         " </testsuite>",
@@ -161,6 +163,11 @@ def page(review: PatchReview) -> bytes:
                 f'{shown(f.rule)}, {f.severity.value}{person}</span><br><span class="why">{shown(rule.why)}</span></td>'
                 f"<td>{shown(remedy(review, f, rule))}</td></tr>"
             )
+        out.append("</table>")
+    for section in review.sections:
+        head = "".join(f"<th>{shown(text)}</th>" for text in section.head)
+        out.append(f"<h2>{shown(section.title)}</h2>\n<table><tr>{head}</tr>")
+        out += ["<tr>" + "".join(f"<td>{shown(text)}</td>" for text in row) + "</tr>" for row in section.rows]
         out.append("</table>")
     answers = {d.gate: d.answer.value for d in review.decisions}
     out.append("<h2>gates</h2>\n<table>")

@@ -109,6 +109,8 @@ def review_text(review: PatchReview) -> str:
 
 def headline(review: PatchReview) -> str:
     """The answer in one line."""
+    if review.title:
+        return one_line(review.title)
     found = sum(len(d.findings) for d in review.decisions)
     count = f", {found} finding{'s' if found != 1 else ''}" if found else ""
     files = f"{len(review.files)} file{'s' if len(review.files) != 1 else ''}" if review.files else "not read"

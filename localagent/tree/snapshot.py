@@ -30,7 +30,7 @@ MAX_DEPTH = 100
 MAX_SOURCE_BYTES = 2 << 20
 _CACHED_BYTES = 64 << 20
 _ATTEMPTS = 3
-_NOT_COPIED = {
+NOT_COPIED = {
     **dict.fromkeys((".git", ".hg", ".svn", ".bzr"), "version control"),
     **dict.fromkeys(
         (
@@ -86,7 +86,7 @@ def take_snapshot(repo: Path, store: Path, *, keep_ignored: bool = True, exclude
             raise _refusal(error, store) from error
         raise
     entries = dict(sorted(walk.entries.items()))
-    return Snapshot(root=root, store=str(store), entries=entries, digest=_tree_digest(entries), left_out=walk.left_out)
+    return Snapshot(root=root, store=str(store), entries=entries, digest=tree_digest(entries), left_out=walk.left_out)
 
 
 def _refusal(error: OSError, store: Path) -> CannotCopy:
@@ -135,8 +135,8 @@ def _copy_directory(
 
 
 def _not_wanted(walk: _Walk, path: RepoPath, name: str) -> str:
-    if name in _NOT_COPIED:
-        return _NOT_COPIED[name]
+    if name in NOT_COPIED:
+        return NOT_COPIED[name]
     if walk.exclude and f"{walk.root.rstrip('/')}/{path}" in walk.exclude:
         return "excluded"
     return ""
@@ -277,7 +277,14 @@ def _copy_link(walk: _Walk, source: int, target: int, path: RepoPath, *, ignored
     )
 
 
-def _tree_digest(entries: Mapping[RepoPath, TreeEntry]) -> str:
+def leads_out(path: RepoPath, target: str) -> bool:
+    """Whether a link's text, read without looking at the tree, leads out of it."""
+    place = os.path.normpath(os.path.join(os.path.dirname(path), target))  # noqa: PTH118, PTH120
+    return os.path.isabs(target) or place == ".." or place.startswith("../")  # noqa: PTH117
+
+
+def tree_digest(entries: Mapping[RepoPath, TreeEntry]) -> str:
+    """Digest over paths, kinds, modes and contents."""
     hashed = hashlib.sha256()
     for path, x in entries.items():
         for field_text in (path, x.kind.value, f"{x.mode:o}", x.digest, x.target):

@@ -42,6 +42,10 @@ CHECK_SECONDS = 60.0
 MEMORY_BYTES = 1 << 30
 
 
+class NoTests(AnswerIsNo):
+    """There is nothing to run."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Collection:
     """How the tests of this task are collected, and what came of it. Handed on to the quick and the full check."""
@@ -88,7 +92,7 @@ class BaselineRunner:
         if client.pytest is not None:
             suite, first = self._collect(room)
         if not first.items and not first.errors and not self._task.checks:
-            raise AnswerIsNo("no tests found", remedy="name them with --test, or a command with --check")
+            raise NoTests("no tests found", remedy="name them with --test, or a command with --check")
         with cf.ThreadPoolExecutor(1, thread_name_prefix="baseline") as pool:
             second = pool.submit(self._second, with_tests=suite is not None)
             try:

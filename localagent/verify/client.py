@@ -31,6 +31,7 @@ from localagent.verify.answers import (
 HELLO_SECONDS = 30.0
 SLACK_SECONDS = 15.0
 BEHAVE_SECONDS = 40.0  # evidence for the choice is not worth more
+DIFFER_SECONDS = 60.0
 TOTAL_LIMIT_BYTES = 64 << 20  # in one answer's time; a request resets the count
 
 
@@ -74,6 +75,25 @@ class RunRequest:
     budget_seconds: float = 600.0
     memory_bytes: int = 1 << 30
     hung: tuple[int, ...] = field(default=())
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DifferRequest:
+    """What to ask some functions (path, first line, name), by their numbers in `functions`.
+
+    `items` are tests whose calls are recorded and varied; `given` are literals (number, args, kwargs); `inverses` are
+    functions that undo one of the others. `letters` and `numbers` are offered to variations.
+    """
+
+    items: Sequence[Item]
+    functions: Sequence[tuple[str, int, str]]
+    inverses: Sequence[tuple[int, str, int, str]]
+    given: Sequence[tuple[int, str, str]]
+    letters: Sequence[str]
+    numbers: Sequence[int]
+    seed: int
+    cpu_seconds: float = 6.0
+    test_seconds: float = 5.0
 
 
 class WorkerClient:
@@ -188,6 +208,27 @@ class WorkerClient:
             "programs": [list(p) for p in programs],
             "seed": seed,
             "cpu_seconds": cpu_seconds,
+            "wall_seconds": wall_seconds,
+            "memory_bytes": 768 << 20,
+        }
+        return self._ask(message, wall_seconds)
+
+    def differ(self, request: DifferRequest) -> Mapping[str, Any]:
+        """What functions of the open hot session answer (`calls`), on recorded, varied and given inputs."""
+        longest = 10.0 + 8 * request.cpu_seconds + 2 * request.test_seconds * len(request.items)
+        wall_seconds = min(DIFFER_SECONDS, longest)
+        message: dict[str, Any] = {
+            "op": "differ",
+            "session": "hot",
+            "items": [item.index for item in request.items],
+            "functions": [list(f) for f in request.functions],
+            "inverses": [list(f) for f in request.inverses],
+            "given": [list(g) for g in request.given],
+            "letters": list(request.letters),
+            "numbers": list(request.numbers),
+            "seed": request.seed,
+            "cpu_seconds": request.cpu_seconds,
+            "test_seconds": request.test_seconds,
             "wall_seconds": wall_seconds,
             "memory_bytes": 768 << 20,
         }

@@ -62,13 +62,17 @@ class Delta:
         switch = self._switch[tool]
         if switch is Switch.NEVER or (switch is Switch.AUTO and not asked(tool, self._rooms.place.store)):
             return ToolAnswer(tool=tool, said="not asked for")
-        key = (tool, paths)
+        stood = tuple(c.path for c in patch.changes if c.path in paths and c.before)
+        key = (tool, stood)
         if key not in self._before:
-            self._before[key] = self._findings(tool, paths, {})
+            self._before[key] = self._findings(
+                tool, stood, {c.path: c.before for c in patch.changes if c.path in stood}
+            )
         before = self._before[key]
         if isinstance(before, str):
             return ToolAnswer(tool=tool, said=f"does not run on the unpatched tree: {before}")
-        after = self._findings(tool, paths, {c.path: c.after for c in patch.changes})
+        stands = tuple(c.path for c in patch.changes if c.path in paths and c.after)
+        after = self._findings(tool, stands, {c.path: c.after for c in patch.changes})
         if isinstance(after, str):
             return ToolAnswer(tool=tool, said=after, refusal=f"{tool} could not judge the patch: {after}")
         new = after - before
@@ -78,8 +82,10 @@ class Delta:
         return ToolAnswer(tool=tool, said=text, refusal=f"{tool} finds something new: {text}")
 
     def _findings(self, tool: str, paths: Sequence[RepoPath], changes: Mapping[RepoPath, bytes]) -> Findings | str:
-        """What the tool finds, or why it could not say."""
+        """What the tool finds, or why it could not say. Without files (all added, all deleted) there is nothing."""
         self._rooms.check()
+        if not paths:
+            return Counter()
         with self._rooms.place.workspace(changes, Use.QUICK) as workspace:
             result = self._rooms.place.jail.run(self._spec(tool, paths, workspace))
         if result.ending is not Ending.EXITED:

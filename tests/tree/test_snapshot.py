@@ -143,7 +143,7 @@ def test_no_directory(tmp_path: Path) -> None:
 
 _NAME = st.text(
     alphabet=st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1, max_size=12
-).filter(lambda s: s not in (".", "..") and s not in snapshot_module._NOT_COPIED and not s.startswith("pyvenv"))
+).filter(lambda s: s not in (".", "..") and s not in snapshot_module.NOT_COPIED and not s.startswith("pyvenv"))
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -183,7 +183,7 @@ def inputs(capture: Capture, rng: Chance) -> List[Input]:
         count = max(VARIANTS_LEAST, INPUTS_LIMIT // max(1, len(calls)))
         for call in calls:
             found.append((call.function, call.args, call.kwargs, False))
-            own = _own(call)
+            own = own_arguments(call.function, call.args)
             for made, kwargs, kept in neighbours(call.args[own:], call.kwargs, rng, count):
                 args = call.args[:own] + made
                 if len(shape((args, kwargs))) <= _SHAPE_LIMIT:
@@ -198,12 +198,12 @@ def inputs(capture: Capture, rng: Chance) -> List[Input]:
     return out
 
 
-def _own(call: Call) -> int:
+def own_arguments(function: types.FunctionType, args: Tuple[Any, ...]) -> int:
     """1 where the first argument is the object (or class) whose method is called: its state is nobody's input."""
-    if not call.args:
+    if not args:
         return 0
-    first = call.args[0]
-    return int(hasattr(first if isinstance(first, type) else type(first), call.function.__name__))
+    first = args[0]
+    return int(hasattr(first if isinstance(first, type) else type(first), function.__name__))
 
 
 def call_all(root: str, calls: List[Input]) -> Tuple[List[str], List[Dict[str, Any]]]:
@@ -232,7 +232,7 @@ def call_all(root: str, calls: List[Input]) -> Tuple[List[str], List[Dict[str, A
             slow += 1
         except BaseException as fault:
             signal.setitimer(signal.ITIMER_PROF, 0)
-            answer = ("refused " if _on_purpose(fault) else "raised ") + type(fault).__name__
+            answer = ("refused " if on_purpose(fault) else "raised ") + type(fault).__name__
             if kept and answer.startswith("raised ") and len(crashes) < CRASHES_LIMIT:
                 text = "%s(%s)" % (function.__name__, _shown(first_args, first_kwargs))
                 crashes.append({"i": number, "call": bounded(text, 300), "failure": describe(root, fault)})
@@ -248,7 +248,7 @@ def _shown(args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> str:
     return ", ".join(plain + ["%s=%s" % (k, side(v)) for k, v in kwargs.items()])
 
 
-def _on_purpose(fault: BaseException) -> bool:
+def on_purpose(fault: BaseException) -> bool:
     """Whether a `raise` or `assert` statement made the exception: the program turned the input down."""
     if isinstance(fault, AssertionError):
         return True

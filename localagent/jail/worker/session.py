@@ -14,7 +14,7 @@ import types
 from time import monotonic as _monotonic
 from typing import Any, Dict, List, Optional, Set, Tuple
 
-from . import confine
+from . import confine, differ
 from .behave import Capture, table
 from .failures import describe, know_loaded_files, plain
 from .lines import LineTracer
@@ -239,7 +239,7 @@ class Session:
                 _exit(0)
             if request["op"] == "end":
                 _exit(0)
-            if request["op"] == "behave":
+            if request["op"] in ("behave", "differ"):
                 self._send(self._behave(plugin, request))
                 self._clean()
             elif request["inline"]:
@@ -257,7 +257,10 @@ class Session:
         if pid == 0:
             try:
                 os.close(read_fd)
-                self._behave_child(plugin, request, write_fd)
+                if request["op"] == "differ":
+                    self._differ_child(plugin, request, write_fd)
+                else:
+                    self._behave_child(plugin, request, write_fd)
             finally:
                 _exit(96)
         os.close(write_fd)
@@ -270,6 +273,26 @@ class Session:
         _end_child(pid)
         answer["k"] = "behaved"
         return answer
+
+    def _differ_child(self, plugin: SessionPlugin, request: Dict[str, Any], fd: int) -> None:
+        """Answer what the functions do, call by call."""
+        confine.guard_child()
+        os.close(self._fd)
+        os.setsid()
+        confine.limit_address_space(int(request["memory_bytes"]))
+        index = self._index
+        if index is None:
+            return
+        functions = [index.live(str(p), int(n), str(name)) for p, n, name in request["functions"]]
+        inverses = {int(k): index.live(str(p), int(n), str(name)) for k, p, n, name in request["inverses"]}
+        watch = Watch(self._root, lambda message: None)
+        cpu_seconds = float(request["test_seconds"])
+
+        def run_test(item: int) -> None:
+            run_items(plugin, self._items, [(item, cpu_seconds)], watch, stop_on_bad=False, grace_seconds=0.0)
+
+        send(fd, {**differ.table(functions, inverses, run_test, request), "live": [f is not None for f in functions]})
+        _exit(0)
 
     def _behave_child(self, plugin: SessionPlugin, request: Dict[str, Any], fd: int) -> None:
         confine.guard_child()

@@ -177,7 +177,7 @@ class Supervisor:
             return self._open(request)
         if op == "run":
             return self._run(request)
-        if op == "behave":
+        if op in ("behave", "differ"):
             return self._behave(request)
         if op == "command":
             answer = run_command(self._root, request)
@@ -251,6 +251,8 @@ class Supervisor:
         except (WireTimeout, WireClosed, WireFault, OSError):
             self._close(str(request["session"]))
             return {"kind": "behaved", "rows": []}
+        if request["op"] == "differ":
+            return {"kind": "differed", "calls": record.get("calls", []), "live": record.get("live", [])}
         return {"kind": "behaved", **{k: record.get(k, []) for k in ("rows", "kept", "seen", "crashes")}}
 
     def _run(self, request: Dict[str, Any]) -> Dict[str, Any]:

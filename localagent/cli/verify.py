@@ -1,0 +1,108 @@
+"""`localagent verify`: proof for anybody's patch. Gates first, then both trees in jails. The tree is only read."""
+
+import argparse
+import signal
+from pathlib import Path
+
+from localagent.app import Settings
+from localagent.app.fixing import Stop, free_cores
+from localagent.app.verify_run import VerifyRequest
+from localagent.app.verifying import run_verify
+from localagent.cli.backend import add_backend, backend_of
+from localagent.cli.fix import ENDING, command_fault, interrupt
+from localagent.cli.gate import read_patch
+from localagent.cli.progress import PlainSink
+from localagent.cli.render import Render
+from localagent.domain.strength import Grade
+from localagent.domain.verification import Verification
+from localagent.errors import UsageFault
+from localagent.record.files import write_through
+from localagent.record.gate_formats import junit, page, sarif
+from localagent.record.jsontext import dump
+from localagent.record.verify_report import verification_json, verification_text
+from localagent.record.verify_review import as_review
+
+_OUTPUTS = ("report", "sarif", "junit", "html")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the verb."""
+    p = parser
+    p.add_argument("patch", metavar="PATCH", help="a unified diff, as `git diff` writes it; - reads standard input")
+    p.add_argument("--repo", type=Path, default=Path(), metavar="DIR", help="the repository it is for (default: .)")
+    p.add_argument("--baseline", default="", metavar="REV", help="the commit it is for (default: the working tree)")
+    p.add_argument("--test", action="append", default=[], metavar="SPEC", help="pytest argument; may be repeated")
+    p.add_argument("--check", action="append", default=[], metavar="CMD", help="a command that must exit 0 (no shell)")
+    p.add_argument("--python", default="", metavar="PY", help="the project's interpreter or virtual environment")
+    p.add_argument("--policy", type=Path, metavar="FILE", help="a policy file instead of the default one")
+    p.add_argument("--seed", type=int, default=0, metavar="K", help="seed of everything that is drawn (0)")
+    grades = [grade.value for grade in Grade]
+    p.add_argument("--min-strength", choices=grades, metavar="A..E", help="refuse evidence that is weaker than this")
+    add_backend(p)
+    p.add_argument("--json", action="store_true", help="one JSON object on standard output (docs/verify.md)")
+    p.add_argument("--report", type=Path, metavar="FILE", help="write that object here, whatever the verdict")
+    p.add_argument("--sarif", type=Path, metavar="FILE", help="write SARIF 2.1.0, for code scanning")
+    p.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML, a test case for each thing asked")
+    p.add_argument("--html", type=Path, metavar="FILE", help="write one HTML page that needs nothing else")
+    p.add_argument("--quiet", action="store_true", help="no progress, only the answer")
+
+
+def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
+    """0 verified or characterized; 1 any other answer. UsageFault lists every fault of the arguments."""
+    request = _request(args)
+    stop = Stop()
+    for number in ENDING:
+        signal.signal(number, lambda _number, _frame: interrupt(stop))
+    verification = run_verify(request, settings, PlainSink(render, quiet=args.quiet or args.json), stop)
+    _write(args, verification)
+    if args.json:
+        render.json(verification_json(verification))
+    else:
+        render.line(verification_text(verification))
+        for warning in verification.warnings:
+            render.note(f"warning: {warning}")
+    return verification.exit
+
+
+def _request(args: argparse.Namespace) -> VerifyRequest:
+    faults: list[str] = []
+    if not args.repo.is_dir():
+        faults.append(f"--repo: {args.repo} is not a directory")
+    if args.baseline.startswith("-"):
+        faults.append(f"--baseline: {args.baseline!r} is an option, not a revision")
+    faults += [fault for fault in map(command_fault, args.check) if fault]
+    named = [(name, getattr(args, name)) for name in _OUTPUTS if getattr(args, name) is not None]
+    for name, path in named:
+        if not path.absolute().parent.is_dir():
+            faults.append(f"--{name}: the directory {path.absolute().parent} does not exist")
+        if path.is_dir():
+            faults.append(f"--{name}: {path} is a directory, not a file")
+    if len({path for _, path in named}) < len(named):
+        faults.append("--report, --sarif, --junit and --html name one file for two outputs")
+    patch = read_patch(args.patch, faults)
+    if faults:
+        raise UsageFault(faults, remedy="`localagent verify --help` names the arguments")
+    return VerifyRequest(
+        patch=patch,
+        repo=args.repo,
+        baseline=args.baseline,
+        tests=tuple(args.test),
+        checks=tuple(args.check),
+        python=args.python,
+        seed=args.seed,
+        policy=args.policy,
+        backend=backend_of(args),
+        least=Grade(args.min_strength) if args.min_strength else None,
+        jobs=min(2, free_cores()),
+    )
+
+
+def _write(args: argparse.Namespace, verification: Verification) -> None:
+    """The files that were asked for. What cannot be shown as a review of a patch (nothing was read) has none."""
+    if args.report is not None:
+        write_through(args.report, dump(verification_json(verification), indent=2))
+    review = as_review(verification)
+    for name, maker in (("sarif", sarif), ("junit", junit), ("html", page)):
+        path = getattr(args, name)
+        if path is not None:
+            write_through(path, maker(review))

@@ -1,0 +1,165 @@
+"""What `localagent verify` answers: a verdict on a patch, what it rests on, and everything that was seen on the way."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from localagent.domain.outcome import Baseline, FullResult
+from localagent.domain.paths import RepoPath
+from localagent.domain.review import PatchReview
+from localagent.domain.strength import Strength
+
+
+class VerifyVerdict(StrEnum):
+    """The answer. Only VERIFIED and CHARACTERIZED are "yes" (exit 0).
+
+    VERIFIED: tests ran what the patch changed, and all that count pass. CHARACTERIZED: no test runs it; what it touches
+    answers as before on every input that was tried. UNPROVEN: nothing speaks against the patch, and nothing for it.
+    """
+
+    VERIFIED = "verified"
+    CHARACTERIZED = "characterized"
+    UNPROVEN = "unproven"
+    TOO_WEAK = "too-weak"
+    REFUSED = "refused"
+    NEEDS_PERSON = "needs-person"
+    COULD_NOT = "could-not-verify"
+    CANNOT_ENFORCE = "cannot-enforce"
+    INTERRUPTED = "interrupted"
+
+    @property
+    def yes(self) -> bool:
+        """Whether the patch may go in, as far as this verb can tell."""
+        return self in (VerifyVerdict.VERIFIED, VerifyVerdict.CHARACTERIZED)
+
+
+class Basis(StrEnum):
+    """What a verdict rests on."""
+
+    TESTS = "tests"
+    CHECKS = "checks"
+    CHARACTERIZATION = "characterization"
+    TYPES = "types"
+    GATES = "gates"
+
+
+class Origin(StrEnum):
+    """Where an input comes from: a test that the patch turns, another test, near a test's, or made up."""
+
+    DEMANDED = "demanded"
+    TESTED = "tested"
+    NEAR = "near"
+    GENERATED = "generated"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Difference:
+    """One input on which old and new disagree. Texts are bounded; `crash`: new raises what nobody raised on purpose."""
+
+    path: RepoPath
+    function: str
+    call: str
+    old: str
+    new: str
+    origin: Origin
+    crash: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FunctionReach:
+    """A touched function: inputs on which old and new were compared, how many agreed, why not more."""
+
+    path: RepoPath
+    function: str
+    compared: int
+    agreed: int
+    answered: int
+    why: str = ""
+    least: int = 5
+
+    @property
+    def reached(self) -> bool:
+        """Enough inputs, and some that were answered rather than turned down."""
+        return self.compared >= self.least and self.answered > 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PropertyBreak:
+    """A property that held for the old code on every input tried, and an input on which the new code breaks it."""
+
+    path: RepoPath
+    function: str
+    name: str
+    held: int
+    call: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Differential:
+    """Old against new. `differences` are those that no turned test demands, smallest input first, at most fifty.
+
+    `demanded` counts the inputs of turned tests on which they differ, as they should.
+    """
+
+    functions: tuple[FunctionReach, ...]
+    differences: tuple[Difference, ...] = ()
+    differences_left_out: int = 0
+    demanded: int = 0
+    properties_held: Mapping[str, int] = field(default_factory=dict)
+    broken_properties: tuple[PropertyBreak, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def inputs(self) -> int:
+        """On how many inputs old and new were compared."""
+        return sum(f.compared for f in self.functions)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mutants:
+    """What became of mutants of the changed, covered lines. `alive` tells some of those that no test noticed.
+
+    `space` is how many there would have been; `tried` were run, in an order that the seed alone decides.
+    """
+
+    tried: int
+    killed: int
+    space: int
+    alive: tuple[str, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Verification:
+    """A verdict with all that it rests on; what was not come to is None or empty.
+
+    `patch` is the digest of the patch's text. `baseline_commit` is the commit whose tree was the one before, "" where
+    that was the working tree. `unreached` still fail as before and never run what the patch changes. `added` are tests
+    that stand in the patched tree alone; `removed` those that are gone from it.
+    """
+
+    verdict: VerifyVerdict
+    reason: str
+    exit: int
+    remedy: str = ""
+    patch: str = ""
+    repo: str = ""
+    seed: int = 0
+    baseline_commit: str = ""
+    rests_on: tuple[Basis, ...] = ()
+    review: PatchReview | None = None
+    baseline: Baseline | None = None
+    full: FullResult | None = None
+    unreached: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    differential: Differential | None = None
+    mutants: Mutants | None = None
+    strength: Strength | None = None
+    least_strength: str = ""
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    jail_backend: str = ""
+    jail_level: str = ""
+    warnings: tuple[str, ...] = ()

@@ -1,0 +1,290 @@
+"""What do some functions of this tree answer, input by input? One half of a comparison; the host holds the other.
+
+In a forked child of a collected session: run the given tests once, copying the arguments of calls of the watched
+functions; vary the copies (seeded by the call itself, so that another tree varies an equal call alike); add the inputs
+that the host made; make all these calls twice, in two children. Each call has a key by which the host finds its twin in
+the other tree. Nothing is asserted here. Not promised: that a function under test cannot lie about its own answers.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import hashlib
+import itertools
+import math
+import os
+import random
+import re
+import signal
+import time
+import types
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+
+from . import confine
+from .behave import Capture, on_purpose, own_arguments, shape
+from .failures import bounded
+from .neighbours import Chance, neighbours
+from .properties import properties
+from .wire import Reader, WireClosed, WireFault, WireTimeout, send
+
+CALLS_LIMIT = 24  # of one function, as the tests make them
+NEAR_LIMIT = 12  # variations of one call
+INPUTS_LIMIT = 160  # of one function, those of the host apart
+TEXT_LIMIT = 240
+SHAPE_LIMIT = 4000
+CALL_SECONDS = 0.05
+LATE_LIMIT = 10
+_GENERATOR, _ASYNC = 0x20, 0x80 | 0x200
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+_exit = os._exit
+_PLAIN = (int, float, str, bool, type(None), bytes)
+
+Function = Optional[types.FunctionType]
+
+
+class _TooLong(BaseException):
+    pass
+
+
+class Input:
+    """One call to make. `item` is the number of the test that made it, -1 for none; `how`: seen, near or given."""
+
+    def __init__(self, number: int, args: Tuple[Any, ...], kwargs: Dict[str, Any], item: int, how: str) -> None:
+        self.number, self.args, self.kwargs, self.item, self.how = number, args, kwargs, item, how
+        self.shape = shape((args, kwargs))
+        self.key = hashlib.sha256(("%d %s" % (number, self.shape)).encode("utf-8", "surrogatepass")).hexdigest()[:24]
+
+
+class Recorder(Capture):
+    """Copies the arguments of the watched functions' calls. `item` is the test that runs now."""
+
+    def __init__(self, functions: Sequence[Function]) -> None:
+        live = [f for f in functions if f is not None]
+        super().__init__(live, {f.__code__.co_filename for f in live}, lambda _code: None)
+        self._numbers = {f.__code__: n for n, f in enumerate(functions) if f is not None}
+        self._counts: Dict[int, int] = {}
+        self.item = -1
+        self.inputs: List[Input] = []
+
+    def _event(self, frame: Any, event: str, _arg: Any) -> None:
+        number = self._numbers.get(frame.f_code) if event == "call" and not self._busy else None
+        if number is None or self._counts.get(number, 0) >= CALLS_LIMIT:
+            return
+        if frame.f_code.co_flags & _GENERATOR:
+            if any(frame is f for f in self._generators) or len(self._generators) >= CALLS_LIMIT:
+                return
+            self._generators.append(frame)
+        self._busy = True
+        try:
+            made = self._take(frame.f_code, self._watched[frame.f_code], frame)
+            if made is not None:
+                found = Input(number, made.args, made.kwargs, self.item, "seen")
+                if len(found.shape) <= SHAPE_LIMIT:
+                    self._counts[number] = self._counts.get(number, 0) + 1
+                    self.inputs.append(found)
+        except Exception:  # what cannot be copied is no input
+            return
+        finally:
+            self._busy = False
+
+
+def near(seen: List[Input], functions: Sequence[Function], request: Dict[str, Any]) -> List[Input]:
+    """The calls and variations of them; a variation depends on nothing but its call, the seed and the dictionary."""
+    letters = tuple(str(c) for c in request["letters"])
+    numbers = tuple(int(n) for n in request["numbers"])
+    found: Dict[str, Input] = {}
+    counts: Dict[int, int] = {}
+    for one in seen:
+        found.setdefault(one.key, one)
+    for one in seen:
+        function = functions[one.number]
+        if function is None:
+            continue
+        rng = Chance(int(hashlib.sha256(("%d %s" % (int(request["seed"]), one.key)).encode()).hexdigest()[:12], 16))
+        rng.letters, rng.numbers = letters, numbers
+        for args, kwargs in _varied(one, own_arguments(function, one.args), rng):
+            made = Input(one.number, args, kwargs, one.item, "near")
+            if len(made.shape) <= SHAPE_LIMIT and counts.get(one.number, 0) < INPUTS_LIMIT and made.key not in found:
+                counts[one.number] = counts.get(one.number, 0) + 1
+                found[made.key] = made
+    return list(found.values())
+
+
+def _varied(one: Input, own: int, rng: Chance) -> List[Tuple[Tuple[Any, ...], Dict[str, Any]]]:
+    """Other arguments; and, for a method, other states of its object."""
+    found: List[Tuple[Tuple[Any, ...], Dict[str, Any]]] = []
+    for args, kwargs, _kept in neighbours(one.args[own:], one.kwargs, rng, NEAR_LIMIT):
+        found.append((one.args[:own] + args, kwargs))
+    state = getattr(one.args[0], "__dict__", None) if own else None
+    if isinstance(state, dict) and state and not isinstance(one.args[0], type):
+        for _args, attributes, _kept in neighbours((), state, rng, 2 * NEAR_LIMIT):
+            other = copy.copy(one.args[0])
+            other.__dict__.update(attributes)
+            found.append(((other, *one.args[1:]), one.kwargs))
+    return found
+
+
+def given(request: Dict[str, Any]) -> List[Input]:
+    """The host's inputs: literals, nothing else."""
+    found = []
+    for number, args, kwargs in request["given"]:
+        found.append(Input(int(number), tuple(ast.literal_eval(args)), dict(ast.literal_eval(kwargs)), -1, "given"))
+    return found
+
+
+def answers(inputs: List[Input], functions: Sequence[Function], inverses: Dict[int, Function]) -> List[Dict[str, Any]]:
+    """One record a call: `k` (ok, late, refused, raised, skipped), `t` what it says, `d` a digest, `p` properties."""
+
+    def late(_number: int, _frame: Any) -> None:
+        raise _TooLong
+
+    signal.signal(signal.SIGPROF, late)
+    out: List[Dict[str, Any]] = []
+    slow = 0
+    for one in inputs:
+        function = functions[one.number]
+        if function is None or slow >= LATE_LIMIT or function.__code__.co_flags & _ASYNC:
+            out.append({"k": "skipped", "t": "", "d": "", "p": {}})
+            continue
+        out.append(_answer(one, function, inverses.get(one.number)))
+        slow += out[-1]["k"] == "late"
+    return out
+
+
+def _answer(one: Input, function: types.FunctionType, inverse: Function) -> Dict[str, Any]:
+    args, kwargs = copy.deepcopy(one.args), copy.deepcopy(one.kwargs)
+    own = own_arguments(function, args)
+    held: Dict[str, bool] = {}
+    random.seed(0)
+    try:
+        signal.setitimer(signal.ITIMER_PROF, CALL_SECONDS)
+        result = function(*args, **kwargs)
+        if hasattr(result, "__next__"):
+            result = list(itertools.islice(result, 300))
+        said, changed = shape(result), shape((args, kwargs))
+        kind, text = "ok", show(result)
+        held = properties(function, inverse, one.args[own:], one.kwargs, args[own:], kwargs, result, alone=not own)
+        answer = said + " " + changed
+        if changed != one.shape and not held.get("arguments unchanged", True):
+            text = bounded(text, TEXT_LIMIT // 2) + ", arguments then " + bounded(show(args[own:]), TEXT_LIMIT // 2)
+    except _TooLong:
+        kind, text, answer = "late", "does not end within %.2f s of processor time" % CALL_SECONDS, "late"
+    except BaseException as fault:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        kind = "refused" if on_purpose(fault) else "raised"
+        answer = type(fault).__name__
+        text = "raises " + bounded(answer, 80) + bounded(_message(fault), TEXT_LIMIT // 2)
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+    digest = hashlib.sha256((kind[:2] + answer).encode("utf-8", "surrogatepass")).hexdigest()[:24]
+    return {"k": kind, "t": bounded(_ADDRESS.sub("", text), TEXT_LIMIT), "d": digest, "p": held}
+
+
+def _message(fault: BaseException) -> str:
+    try:
+        said = str(fault)
+    except BaseException:  # of the code under test
+        return ""
+    return ": " + said if said else ""
+
+
+def show(value: Any, depth: int = 0) -> str:
+    """A value for a person: literals as such, objects by their attributes, nothing that changes from run to run."""
+    if literal(value):
+        return bounded(repr(value), TEXT_LIMIT)
+    if depth > 6:
+        return "..."
+    if type(value) in (list, tuple):
+        inner = ", ".join(show(v, depth + 1) for v in value[:20])
+        return bounded("[%s]" % inner if type(value) is list else "(%s)" % inner, TEXT_LIMIT)
+    attributes = getattr(value, "__dict__", None)
+    if type(attributes) is dict and not isinstance(value, (type, types.ModuleType, types.FunctionType)):
+        inner = ", ".join("%s=%s" % (k, show(v, depth + 1)) for k, v in list(attributes.items())[:20])
+        return bounded("%s(%s)" % (type(value).__qualname__, inner), TEXT_LIMIT)
+    return bounded(_ADDRESS.sub("", shape(value)), TEXT_LIMIT)
+
+
+def literal(value: Any, depth: int = 0) -> bool:
+    """Whether `ast.literal_eval` gives the value back from its repr."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return kind is not float or math.isfinite(value)
+    if depth > 20:
+        return False
+    if kind in (list, tuple):
+        return all(literal(v, depth + 1) for v in value)
+    if kind is set:
+        return bool(value) and all(literal(v, depth + 1) for v in value)
+    if kind is dict:
+        return all(literal(k, depth + 1) and literal(v, depth + 1) for k, v in value.items())
+    return False
+
+
+def table(
+    functions: Sequence[Function],
+    inverses: Dict[int, Function],
+    run_test: Callable[[int], None],
+    request: Dict[str, Any],
+) -> Dict[str, Any]:
+    """Every call with its two answers (None where the program did not come so far)."""
+    recorder = Recorder(functions)
+    for item in request["items"]:
+        recorder.item = int(item)
+        recorder.start()
+        try:
+            run_test(int(item))
+        finally:
+            recorder.stop()
+    inputs: Dict[str, Input] = {}
+    for one in near(recorder.inputs, functions, request) + given(request):
+        inputs.setdefault(one.key, one)
+    calls = list(inputs.values())
+    seconds = float(request["cpu_seconds"])
+    rows = [_ask(calls, functions, inverses, seconds) for _ in range(2)] if calls else [[], []]
+    return {"calls": [_record(one, functions, [row[n] for row in rows if row]) for n, one in enumerate(calls)]}
+
+
+def _record(one: Input, functions: Sequence[Function], runs: List[Dict[str, Any]]) -> Dict[str, Any]:
+    function = functions[one.number]
+    own = own_arguments(function, one.args) if function is not None else 0
+    shown = [show(a) for a in one.args] + ["%s=%s" % (k, show(v)) for k, v in one.kwargs.items()]
+    plain = not own and literal(one.args) and literal(one.kwargs)
+    return {
+        "f": one.number,
+        "key": one.key,
+        "item": one.item,
+        "how": one.how,
+        "call": bounded(", ".join(shown), 2 * TEXT_LIMIT),
+        "args": repr(one.args) if plain else "",
+        "kwargs": repr(one.kwargs) if plain else "",
+        "runs": runs,
+    }
+
+
+def _ask(
+    calls: List[Input], functions: Sequence[Function], inverses: Dict[int, Function], seconds: float
+) -> List[Dict[str, Any]]:
+    """The answers of one child; none when it did not come to its end."""
+    read_fd, write_fd = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.close(read_fd)
+            confine.guard_child()
+            confine.limit_cpu(seconds)
+            send(write_fd, {"row": answers(calls, functions, inverses)})
+        finally:
+            _exit(0)
+    os.close(write_fd)
+    row: List[Dict[str, Any]] = []
+    try:
+        got = Reader(read_fd).receive(time.monotonic() + 3 * seconds + 1).get("row")
+        if isinstance(got, list) and len(got) == len(calls):
+            row = got
+    except (WireClosed, WireFault, WireTimeout):
+        row = []
+    os.close(read_fd)
+    os.kill(pid, signal.SIGKILL)  # not reaped yet, so the number is still its own
+    os.waitpid(pid, 0)
+    return row

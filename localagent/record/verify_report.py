@@ -1,0 +1,246 @@
+"""A verification as JSON (`localagent/verify/1`, see docs/verify.md) and as text for a person. Both bounded."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from localagent import __version__
+from localagent.domain.strength import Share, Strength
+from localagent.domain.verification import Basis, Differential, Mutants, Verification, VerifyVerdict
+from localagent.record.gate_report import review_json, review_text
+from localagent.record.visible import one_line
+
+SCHEMA = "localagent/verify/1"
+_MOST_IDS = 2_000
+_SHOWN_DIFFERENCES = 10
+_SHOWN_ALIVE = 5
+HEAD = {
+    VerifyVerdict.VERIFIED: "Patch verified by tests",
+    VerifyVerdict.CHARACTERIZED: "Patch kept what it touches as it was (characterization, not tests)",
+    VerifyVerdict.UNPROVEN: "Patch not proven",
+    VerifyVerdict.TOO_WEAK: "Patch refused: its evidence is too weak",
+    VerifyVerdict.REFUSED: "Patch refused",
+    VerifyVerdict.NEEDS_PERSON: "Patch needs a person",
+    VerifyVerdict.COULD_NOT: "Patch could not be verified",
+    VerifyVerdict.CANNOT_ENFORCE: "Nothing ran: the jail cannot be enforced",
+    VerifyVerdict.INTERRUPTED: "Verification interrupted",
+}
+_BASIS = {
+    Basis.TESTS: "tests that run what it changes",
+    Basis.CHECKS: "the checks that were named",
+    Basis.CHARACTERIZATION: "old against new on many inputs",
+    Basis.TYPES: "mypy: nothing new",
+    Basis.GATES: "the gates",
+}
+
+
+def verification_json(v: Verification) -> dict[str, Any]:
+    """The verification as JSON types; every field is always there."""
+    full, near = v.full, v.differential
+    return {
+        "schema": SCHEMA,
+        "localagent": __version__,
+        "verdict": v.verdict.value,
+        "exit": v.exit,
+        "reason": one_line(v.reason, 4_000),
+        "remedy": one_line(v.remedy, 1_000),
+        "rests_on": [basis.value for basis in v.rests_on],
+        "patch": v.patch,
+        "repo": v.repo,
+        "seed": v.seed,
+        "baseline_commit": v.baseline_commit or None,
+        "gates": review_json(v.review) if v.review is not None else None,
+        "comparison": None
+        if full is None
+        else {
+            "fail_to_pass": _ids(full.fail_to_pass),
+            "pass_to_pass": _ids(full.pass_to_pass),
+            "pass_to_fail": _ids(full.pass_to_fail),
+            "still_failing": _ids(full.still_failing),
+            "left_alone": _ids(v.unreached),
+            "flaky": _ids(v.baseline.flaky if v.baseline is not None else ()),
+            "added": _ids(v.added),
+            "removed": _ids(v.removed),
+        },
+        "checks": {} if full is None else {one_line(k): one_line(t, 1_000) for k, t in full.checks.items()},
+        "differential": _near(near),
+        "mutants": _mutants(v.mutants),
+        "strength": _strength(v.strength),
+        "min_strength": v.least_strength or None,
+        "seconds": dict(v.seconds),
+        "jail": {"backend": v.jail_backend, "level": v.jail_level},
+        "python": v.baseline.python if v.baseline is not None else "",
+        "pytest": v.baseline.pytest if v.baseline is not None else "",
+        "warnings": [one_line(w, 1_000) for w in v.warnings],
+    }
+
+
+def _ids(names: Sequence[str]) -> list[str]:
+    return [one_line(name, 500) for name in names[:_MOST_IDS]]
+
+
+def _near(near: Differential | None) -> dict[str, Any] | None:
+    if near is None:
+        return None
+    return {
+        "inputs": near.inputs,
+        "functions": [
+            {
+                "path": f.path,
+                "function": one_line(f.function),
+                "compared": f.compared,
+                "agreed": f.agreed,
+                "answered": f.answered,
+                "reached": f.reached,
+                "why": one_line(f.why),
+            }
+            for f in near.functions
+        ],
+        "demanded": near.demanded,
+        "differences": [
+            {
+                "path": d.path,
+                "function": one_line(d.function),
+                "call": one_line(d.call, 700),
+                "old": one_line(d.old, 400),
+                "new": one_line(d.new, 400),
+                "origin": d.origin.value,
+                "crash": d.crash,
+            }
+            for d in near.differences
+        ],
+        "differences_left_out": near.differences_left_out,
+        "properties_held": dict(near.properties_held),
+        "broken_properties": [
+            {
+                "path": b.path,
+                "function": one_line(b.function),
+                "property": one_line(b.name),
+                "held": b.held,
+                "call": one_line(b.call, 700),
+                "old": one_line(b.old, 400),
+                "new": one_line(b.new, 400),
+            }
+            for b in near.broken_properties
+        ],
+        "notes": [one_line(n, 500) for n in near.notes],
+    }
+
+
+def _mutants(mutants: Mutants | None) -> dict[str, Any] | None:
+    if mutants is None:
+        return None
+    return {
+        "tried": mutants.tried,
+        "killed": mutants.killed,
+        "space": mutants.space,
+        "alive": [one_line(text, 300) for text in mutants.alive],
+        "note": one_line(mutants.note),
+    }
+
+
+def _strength(strength: Strength | None) -> dict[str, Any] | None:
+    if strength is None:
+        return None
+    return {
+        "grade": strength.grade.value,
+        "lines": _share(strength.lines),
+        "mutants": _share(strength.mutants),
+        "functions": _share(strength.functions),
+        "unknown": {name: one_line(why) for name, why in strength.unknown.items()},
+        "short": [one_line(text) for text in strength.short],
+    }
+
+
+def _share(share: Share | None) -> dict[str, Any] | None:
+    if share is None:
+        return None
+    missing = [one_line(text, 300) for text in share.missing]
+    return {"part": share.part, "whole": share.whole, "missing": missing, "note": one_line(share.note)}
+
+
+def verification_text(v: Verification) -> str:
+    """For a person: the answer, what it rests on, the comparison, the strength with its parts, what changed."""
+    return "\n".join(_lines(v))
+
+
+def _lines(v: Verification) -> Iterator[str]:
+    yield f"{HEAD[v.verdict]}: {one_line(v.reason, 4_000)}"
+    if v.remedy:
+        yield f"  what to do: {one_line(v.remedy, 1_000)}"
+    if v.full is None and v.review is not None and v.verdict in (VerifyVerdict.REFUSED, VerifyVerdict.NEEDS_PERSON):
+        yield ""
+        yield review_text(v.review)
+        return
+    if v.rests_on:
+        same = {Basis.TESTS: "the tests, which answer as before"} if v.strength is None else {}
+        yield "rests on: " + "; ".join({**_BASIS, **same}[basis] for basis in v.rests_on)
+    if v.full is not None:
+        yield from _comparison(v)
+    if v.strength is not None:
+        yield from _strength_lines(v)
+    if v.differential is not None:
+        yield from _near_lines(v.differential)
+    if v.jail_backend:
+        took = sum(v.seconds.values())
+        yield f"ran in {v.jail_backend}, level {v.jail_level}; seed {v.seed}; {took:.1f} s"
+
+
+def _comparison(v: Verification) -> Iterator[str]:
+    full = v.full
+    assert full is not None
+    for name, ids in (
+        ("fail-to-pass", full.fail_to_pass),
+        ("pass-to-pass", full.pass_to_pass),
+        ("pass-to-fail", full.pass_to_fail),
+        ("still failing", full.still_failing),
+        ("added", v.added),
+        ("removed", v.removed),
+    ):
+        if ids or name in ("fail-to-pass", "pass-to-pass", "pass-to-fail"):
+            some = ", ".join(one_line(i) for i in ids[:3]) + (", …" if len(ids) > 3 else "")
+            yield f"  {name}: {len(ids)}" + (f"  {some}" if ids and name != "pass-to-pass" else "")
+    for name, said in full.checks.items():
+        if name in ("ruff", "mypy", "shuffled"):
+            yield f"  {name}: {one_line(said)}"
+
+
+def _strength_lines(v: Verification) -> Iterator[str]:
+    strength = v.strength
+    assert strength is not None
+    yield f"strength {strength.grade} of A to E"
+    for name, key, share in (
+        ("changed lines run by tests", "lines", strength.lines),
+        ("mutants killed", "mutants", strength.mutants),
+        ("touched functions compared", "functions", strength.functions),
+    ):
+        told = str(share) if share is not None else f"not measured: {strength.unknown.get(key, 'unknown')}"
+        if share is not None and not share.whole:
+            told = share.note or "nothing of that kind"
+        elif share is not None and share.note:
+            told += f" ({one_line(share.note)})"
+        yield f"  {name}: {told}"
+        if share is not None:
+            for text in share.missing[:_SHOWN_ALIVE]:
+                yield f"      {'alive' if key == 'mutants' else 'not'}: {one_line(text, 300)}"
+    for text in strength.short:
+        yield f"  to the next grade: {one_line(text)}"
+
+
+def _near_lines(near: Differential) -> Iterator[str]:
+    for note in near.notes:
+        yield f"old against new: {one_line(note, 500)}"
+    if not near.functions:
+        return
+    demanded = f", {near.demanded} differ where turned tests want it" if near.demanded else ""
+    others = len(near.differences) + near.differences_left_out
+    yield f"old against new: {near.inputs} inputs to {len(near.functions)} functions{demanded}, {others} others differ"
+    for d in near.differences[:_SHOWN_DIFFERENCES]:
+        crash = "  [crash]" if d.crash else ""
+        yield f"  {one_line(d.call, 160)}  {one_line(d.old, 100)} -> {one_line(d.new, 100)}  [{d.origin}]{crash}"
+    if others > _SHOWN_DIFFERENCES:
+        yield f"  and {others - _SHOWN_DIFFERENCES} more (--json, --html)"
+    for b in near.broken_properties:
+        yield (
+            f"  {one_line(b.function)}: {one_line(b.name)} held on {b.held} inputs before, and not on "
+            f"{one_line(b.call, 160)}: {one_line(b.old, 100)} -> {one_line(b.new, 100)}"
+        )

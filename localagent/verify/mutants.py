@@ -1,0 +1,119 @@
+"""Mutants of the changed, covered lines: would the tests that count notice if the patch were subtly wrong?
+
+Mutants are edits of the repair search's own edit space, one at a time, run as candidates in the warm quick check. One
+that compiles to what stood there is none. Not promised: that a mutant which lives differs in behaviour at all.
+"""
+
+import concurrent.futures as cf
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+
+from localagent.domain.edit import Candidate, Edit, FileChange, Patch, Scope
+from localagent.domain.outcome import Ending
+from localagent.domain.paths import RepoPath
+from localagent.domain.verification import Mutants
+from localagent.ports import EditSpace, QuickCheck
+
+MOST = 40
+SECONDS = 60.0
+CPU_SECONDS = 0.5
+ALIVE_SHOWN = 20
+_ENUMERATED = 4_000
+OPERATORS = frozenset(
+    {
+        "compare-swap", "arithmetic-swap", "augmented-swap", "operand-order", "operand-drop", "off-by-one", "sign",
+        "negate", "and-or", "condition-drop", "constant-step", "truth-flip", "text-edit", "name-swap", "attribute-swap",
+        "argument-swap", "callee-swap", "index-usual", "slice-bounds", "range-bounds", "statement-delete",
+        "break-continue", "return-value", "branch-swap", "else-drop", "exception-swap",
+    }
+)  # fmt: skip
+
+Key = Callable[[bytes, Scope | None, int], bytes | None]
+"""What a function compiles to, for `source`, `scope` and how far the end of the scope moved."""
+
+
+def mutants_of(
+    space: EditSpace,
+    sources: Mapping[RepoPath, bytes],
+    lines: Mapping[RepoPath, frozenset[int]],
+    key: Key,
+    *,
+    seed: int,
+    most: int = MOST,
+) -> tuple[list[Candidate], int]:
+    """Mutants in an order that the seed decides, the lines taking turns; and how many there would have been."""
+    by_line: dict[tuple[RepoPath, int], list[Edit]] = {}
+    for path in sorted(lines):
+        for edit in _distinct(space, sources, path, lines[path], key):
+            by_line.setdefault((path, edit.line), []).append(edit)
+    rng = random.Random(seed)  # noqa: S311 - an order, not a secret
+    for edits in by_line.values():
+        rng.shuffle(edits)
+        seen: dict[str, int] = {}
+        turns = {id(e): seen.setdefault(e.operator, 0) for e in edits}
+        for edit in edits:
+            turns[id(edit)] = seen[edit.operator]
+            seen[edit.operator] += 1
+        edits.sort(key=lambda e: turns[id(e)])
+    chosen: list[Edit] = []
+    queues = [list(reversed(edits)) for _, edits in sorted(by_line.items())]
+    while len(chosen) < most and any(queues):
+        chosen += [queue.pop() for queue in queues if queue]
+    total = sum(len(edits) for edits in by_line.values())
+    return [_candidate(n, edit, sources[edit.path]) for n, edit in enumerate(chosen[:most], 1)], total
+
+
+def _distinct(
+    space: EditSpace, sources: Mapping[RepoPath, bytes], path: RepoPath, lines: frozenset[int], key: Key
+) -> Iterator[Edit]:
+    """Edits that mutate, lie on the lines, and compile to something of their own."""
+    source = sources[path]
+    known: dict[tuple[str, bytes], None] = {}
+    for edit in islice(space.edits(path, sources, lines=lines, failures=()), _ENUMERATED):
+        if edit.operator not in OPERATORS or edit.line not in lines:
+            continue
+        shift = sum(len(s.text) - (s.end - s.start) for s in edit.splices)
+        made = key(edit.apply(source), edit.scope, shift)
+        name = edit.scope.qualname if edit.scope is not None else ""
+        if made is None or made == key(source, edit.scope, 0) or (name, made) in known:
+            continue
+        known[(name, made)] = None
+        yield edit
+
+
+def _candidate(number: int, edit: Edit, source: bytes) -> Candidate:
+    change = FileChange(path=edit.path, before=source, after=edit.apply(source))
+    return Candidate(number=number, patch=Patch(changes=(change,)), edits=(edit,), cost=0.0)
+
+
+def try_mutants(
+    check: QuickCheck, chosen: Sequence[Candidate], total: int, *, jobs: int, seconds: float = SECONDS
+) -> Mutants:
+    """Run them; killed is what a test that passes on the patched tree fails on, or what ends its process."""
+    until = time.monotonic() + seconds
+
+    def killed(candidate: Candidate) -> bool | None:
+        if time.monotonic() > until:
+            return None
+        result = check.check(candidate, cpu_seconds=CPU_SECONDS, stop_early=True)
+        return bool(result.broken) or result.ending is not Ending.EXITED
+
+    with cf.ThreadPoolExecutor(max(1, jobs), thread_name_prefix="mutant") as pool:
+        said = list(pool.map(killed, chosen))
+    ran = [(c, k) for c, k in zip(chosen, said, strict=True) if k is not None]
+    alive = [_told(c.edits[0]) for c, dead in ran if not dead]
+    return Mutants(
+        tried=len(ran),
+        killed=sum(1 for _, dead in ran if dead),
+        space=total,
+        alive=tuple(alive[:ALIVE_SHOWN]),
+        note=f"{len(chosen) - len(ran)} of {len(chosen)} were not run within {seconds:.0f} s"
+        if len(ran) < len(chosen)
+        else "",
+    )
+
+
+def _told(edit: Edit) -> str:
+    return f"{edit.path}:{edit.line} {edit.operator}: {edit.note}"[:300]

@@ -1,0 +1,123 @@
+"""Everything that `verify` runs of a repository: the tree before and the tree after, side by side, always in jails.
+
+The tree before carries the patch's own tests, so that a test that the patch brings counts as failing before it.
+"""
+
+import contextlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from localagent.domain.edit import Candidate, FileChange, Patch
+from localagent.domain.outcome import Baseline, FullResult
+from localagent.domain.policy import Policy
+from localagent.domain.task import Snapshot, Task
+from localagent.jail.profile import load
+from localagent.ports import Jail
+from localagent.verify.answers import Collected
+from localagent.verify.baseline import OPTIONS, BaselineRunner
+from localagent.verify.changed import ChangedFile
+from localagent.verify.client import OpenRequest, WorkerLost
+from localagent.verify.delta import Delta
+from localagent.verify.full import FullChecker
+from localagent.verify.place import Place, Use
+from localagent.verify.quick import WarmQuickCheck
+from localagent.verify.rooms import Rooms
+from localagent.verify.suite import Suite
+
+
+class PatchVerifier:
+    """The trees of one patch. `before` and `after` are its rooms."""
+
+    def __init__(
+        self,
+        *,
+        jail: Jail,
+        task: Task,
+        before: Snapshot,
+        after: Snapshot,
+        python: str,
+        scratch: Path,
+        sandbox_dir: Path,
+        policy: Policy,
+    ) -> None:
+        self._task = task
+        self._policy = policy
+        limits = {use: load(sandbox_dir / f"{use.value}.toml").limits for use in Use}
+
+        def rooms(tree: Snapshot) -> Rooms:
+            store = Path(tree.store)
+            return Rooms(
+                Place.make(jail=jail, repo=task.repo, store=store, scratch=scratch, python=python, limits=limits)
+            )
+
+        self.before, self.after = rooms(before), rooms(after)
+        self._old: Rooms | None = None
+        self._make_rooms = rooms
+        self._runner = BaselineRunner(self.before, task)
+        self.request: OpenRequest = self._runner.request
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know of how the tests were found."""
+        return tuple(self._runner.notes)
+
+    def baseline(self) -> Baseline:
+        """Outcomes before. NoTests where there are none, AnswerIsNo where they cannot be run."""
+        baseline = self._runner.run()
+        self.request = self._runner.request
+        return baseline
+
+    def full(
+        self, files: Sequence[ChangedFile], baseline: Baseline, *, seed: int, may_fail: Sequence[str]
+    ) -> FullResult:
+        """Everything on the tree after, compared with the baseline."""
+        checker = FullChecker(self.after, self.request, Delta(self.before, self._policy), unpatched=self.before)
+        return checker.check(candidate_of(files), baseline, seed=seed, may_fail=may_fail)
+
+    def deltas(self, files: Sequence[ChangedFile]) -> dict[str, tuple[str, str]]:
+        """What ruff and mypy say, by name: in words, and why they refuse ("" if they do not)."""
+        answers = Delta(self.before, self._policy).review(candidate_of(files).patch)
+        return {answer.tool: (answer.said, answer.refusal) for answer in answers}
+
+    def after_baseline(self) -> Baseline:
+        """Outcomes and lines of the tree after: what covers the changed lines."""
+        return BaselineRunner(self.after, self._task).run()
+
+    def quick(self, baseline: Baseline, *, jobs: int) -> WarmQuickCheck:
+        """Warm workers on the tree after."""
+        return WarmQuickCheck(self.after, baseline, self.request, jobs=jobs)
+
+    def ids(self, tree: Snapshot) -> frozenset[str]:
+        """The ids that a tree offers; none where it does not collect."""
+        self._old = rooms = self._make_rooms(tree)
+        with contextlib.suppress(WorkerLost), rooms.start({}, Use.BASELINE) as room:
+            request = OpenRequest(args=self._task.tests, options=OPTIONS, pythonpath=self.request.pythonpath)
+            answer = Suite(room.client, request).open()
+            if isinstance(answer, Collected):
+                return frozenset(item.id for item in answer.items)
+        rooms.check()
+        return frozenset()
+
+    def cancel(self) -> None:
+        """End every jail now."""
+        for rooms in (self.before, self.after, self._old):
+            if rooms is not None:
+                rooms.cancel()
+                rooms.close()
+
+
+def candidate_of(files: Sequence[ChangedFile]) -> Candidate:
+    """The changed files as a candidate without edits: what tools that look at files are asked about."""
+    changes = {f.path: FileChange(path=f.path, before=f.before, after=f.after) for f in files}
+    return Candidate(number=0, patch=Patch(changes=tuple(changes[p] for p in sorted(changes))), edits=(), cost=0.0)
+
+
+def unreached(baseline: Baseline, files: Sequence[ChangedFile]) -> tuple[str, ...]:
+    """Failing tests that never run anything of what the patch changes; a test whose lines are not known may."""
+    lines = {t.id: t.lines for t in baseline.tests}
+    found = []
+    for name in baseline.failing:
+        known = lines.get(name)
+        if known and not any(f.reached_by(known.get(f.source, frozenset())) for f in files):
+            found.append(name)
+    return tuple(found)

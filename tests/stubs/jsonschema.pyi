@@ -1,0 +1,6 @@
+# What the tests use of jsonschema, which has no types of its own.
+from typing import Any
+
+class Draft202012Validator:
+    def __init__(self, schema: Any) -> None: ...
+    def validate(self, instance: Any) -> None: ...

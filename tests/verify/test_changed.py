@@ -1,0 +1,107 @@
+"""What a patch changes of a file: lines, statements, touched functions, what stands around them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localagent.domain.paths import RepoPath
+from localagent.verify.changed import ChangedFile
+
+TEXT = '''"""Doc."""
+import os
+
+LIMIT = 3
+
+
+def f(x):
+    """Say it."""
+    if x > LIMIT:
+        return 1
+    return 0
+
+
+class C:
+    def g(self):
+        return self
+
+
+def h():
+    return os.sep
+'''
+
+
+def changed(old: str, new: str, text: str = TEXT) -> ChangedFile:
+    assert old in text
+    path = RepoPath("m.py")
+    return ChangedFile(path=path, source=path, before=text.encode(), after=text.replace(old, new, 1).encode())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "lines"),
+    [
+        ("x > LIMIT", "x >= LIMIT", {9}),
+        ("        return 1\n    return 0", "        return 2\n    return 3", {10, 11}),
+        ("LIMIT = 3", "LIMIT = 4", {4}),
+        ('"""Say it."""', '"""Say that."""', set()),
+        ("import os", "import os  # why", {2}),
+        ("def h():\n", "def h():\n    # why\n", set()),
+        ("    if x > LIMIT:\n        return 1\n", "", {9}),
+    ],
+)
+def test_executable_statements(old: str, new: str, lines: set[int]) -> None:
+    found = changed(old, new).executable()
+    assert found == lines if lines else not found
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "names", "around", "fresh"),
+    [
+        ("return 0", "return 2", ["f"], False, []),
+        ("return self", "return None", ["g"], False, []),
+        ("LIMIT = 3", "LIMIT = 4", [], True, []),
+        ("def h():", "def k():", [], True, ["k"]),
+        ("def h():", "def k():\n    return 1\n\n\ndef h():", [], False, ["k"]),
+        ("class C:", "class C:\n    x = 1\n", [], True, []),
+    ],
+)
+def test_touched_functions(old: str, new: str, names: list[str], around: bool, fresh: list[str]) -> None:
+    file = changed(old, new)
+    assert [b.name for _, b in file.touched()] == names
+    assert file.around() is around
+    assert [f.name for f in file.fresh()] == fresh
+
+
+def test_comments_are_alike_and_code_is_not() -> None:
+    assert changed("return 0", "return 0  # none").alike()
+    assert not changed("return 0", "return 1").alike()
+    assert not changed('"""Say it."""', '"""Say that."""').alike()
+
+
+def test_a_test_reaches_functions_and_what_stands_around() -> None:
+    inside = changed("return 0", "return 2")
+    assert inside.reached_by(frozenset({11}))
+    assert not inside.reached_by(frozenset({20}))
+    assert changed("LIMIT = 3", "LIMIT = 4").reached_by(frozenset({20}))
+    assert not changed("LIMIT = 3", "LIMIT = 4").reached_by(frozenset())
+
+
+def test_what_cannot_be_told_counts_as_everything() -> None:
+    file = changed("def f(x):", "def f(x:")
+    assert file.around()
+    assert file.executable() == frozenset()
+    assert file.reached_by(frozenset({1}))
+
+
+texts = st.lists(st.sampled_from(["x = 1\n", "def f():\n    return 1\n", "\n", "# c\n", "def g(:\n"]), max_size=6)
+
+
+@given(texts.map("".join), texts.map("".join))
+def test_it_never_raises_and_lines_lie_in_their_texts(old: str, new: str) -> None:
+    path = RepoPath("m.py")
+    file = ChangedFile(path=path, source=path, before=old.encode(), after=new.encode())
+    gone, come = file.lines()
+    assert gone <= set(range(1, old.count("\n") + 2))
+    assert come <= set(range(new.count("\n") + 3))
+    assert (old == new) == (not gone and not come)
+    assert file.alike() in (True, False)
+    assert file.executable() <= set(range(1, new.count("\n") + 2))

@@ -1,0 +1,107 @@
+"""Old against new, in real jails: equal inputs on both sides, disagreements smallest first, the same for a seed."""
+
+from collections.abc import Mapping
+
+import pytest
+from verify_builder import CALC, FIXED, TESTS, differ
+
+from localagent.domain.outcome import Baseline
+from localagent.domain.verification import Differential, Origin
+
+CART = (
+    "class Cart:\n    def __init__(self):\n        self.items = []\n\n    def add(self, price):\n"
+    "        self.items.append(price)\n\n    def total(self, rate):\n        return sum(self.items) * rate\n"
+)
+CART_TESTS = (
+    "from cart import Cart\n\n\ndef test_total():\n    cart = Cart()\n"
+    "    for price in (3, 5, 8):\n        cart.add(price)\n    assert cart.total(2) == 32\n"
+)
+
+
+def compared(
+    before: Mapping[str, str], after: Mapping[str, str], *tests: str, turned: tuple[str, ...] = (), seed: int = 0
+) -> Differential:
+    baseline = Baseline(tests=()) if tests else None
+    with differ(before, after, seed=seed) as made:
+        return made.compare(baseline, tests, turned)
+
+
+def test_inputs_come_from_tests_from_near_them_and_from_nowhere() -> None:
+    tests = [f"test_calc.py::test_{name}" for name in ("in", "low", "high")]
+    before, after = {"calc.py": CALC, "test_calc.py": TESTS}, {"calc.py": FIXED, "test_calc.py": TESTS}
+    found = compared(before, after, *tests, turned=(tests[2],))
+    assert found.demanded == 1
+    assert {d.origin for d in found.differences} == {Origin.NEAR, Origin.GENERATED}
+    assert [len(d.call) for d in found.differences] == sorted(len(d.call) for d in found.differences)
+    assert [(f.function, f.reached) for f in found.functions] == [("clamp", True)]
+    assert "clamp(50, 0, 10)" in [d.call for d in compared(before, after, *tests).differences]
+
+
+@pytest.mark.slow
+def test_the_seed_alone_decides() -> None:
+    before, after = {"calc.py": CALC}, {"calc.py": FIXED}
+    first, again, other = (compared(before, after, seed=seed) for seed in (3, 3, 4))
+    assert first == again
+    assert first != other
+
+
+def test_an_import_may_change_and_objects_need_not_cross() -> None:
+    after = "import math\n\n\n" + CART.replace(
+        "sum(self.items) * rate", "int(math.fsum(self.items)) * (rate + (rate > 2))"
+    )
+    found = compared(
+        {"cart.py": CART, "test_cart.py": CART_TESTS},
+        {"cart.py": after, "test_cart.py": CART_TESTS},
+        "test_cart.py::test_total",
+    )
+    assert [(f.function, f.reached) for f in found.functions] == [("Cart.total", True)], found
+    assert found.differences
+    assert all(d.call.startswith("Cart.total(Cart(items=[") for d in found.differences)
+
+
+@pytest.mark.slow
+def test_what_disagrees_with_itself_does_not_count() -> None:
+    before = {"m.py": "import os\n\n\ndef f(n: int):\n    return os.urandom(4)\n"}
+    after = {"m.py": "import os\n\n\ndef f(n: int):\n    return os.urandom(5)\n"}
+    found = compared(before, after)
+    assert (found.inputs, found.differences) == (0, ())
+
+
+def test_broken_properties_come_with_an_input() -> None:
+    before = {"m.py": "def tidy(items: list[int]) -> list[int]:\n    return sorted(items)\n"}
+    after = {"m.py": "def tidy(items: list[int]) -> list[int]:\n    items.reverse()\n    return sorted(set(items))\n"}
+    found = compared(before, after)
+    broken = {b.name: b for b in found.broken_properties}
+    assert set(broken) == {"arguments unchanged", "length kept", "elements kept"}
+    assert broken["length kept"].held >= 5
+    items = eval(broken["length kept"].call.removeprefix("tidy"))
+    assert len(set(items)) < len(items)
+    assert found.properties_held["idempotent"] >= 5
+
+
+@pytest.mark.slow
+def test_a_round_trip_that_broke() -> None:
+    text = "def encode(n: int) -> list:\n    return [n, 0]\n\n\ndef decode(pair: list) -> int:\n    return pair[0]\n"
+    found = compared({"m.py": text}, {"m.py": text.replace("[n, 0]", "[abs(n), 0]")})
+    broken = [b for b in found.broken_properties if b.name == "round trip by decode"]
+    assert broken
+    assert "-" in broken[0].call
+
+
+@pytest.mark.slow
+def test_new_exceptions_are_told() -> None:
+    before = {"m.py": "def f(n: int) -> int:\n    return n + 1\n"}
+    after = {"m.py": "def f(n: int) -> int:\n    return 10 // n + n\n"}
+    found = compared(before, after)
+    crash = next(d for d in found.differences if d.crash)
+    assert crash.call == "f(0)"
+    assert "ZeroDivisionError" in crash.new
+    assert "exception kinds" in {b.name for b in found.broken_properties}
+
+
+@pytest.mark.slow
+def test_what_cannot_be_imported_says_why() -> None:
+    before = {"m.py": "import nowhere_at_all\n\n\ndef f(n: int):\n    return n\n"}
+    found = compared(before, {"m.py": before["m.py"].replace("return n", "return -n")})
+    assert not any(f.reached for f in found.functions)
+    assert "nowhere_at_all" in " ".join(found.notes)

@@ -1,0 +1,86 @@
+"""Mutants lie on the lines, differ from the program and from one another, and are drawn alike for a seed."""
+
+from collections.abc import Mapping
+
+from localagent.domain.edit import Candidate
+from localagent.domain.outcome import Ending, QuickResult, QuickRoute
+from localagent.domain.paths import RepoPath
+from localagent.edit.space import open_edit_space
+from localagent.repair.identity import behaviour_key
+from localagent.verify.mutants import OPERATORS, mutants_of, try_mutants
+
+PATH = RepoPath("m.py")
+SOURCE = b"def f(a, b):\n    if a < b:\n        return a + 1\n    return b\n\n\ndef g(n):\n    return n * 2\n"
+
+
+def drawn(lines: set[int], *, seed: int = 0, most: int = 40) -> tuple[list[Candidate], int]:
+    sources: Mapping[RepoPath, bytes] = {PATH: SOURCE}
+    return mutants_of(open_edit_space({}), sources, {PATH: frozenset(lines)}, behaviour_key, seed=seed, most=most)
+
+
+def test_each_is_a_program_of_its_own_on_the_lines() -> None:
+    chosen, total = drawn({2, 3})
+    texts = [c.patch.changes[0].after for c in chosen]
+    assert len(chosen) == min(40, total) > 10
+    keys = {behaviour_key(t, None, 0) for t in (*texts, SOURCE)}
+    assert len(keys) == len(texts) + 1  # none is equal to the program or to another
+    assert len(set(texts)) == len(texts)
+    assert {c.edits[0].line for c in chosen} == {2, 3}
+    assert {c.edits[0].operator for c in chosen} <= OPERATORS
+    assert all(t.endswith(SOURCE[SOURCE.index(b"\n\n\ndef g") :]) for t in texts)
+
+
+def test_what_compiles_to_the_same_is_none() -> None:
+    """Constants are folded, and what stands after a return is never reached."""
+    source = b"def f(a, b):\n    return 0 + (2 * 1)\n    return b\n"
+    space, sources = open_edit_space({}), {PATH: source}
+    chosen, _ = mutants_of(space, sources, {PATH: frozenset({2, 3})}, behaviour_key, seed=0)
+    same = {e.note for e in space.edits(PATH, sources, lines=frozenset({2, 3}), failures=()) if e.line == 3}
+    assert same
+    keys = [behaviour_key(c.patch.changes[0].after, None, 0) for c in chosen]
+    assert len(set(keys)) == len(keys) > 3
+    assert behaviour_key(source, None, 0) not in keys
+
+
+def test_lines_take_turns_and_the_seed_decides() -> None:
+    chosen, total = drawn({2, 8}, most=6)
+    assert total > 6
+    assert [c.edits[0].line for c in chosen] == [2, 8, 2, 8, 2, 8]
+    assert chosen == drawn({2, 8}, most=6)[0]
+    assert chosen != drawn({2, 8}, most=6, seed=1)[0]
+
+
+def test_operators_take_turns_within_a_line() -> None:
+    chosen, _ = drawn({2}, most=4)
+    assert len({c.edits[0].operator for c in chosen}) == 4
+
+
+class Judge:
+    """A quick check that notices what is said to be noticed."""
+
+    def __init__(self, ending: Ending = Ending.EXITED) -> None:
+        self.ending = ending
+
+    def check(self, candidate: Candidate, *, cpu_seconds: float, stop_early: bool = True) -> QuickResult:
+        broken = ("t",) if candidate.number % 2 else ()
+        return QuickResult(
+            outcomes={}, turned=(), broken=broken, complete=True, plausible=False, route=QuickRoute.SWAP,
+            ending=self.ending,
+        )  # fmt: skip
+
+    def close(self) -> None:
+        return
+
+
+def test_killed_is_what_a_test_notices_or_what_ends_its_process() -> None:
+    chosen, total = drawn({2, 3}, most=8)
+    said = try_mutants(Judge(), chosen, total, jobs=2)
+    assert (said.tried, said.killed, said.space, len(said.alive)) == (8, 4, total, 4)
+    assert try_mutants(Judge(Ending.CPU), chosen, total, jobs=1).killed == 8
+
+
+def test_what_the_clock_cuts_off_is_said_and_does_not_count() -> None:
+    chosen, total = drawn({2, 3}, most=8)
+    said = try_mutants(Judge(), chosen, total, jobs=1, seconds=-1.0)
+    assert (said.tried, said.killed) == (0, 0)
+    assert "8 of 8 were not run" in said.note
