@@ -13,7 +13,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from localagent.app.checks import refuse_denied
 from localagent.app.least_level import least_level
+from localagent.app.policies import open_policy
 from localagent.app.prior import load_prior
 from localagent.app.settings import Settings
 from localagent.domain.outcome import Baseline
@@ -30,7 +32,6 @@ from localagent.llm.registry import ModelFile, Registry
 from localagent.llm.scorer import ModelScorer
 from localagent.llm.tuned import serving
 from localagent.localize.fuse import SpectrumLocalizer
-from localagent.policy.load import load_policy
 from localagent.ports import Jail, Sink
 from localagent.record.files import CannotRecord, write_through
 from localagent.record.journal import Journal
@@ -129,8 +130,9 @@ def run_fix(request: FixRequest, settings: Settings, sink: Sink, stop: Stop | No
         budget=request.budget,
     )
     try:
-        policy = load_policy(request.policy or settings.policies_dir / "default.toml")
-    except UsageFault as fault:
+        policy = open_policy(settings, request.policy, request.repo).policy
+        refuse_denied(request.checks, policy)
+    except (UsageFault, CannotEnforce) as fault:
         if request.report is not None:
             refused = TaskResult(verdict=Verdict.FAULT, reason=str(fault), exit=fault.exit_code)
             write_report(request.report, report_json(task, refused))

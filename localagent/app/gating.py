@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from localagent.app.policies import open_policy
 from localagent.app.settings import Settings
 from localagent.domain.diff import DiffFault, TreeChange
 from localagent.domain.edit import digest_of
@@ -11,7 +12,6 @@ from localagent.domain.gate import Allow, Decision, Finding, Severity
 from localagent.domain.review import FileNote, PatchReview, PatchVerdict, RuleText
 from localagent.gate.catalogue import rule_texts
 from localagent.gate.patch import NOT_ASKED, PatchGates
-from localagent.policy.load import load_policy
 from localagent.tree.applied import apply_diff
 from localagent.tree.unified import parse_diff
 
@@ -30,7 +30,7 @@ class GateRequest:
 
 def review_patch(request: GateRequest, settings: Settings) -> PatchReview:
     """The verdict. UsageFault for a wrong policy, CannotEnforce without a gate's tool, AnswerIsNo without a tree."""
-    policy = load_policy(request.policy or settings.policies_dir / "default.toml")
+    policy = open_policy(settings, request.policy, request.repo).policy
     gates = PatchGates(policy)
     rules = rule_texts(policy)
     files: tuple[FileNote, ...] = ()

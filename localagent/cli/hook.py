@@ -11,6 +11,7 @@ from localagent.app import Settings
 from localagent.app.settings import PACKAGE
 from localagent.cli.render import Render
 from localagent.domain.paths import RepoPath
+from localagent.domain.policy import Policy
 from localagent.errors import UsageFault
 from localagent.hook import work
 from localagent.hook.find import choose
@@ -26,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     check = verbs.add_parser("check", help="report findings; 1 if there are any", allow_abbrev=False)
     fix = verbs.add_parser("fix", help="make safe repairs; 1 if files were changed", allow_abbrev=False)
     fix.add_argument("--suggestions", action="store_true", help="show the repairs that are not made, as diffs")
-    fix.add_argument("--policy", type=Path, metavar="FILE", help="whose gates judge repairs; default: the bundled one")
+    fix.add_argument("--policy", type=Path, metavar="NAME|FILE", help="whose gates judge repairs (default: default)")
     for one in (check, fix):
         one.add_argument("files", nargs="*", metavar="FILE", help="default: what is staged for the next commit")
         one.add_argument("--staged", action="store_true", help="what is staged, also where nothing is")
@@ -73,7 +74,7 @@ def _rules(args: argparse.Namespace) -> tuple[Rule, ...]:
 def _named(args: argparse.Namespace, settings: Settings, rules: Sequence[Rule]) -> list[FileReport]:
     folder = Path.cwd()
     root = repository_root(folder)
-    gates = _gates(args, settings)
+    gates = _gates(args, settings, root)
     reports = []
     for path, data in work.read_named(root, folder, args.files):
         reports.append(
@@ -93,7 +94,7 @@ def _staged(args: argparse.Namespace, settings: Settings, rules: Sequence[Rule])
     work.refuse_outside(root, git.folder)
     git = git.at(root)
     files = {file.path: file for file in staged_files(git)}
-    gates = _gates(args, settings)
+    gates = _gates(args, settings, root)
     reports = [
         work.unreadable(path, file.reason) if file.data is None else _report(args, path, file.data, rules, gates)
         for path, file in files.items()
@@ -103,8 +104,13 @@ def _staged(args: argparse.Namespace, settings: Settings, rules: Sequence[Rule])
     return reports
 
 
-def _gates(args: argparse.Namespace, settings: Settings) -> work.Gates:
-    return work.Gates(getattr(args, "policy", None) or settings.policies_dir / "default.toml")
+def _gates(args: argparse.Namespace, settings: Settings, root: Path) -> work.Gates:
+    def load() -> Policy:
+        from localagent.app.policies import open_policy  # noqa: PLC0415 - most runs repair nothing
+
+        return open_policy(settings, getattr(args, "policy", None), root).policy
+
+    return work.Gates(load)
 
 
 def _report(

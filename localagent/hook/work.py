@@ -24,6 +24,7 @@ from localagent.tree.diff import unified_diff
 
 if TYPE_CHECKING:
     from localagent.domain.gate import Finding as GateFinding
+    from localagent.domain.policy import Policy
     from localagent.gate.chain import Chain
     from localagent.tree.git import Git
     from localagent.tree.staged import StagedFile
@@ -104,17 +105,16 @@ def _diffs(report: FileReport, rules: Sequence[Rule]) -> list[str]:
 class Gates:
     """The gates that judge a repair's content (sizes, dangers). Loaded when first asked: most runs repair nothing."""
 
-    def __init__(self, policy: Path) -> None:
-        self._policy = policy
+    def __init__(self, load: "Callable[[], Policy]") -> None:
+        self._load = load
 
     @cached_property
     def _chain(self) -> "Chain":
         from localagent.gate.chain import Chain  # noqa: PLC0415 - see the class
         from localagent.gate.dangerous import Dangerous  # noqa: PLC0415
         from localagent.gate.size import Size  # noqa: PLC0415
-        from localagent.policy.load import load_policy  # noqa: PLC0415
 
-        policy = load_policy(self._policy)
+        policy = self._load()
         return Chain((Size(policy), Dangerous(policy)))
 
     def review(self, change: FileChange) -> "tuple[GateFinding, ...]":
