@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from localagent.app.approving import needs_person
 from localagent.app.checks import refuse_denied
 from localagent.app.least_level import least_level
 from localagent.app.policies import open_policy
@@ -165,6 +166,11 @@ def _answer(
         ours = isinstance(no, CannotRecord | CannotCopy | NoRoom | TreeTooLarge | TreeChanged)
         verdict = Verdict.NEEDS_PERSON if ours else Verdict.NO_TESTS
         return TaskResult(verdict=verdict, reason=str(no), exit=no.exit_code), no.remedy
+    if result.chosen is not None and (critical := needs_person(result.chosen.patch, policy)):
+        reason = f"a repair was found and passes every check, but {', '.join(critical)} needs a person's approval"
+        remedy = f"`localagent approve {task.id} --reason WHY`, then `localagent apply {task.id} --choose 1`"
+        proposed = replace(result, verdict=Verdict.NEEDS_PERSON, patch=None, chosen=None, proposals=(result.chosen,))
+        return replace(proposed, reason=reason, exit=AnswerIsNo.exit_code), remedy
     if task.text and result.verdict is Verdict.NOTHING_TO_FIX:
         reason = "every test and check passes, so nothing could show that the task is done: it is refused"
         remedy = "add a test, or a --check, that fails until what is wanted is there"

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from localagent.app.approved import change_digest, with_approval
 from localagent.app.policies import open_policy
 from localagent.app.settings import Settings
 from localagent.domain.diff import DiffFault, TreeChange
@@ -20,12 +21,13 @@ READING = "patch"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GateRequest:
-    """What the user asked for, parsed. `everything`: ask all gates, though one refused already."""
+    """What the user asked for. `everything`: ask all gates though one refused. `approvals`: whether they count."""
 
     patch: bytes
     repo: Path
     policy: Path | None = None
     everything: bool = False
+    approvals: bool = True
 
 
 def review_patch(request: GateRequest, settings: Settings) -> PatchReview:
@@ -34,17 +36,17 @@ def review_patch(request: GateRequest, settings: Settings) -> PatchReview:
     gates = PatchGates(policy)
     rules = rule_texts(policy)
     files: tuple[FileNote, ...] = ()
-    line, remedy = 0, ""
+    line, remedy, change = 0, "", ""
     try:
         entries = apply_diff(parse_diff(request.patch), request.repo)
-        files = tuple(_note(entry) for entry in entries)
+        files, change = tuple(_note(entry) for entry in entries), change_digest(entries)
         read = Decision(gate=READING, answer=Allow.ALLOW)
         decisions: Sequence[Decision] = [read, *gates.review(entries, everything=request.everything)]
     except DiffFault as fault:
         line, remedy = fault.line, fault.remedy
         found = Finding(rule=fault.rule, severity=Severity.HIGH, path=fault.path, line=0, message=str(fault))
         decisions = [Decision(gate=READING, answer=Allow.DENY, findings=(found,))]
-    return PatchReview(
+    review = PatchReview(
         verdict=_verdict(decisions, rules),
         policy=policy.name,
         digest=digest_of(request.patch),
@@ -55,7 +57,9 @@ def review_patch(request: GateRequest, settings: Settings) -> PatchReview:
         not_asked=dict(NOT_ASKED),
         patch_line=line,
         remedy=remedy,
+        change=change,
     )
+    return with_approval(review, request.repo, policy.approvals, settings) if request.approvals else review
 
 
 def _verdict(decisions: Sequence[Decision], rules: dict[str, RuleText]) -> PatchVerdict:
