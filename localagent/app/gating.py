@@ -47,7 +47,7 @@ def review_patch(request: GateRequest, settings: Settings) -> PatchReview:
         found = Finding(rule=fault.rule, severity=Severity.HIGH, path=fault.path, line=0, message=str(fault))
         decisions = [Decision(gate=READING, answer=Allow.DENY, findings=(found,))]
     review = PatchReview(
-        verdict=_verdict(decisions, rules),
+        verdict=verdict_of(decisions, rules),
         policy=policy.name,
         digest=digest_of(request.patch),
         gates=(READING, *gates.names),
@@ -62,7 +62,7 @@ def review_patch(request: GateRequest, settings: Settings) -> PatchReview:
     return with_approval(review, request.repo, policy.approvals, settings) if request.approvals else review
 
 
-def _verdict(decisions: Sequence[Decision], rules: dict[str, RuleText]) -> PatchVerdict:
+def verdict_of(decisions: Sequence[Decision], rules: dict[str, RuleText]) -> PatchVerdict:
     """Allowed only if every gate said so; a person is asked only if nothing else stands against it."""
     if all(decision.answer is Allow.ALLOW for decision in decisions):
         return PatchVerdict.ALLOWED

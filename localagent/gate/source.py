@@ -124,7 +124,7 @@ class SourceFile:
             raise DoesNotParse("the file's encoding is unknown")
         try:
             return data.decode(self.encoding).removeprefix("\ufeff")
-        except UnicodeDecodeError as error:
+        except UnicodeError as error:
             raise DoesNotParse(f"not {self.encoding}") from error
 
     def around(self, start: int, end: int) -> Unit | None:
@@ -165,15 +165,16 @@ def decode_source(source: bytes) -> str:
     """A whole source as text, by its cookie or mark. DoesNotParse if it is not in that encoding."""
     try:
         return source.decode(_encoding(source) or "utf-8").removeprefix("\ufeff")
-    except UnicodeDecodeError as error:
+    except UnicodeError as error:
         raise DoesNotParse("not in the encoding that it names") from error
 
 
 def _encoding(source: bytes) -> str:
     try:
         name, _ = tokenize.detect_encoding(io.BytesIO(source[:4096]).readline)
+        b"".decode(name)  # LookupError for codecs that are not of text, such as rot13
         return "utf-8" if name == "utf-8-sig" else name
-    except (SyntaxError, LookupError):
+    except (SyntaxError, LookupError, UnicodeError):
         return ""
 
 
