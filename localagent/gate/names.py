@@ -413,8 +413,8 @@ class _Finder:
         if isinstance(node.func, ast.Attribute):
             yield Use("method", node.func.attr)
             if node.func.attr in _CHANGES:
-                bases = (b for b in self.resolve(node.func.value) if b.endswith(".__dict__"))
-                yield from (Use("write", f"{base.removesuffix('.__dict__')}.{node.func.attr}") for base in bases)
+                spaces = (b for b in self.resolve(node.func.value) if b.endswith(".__dict__"))
+                yield from (Use("write", f"{space.removesuffix('.__dict__')}.{node.func.attr}") for space in spaces)
             if node.func.attr == "open" and not names and self._method_writes(node):
                 yield Use("method", "open:write")
             if node.func.attr == "get" and node.args:
