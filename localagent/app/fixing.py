@@ -13,7 +13,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from localagent.app.approving import needs_person
+from localagent.app.checks import refuse_denied
 from localagent.app.least_level import least_level
+from localagent.app.policies import open_policy
 from localagent.app.prior import load_prior
 from localagent.app.settings import Settings
 from localagent.domain.outcome import Baseline
@@ -32,7 +35,6 @@ from localagent.llm.registry import ModelFile, Registry
 from localagent.llm.scorer import ModelScorer
 from localagent.llm.tuned import serving
 from localagent.localize.fuse import SpectrumLocalizer
-from localagent.policy.load import load_policy
 from localagent.ports import Jail, Sink
 from localagent.record.files import CannotRecord, write_through
 from localagent.record.journal import Journal
@@ -131,8 +133,9 @@ def run_fix(request: FixRequest, settings: Settings, sink: Sink, stop: Stop | No
         budget=request.budget,
     )
     try:
-        policy = load_policy(request.policy or settings.policies_dir / "default.toml")
-    except UsageFault as fault:
+        policy = open_policy(settings, request.policy, request.repo).policy
+        refuse_denied(request.checks, policy)
+    except (UsageFault, CannotEnforce) as fault:
         if request.report is not None:
             refused = TaskResult(verdict=Verdict.FAULT, reason=str(fault), exit=fault.exit_code)
             write_report(request.report, report_json(task, refused))
@@ -165,6 +168,11 @@ def _answer(
         ours = isinstance(no, CannotRecord | CannotCopy | NoRoom | TreeTooLarge | TreeChanged)
         verdict = Verdict.NEEDS_PERSON if ours else Verdict.NO_TESTS
         return TaskResult(verdict=verdict, reason=str(no), exit=no.exit_code), no.remedy
+    if result.chosen is not None and (critical := needs_person(result.chosen.patch, policy)):
+        reason = f"a repair was found and passes every check, but {', '.join(critical)} needs a person's approval"
+        remedy = f"`localagent approve {task.id} --reason WHY`, then `localagent apply {task.id} --choose 1`"
+        proposed = replace(result, verdict=Verdict.NEEDS_PERSON, patch=None, chosen=None, proposals=(result.chosen,))
+        return replace(proposed, reason=reason, exit=AnswerIsNo.exit_code), remedy
     if task.text and result.verdict is Verdict.NOTHING_TO_FIX:
         reason = "every test and check passes, so nothing could show that the task is done: it is refused"
         remedy = "add a test, or a --check, that fails until what is wanted is there"

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from localagent.app.approved import change_digest, with_approval
+from localagent.app.policies import open_policy
 from localagent.app.settings import Settings
 from localagent.domain.diff import DiffFault, TreeChange
 from localagent.domain.edit import digest_of
@@ -12,7 +14,6 @@ from localagent.domain.policy import Policy
 from localagent.domain.review import FileNote, PatchReview, PatchVerdict, RuleText
 from localagent.gate.catalogue import rule_texts
 from localagent.gate.patch import NOT_ASKED, PatchGates
-from localagent.policy.load import load_policy
 from localagent.tree.applied import apply_diff
 from localagent.tree.unified import parse_diff
 
@@ -21,29 +22,32 @@ READING = "patch"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GateRequest:
-    """What the user asked for, parsed. `everything`: ask all gates, though one refused already."""
+    """What the user asked for. `everything`: ask all gates though one refused. `approvals`: whether they count."""
 
     patch: bytes
     repo: Path
     policy: Path | None = None
     everything: bool = False
+    approvals: bool = True
 
 
 def review_patch(request: GateRequest, settings: Settings) -> PatchReview:
     """The verdict. UsageFault for a wrong policy, CannotEnforce without a gate's tool, AnswerIsNo without a tree."""
-    return review_changes(request, load_policy(request.policy or settings.policies_dir / "default.toml"))[0]
+    return review_changes(request, open_policy(settings, request.policy, request.repo).policy, settings)[0]
 
 
-def review_changes(request: GateRequest, policy: Policy) -> tuple[PatchReview, tuple[TreeChange, ...]]:
+def review_changes(
+    request: GateRequest, policy: Policy, settings: Settings
+) -> tuple[PatchReview, tuple[TreeChange, ...]]:
     """The verdict under a loaded policy, and what the patch makes of the tree: nothing where it could not be read."""
     gates = PatchGates(policy)
     rules = rule_texts(policy)
     entries: tuple[TreeChange, ...] = ()
     files: tuple[FileNote, ...] = ()
-    line, remedy = 0, ""
+    line, remedy, change = 0, "", ""
     try:
         entries = apply_diff(parse_diff(request.patch), request.repo)
-        files = tuple(_note(entry) for entry in entries)
+        files, change = tuple(_note(entry) for entry in entries), change_digest(entries)
         read = Decision(gate=READING, answer=Allow.ALLOW)
         decisions: Sequence[Decision] = [read, *gates.review(entries, everything=request.everything)]
     except DiffFault as fault:
@@ -51,7 +55,7 @@ def review_changes(request: GateRequest, policy: Policy) -> tuple[PatchReview, t
         found = Finding(rule=fault.rule, severity=Severity.HIGH, path=fault.path, line=0, message=str(fault))
         decisions = [Decision(gate=READING, answer=Allow.DENY, findings=(found,))]
     review = PatchReview(
-        verdict=_verdict(decisions, rules),
+        verdict=verdict_of(decisions, rules),
         policy=policy.name,
         digest=digest_of(request.patch),
         gates=(READING, *gates.names),
@@ -61,11 +65,14 @@ def review_changes(request: GateRequest, policy: Policy) -> tuple[PatchReview, t
         not_asked=dict(NOT_ASKED),
         patch_line=line,
         remedy=remedy,
+        change=change,
     )
+    if request.approvals:
+        review = with_approval(review, request.repo, policy.approvals, settings)
     return review, entries
 
 
-def _verdict(decisions: Sequence[Decision], rules: dict[str, RuleText]) -> PatchVerdict:
+def verdict_of(decisions: Sequence[Decision], rules: dict[str, RuleText]) -> PatchVerdict:
     """Allowed only if every gate said so; a person is asked only if nothing else stands against it."""
     if all(decision.answer is Allow.ALLOW for decision in decisions):
         return PatchVerdict.ALLOWED

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from localagent.app.fixing import FixRequest, verifier_of
 from localagent.app.least_level import least_level
+from localagent.app.policies import open_policy
 from localagent.app.settings import Settings
 from localagent.domain.edit import Candidate, Patch
 from localagent.domain.outcome import FullResult
 from localagent.domain.policy import Permission
 from localagent.domain.task import Event, Task
 from localagent.jail.open import open_jail, scratch_folder
-from localagent.policy.load import load_policy
 from localagent.tree.snapshot import take_snapshot
 
 _NAMED = 3
@@ -38,7 +38,7 @@ class _Nowhere:
 
 def prove_patch(request: FixRequest, patch: Patch, settings: Settings) -> Proof:
     """Run everything without and with the patch. AnswerIsNo without anything to run, CannotEnforce without a jail."""
-    policy = load_policy(request.policy or settings.policies_dir / "default.toml")
+    policy = open_policy(settings, request.policy, request.repo).policy
     jail = open_jail(
         backend=request.backend,
         allow_third_party=policy.third_party_binaries is Permission.ALLOW,

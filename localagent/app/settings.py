@@ -3,9 +3,10 @@
 import os
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+SYSTEM_DIR = Path("/etc/localagent")
 PACKAGE = Path(__file__).resolve().parent.parent
 
 
@@ -21,7 +22,9 @@ class Settings:
 
     `state_dir` holds tasks (journal, report, patch, undo); `data_dir` registered models; `cache_dir` what may be
     deleted; `scratch_dir` throw-away workspaces, reachable for an unprivileged uid; `runtime_dir` the socket of kept
-    sessions, there while sessions are.
+    sessions, there while sessions are. `system_dir` holds what the machine's owner says (`policy.d/`, `policies/`), and
+    belongs to `system_owner`. Neither is read from the environment: whoever runs localagent could leave the owner's
+    rules by setting a variable. Tests give other values.
     """
 
     state_dir: Path
@@ -32,6 +35,8 @@ class Settings:
     policies_dir: Path
     sandbox_dir: Path
     runtime_dir: Path
+    system_dir: Path = field(default_factory=lambda: SYSTEM_DIR)
+    system_owner: int = 0
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str] | None = None) -> "Settings":

@@ -13,6 +13,7 @@ from localagent.app.fixing import Stop, interpreter_of, left_out
 from localagent.app.gating import GateRequest, review_changes
 from localagent.app.least_level import least_level
 from localagent.app.patch_evidence import Subject
+from localagent.app.policies import open_policy
 from localagent.app.settings import Settings
 from localagent.app.verify_run import Run, VerifyRequest
 from localagent.app.verify_verdict import Judge
@@ -23,7 +24,6 @@ from localagent.domain.task import Budget, Snapshot, Task
 from localagent.domain.verification import Verification, VerifyVerdict
 from localagent.errors import AnswerIsNo, CannotEnforce, Interrupted
 from localagent.jail.open import open_jail, scratch_folder
-from localagent.policy.load import load_policy
 from localagent.ports import Sink
 from localagent.tree.applied import apply_diff
 from localagent.tree.commit import commit_of, take_commit
@@ -38,7 +38,7 @@ from localagent.verify.patches import PatchVerifier
 
 def run_verify(request: VerifyRequest, settings: Settings, sink: Sink, stop: Stop | None = None) -> Verification:
     """The verification. UsageFault for a wrong policy, interpreter or revision; every other outcome is returned."""
-    policy = load_policy(request.policy or settings.policies_dir / "default.toml")
+    policy = open_policy(settings, request.policy, request.repo).policy
     run = Run(request=request, sink=sink)
     try:
         return _work(run, policy, settings, stop or Stop())
@@ -59,7 +59,7 @@ def _work(run: Run, policy: Policy, settings: Settings, stop: Stop) -> Verificat
             old = _tree_before(run, scratch / "old")
         with run.timed("gates"):
             review, changes = review_changes(
-                GateRequest(patch=request.patch, repo=Path(old.store), everything=True), policy
+                GateRequest(patch=request.patch, repo=Path(old.store), everything=True), policy, settings
             )
         run.known["review"] = review
         refused = _refused(run, review, old)

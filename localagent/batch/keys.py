@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localagent import __version__
+from localagent.app.policies import open_policy
 from localagent.app.settings import PACKAGE, Settings
 from localagent.batch.fleet import Member
 from localagent.domain.edit import digest_of
@@ -32,7 +33,9 @@ class Basis:
 def basis_of(members: tuple[Member, ...], settings: Settings) -> Basis:
     """As things stand now. UsageFault where a policy cannot be read."""
     paths = {policy_of(member, settings) for member in members}
-    return Basis(tool=_tool(settings), policies={str(path): _file(path) for path in sorted(paths)})
+    # the system's layers too; the repository's is part of its tree
+    policies = {str(path): digest_of(repr(open_policy(settings, path).policy).encode()) for path in sorted(paths)}
+    return Basis(tool=_tool(settings), policies=policies)
 
 
 def policy_of(member: Member, settings: Settings) -> Path:

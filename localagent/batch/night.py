@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 from localagent.app.least_level import least_level
+from localagent.app.policies import open_policy
 from localagent.app.settings import Settings
 from localagent.batch.answer import Answer, State
 from localagent.batch.fleet import DiskPriority, Fleet, Work
@@ -23,7 +24,6 @@ from localagent.batch.runs import Plan, RunRecord, RunStore
 from localagent.domain.policy import Permission
 from localagent.errors import AnswerIsNo
 from localagent.jail.open import open_jail, sweep
-from localagent.policy.load import load_policy
 from localagent.record.files import RecordDamaged
 
 TRIES = 3
@@ -89,7 +89,7 @@ def fleet_of(run: RunRecord, ways: Ways) -> Fleet:
 def _sound(fleet: Fleet, settings: Settings) -> None:
     """CannotEnforce where no jail is good enough for what would run."""
     for path in {policy_of(m, settings) for m in fleet.members if Work.FAILING_TESTS in m.work}:
-        policy = load_policy(path)
+        policy = open_policy(settings, path).policy
         third_party = policy.third_party_binaries is Permission.ALLOW
         open_jail(allow_third_party=third_party, least=least_level(settings, policy))
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Protocol
 
 from localagent.domain.paths import RepoPath
+from localagent.domain.policy import Policy
 
 HELD = 75  # a worker's exit status: a twin of its repository is being worked on, ask again
 
@@ -26,7 +26,7 @@ class Repaired:
 class Codemods(Protocol):
     """Repairs files in memory, each proven, by the rules named (none: the standard ones)."""
 
-    def repair(self, path: RepoPath, data: bytes, rules: Sequence[str], policy: Path) -> Repaired:
+    def repair(self, path: RepoPath, data: bytes, rules: Sequence[str], policy: Policy) -> Repaired:
         """A file's repairs, judged by the gates of a policy."""
         ...
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from localagent.app.fixing import FixOutcome, FixRequest, run_fix
 from localagent.app.patch_check import prove_patch
+from localagent.app.policies import open_policy
 from localagent.app.settings import Settings
 from localagent.batch.answer import State, Step
 from localagent.batch.fleet import Member, Work
@@ -47,6 +48,7 @@ class Patches:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.digest = snapshot.digest
+        self.root = Path(snapshot.root)
         self.sources = SourceMap(snapshot)
         self.changed: dict[RepoPath, bytes] = {}
         self.moved = False
@@ -148,7 +150,7 @@ def codemods(member: Member, patches: Patches, rules: Codemods, settings: Settin
     if patches.moved:
         reason = "the tree changed while it was worked on: known mistakes were not looked for"
         return Step(work=Work.CODEMODS, state=State.REFUSED, outcome="refused", reason=reason)
-    policy = policy_of(member, settings)
+    policy = open_policy(settings, policy_of(member, settings), patches.root).policy
     changes: list[FileChange] = []
     repaired: list[dict[str, Any]] = []
     refused: list[str] = []

@@ -1,9 +1,13 @@
-"""`localagent apply`: write an accepted or a chosen patch into the repository, whole or not at all."""
+"""`localagent apply`: write an accepted or a chosen patch into the repository, whole or not at all.
+
+What touches critical files is written only where a person approved exactly that change (`localagent approve`).
+"""
 
 import argparse
 from pathlib import Path
 
 from localagent.app import Settings
+from localagent.app.approving import refuse_unapproved
 from localagent.cli.render import Render
 from localagent.errors import AnswerIsNo
 from localagent.record.store import TaskRecord, TaskStore
@@ -19,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="where a person has to choose: the proposal to write, numbered as `show` numbers them",
     )
+    parser.add_argument("--policy", type=Path, metavar="NAME|FILE", help="whose critical files count")
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
 
 
@@ -28,6 +33,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     patch = record.patch() if args.choose is None else record.proposal(args.choose)
     if patch is None or not patch.changes:
         raise _nothing(record, args.choose)
+    refuse_unapproved(patch, Path(record.task.repo), args.policy, settings, task=record.id)
     land(patch, Path(record.task.repo), record.dir / "undo")
     names = [str(c.path) for c in patch.changes]
     if args.json:

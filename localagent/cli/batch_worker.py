@@ -16,6 +16,7 @@ from localagent.batch.ports import Repaired, Ways
 from localagent.batch.runs import RunStore
 from localagent.batch.work import Assignment, be_polite, carry_out
 from localagent.domain.paths import RepoPath
+from localagent.domain.policy import Policy
 from localagent.errors import InternalFault
 from localagent.hook import work
 from localagent.hook.find import choose
@@ -37,12 +38,14 @@ class HookCodemods:
     """The hook's safe repairs."""
 
     def __init__(self) -> None:
-        self._gates: dict[Path, work.Gates] = {}
+        self._policy: Policy | None = None
+        self._gates: work.Gates | None = None
 
-    def repair(self, path: RepoPath, data: bytes, rules: Sequence[str], policy: Path) -> Repaired:
+    def repair(self, path: RepoPath, data: bytes, rules: Sequence[str], policy: Policy) -> Repaired:
         """A file's repairs, judged by the gates of a policy."""
-        gates = self._gates.setdefault(policy, work.Gates(policy))
-        report = work.fix(path, data, choose(rules), gates, suggestions=False)
+        if self._gates is None or policy is not self._policy:
+            self._policy, self._gates = policy, work.Gates(lambda: policy)
+        report = work.fix(path, data, choose(rules), self._gates, suggestions=False)
         return Repaired(
             after=report.after,
             repaired=tuple((f.line, f.rule, f.message) for f in report.applied),

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from localagent.app import Settings
+from localagent.app.policies import open_policy
 from localagent.cli.deps_approve import approvals, approve
 from localagent.cli.render import Render
 from localagent.deps.check import Guard
@@ -23,7 +24,6 @@ from localagent.domain.dependency import Answer, Ruling, Wanted
 from localagent.domain.policy import Permission, Policy
 from localagent.errors import UsageFault
 from localagent.jail.open import NamespaceJail, open_jail
-from localagent.policy.load import load_policy
 from localagent.record.approvals import ApprovalStore
 
 PROJECT = "pyproject.toml"
@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     approving.add_argument("--withdraw", action="store_true", help="take every approval of NAME back instead")
     listing = actions.add_parser("approvals", help="what was approved, by whom and why", allow_abbrev=False)
     for action in (checking, installing, approving, listing):
-        action.add_argument("--policy", type=Path, metavar="FILE", help="default: the bundled default policy")
+        action.add_argument("--policy", type=Path, metavar="NAME|FILE", help="default: default")
         action.add_argument("--json", action="store_true", help="one JSON object on standard output")
 
 
@@ -73,8 +73,8 @@ def _requirements(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     """0 when everything asked for may come in (or was recorded), 1 when not."""
-    path: Path = args.policy or settings.policies_dir / "default.toml"
-    policy = load_policy(path)
+    opened = open_policy(settings, args.policy, getattr(args, "repo", None))
+    path, policy = opened.path, opened.policy
     rules = policy.dependencies
     if args.action == "approvals":
         return approvals(args, ApprovalStore(settings.state_dir), rules, render)

@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = p.add_mutually_exclusive_group()
     group.add_argument("--no-model", action="store_true", help="order by the prior alone")
     group.add_argument("--model", default="", metavar="M", help="a GGUF file or a registered name")
-    p.add_argument("--policy", default="", metavar="FILE", help="a policy file instead of the default one")
+    p.add_argument("--policy", default="", metavar="NAME|FILE", help="another policy than the default one")
     add_backend(p)
     p.add_argument("--out", default="", metavar="FILE", help="write the accepted patch here, as a unified diff")
     p.add_argument("--report", default="", metavar="FILE", help="write the report here, as JSON, whatever the outcome")

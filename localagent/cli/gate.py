@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--repo", type=Path, default=Path(), metavar="DIR", help="the repository it is for (default: .)"
     )
-    parser.add_argument("--policy", type=Path, metavar="FILE", help="default: the bundled default policy")
+    parser.add_argument("--policy", type=Path, metavar="NAME|FILE", help="default: default")
     parser.add_argument("--all", action="store_true", help="ask every gate, though one refused already")
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output (docs/gate.md)")
     parser.add_argument("--sarif", type=Path, metavar="FILE", help="write SARIF 2.1.0, for code scanning")

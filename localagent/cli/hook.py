@@ -11,6 +11,7 @@ from localagent.app import Settings
 from localagent.app.settings import PACKAGE
 from localagent.cli.render import Render
 from localagent.domain.paths import RepoPath
+from localagent.domain.policy import Policy
 from localagent.errors import UsageFault
 from localagent.hook import work
 from localagent.hook.find import choose
@@ -26,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     check = verbs.add_parser("check", help="report findings; 1 if there are any", allow_abbrev=False)
     fix = verbs.add_parser("fix", help="make safe repairs; 1 if files were changed", allow_abbrev=False)
     fix.add_argument("--suggestions", action="store_true", help="show the repairs that are not made, as diffs")
-    fix.add_argument("--policy", type=Path, metavar="FILE", help="whose gates judge repairs; default: the bundled one")
+    fix.add_argument("--policy", type=Path, metavar="NAME|FILE", help="whose gates judge repairs (default: default)")
     for one in (check, fix):
         one.add_argument("files", nargs="*", metavar="FILE", help="default: what is staged for the next commit")
         one.add_argument("--staged", action="store_true", help="what is staged, also where nothing is")
@@ -94,7 +95,7 @@ def _rules(args: argparse.Namespace) -> tuple[Rule, ...]:
 def _named(args: argparse.Namespace, settings: Settings, rules: Sequence[Rule], render: Render) -> list[FileReport]:
     folder = Path.cwd()
     root = repository_root(folder)
-    gates = _gates(args, settings)
+    gates = _gates(args, settings, root)
     if args.hook_verb == "fix":
         _settle(root, settings, render)
     reports = []
@@ -118,7 +119,7 @@ def _staged(args: argparse.Namespace, settings: Settings, rules: Sequence[Rule],
     if args.hook_verb == "fix":
         _settle(root, settings, render)
     files = {file.path: file for file in staged_files(git)}
-    gates = _gates(args, settings)
+    gates = _gates(args, settings, root)
     reports = [
         work.unreadable(path, file.reason) if file.data is None else _report(args, path, file.data, rules, gates)
         for path, file in files.items()
@@ -134,8 +135,13 @@ def _settle(root: Path, settings: Settings, render: Render) -> None:
         render.note(remark)
 
 
-def _gates(args: argparse.Namespace, settings: Settings) -> work.Gates:
-    return work.Gates(getattr(args, "policy", None) or settings.policies_dir / "default.toml")
+def _gates(args: argparse.Namespace, settings: Settings, root: Path) -> work.Gates:
+    def load() -> Policy:
+        from localagent.app.policies import open_policy  # noqa: PLC0415 - most runs repair nothing
+
+        return open_policy(settings, getattr(args, "policy", None), root).policy
+
+    return work.Gates(load)
 
 
 def _report(

@@ -65,8 +65,7 @@ def suggestions(args: argparse.Namespace, settings: Settings) -> tuple[list[tupl
         return made, ["no Python file is staged"]
     stop = Stop()
     sink = _Remarks(remarks)
-    policy = getattr(args, "policy", None) or settings.policies_dir / "default.toml"
-    suggester = LocalSuggester(settings, policy, sink, stop)
+    suggester = LocalSuggester(settings, getattr(args, "policy", None), sink, stop)
 
     def ask() -> None:
         request = SuggestRequest(repo=root, changed=changed, overlay=_overlay(git, changed), python=args.python)

@@ -12,6 +12,7 @@ from localagent.app.canaries import open_sanitizer
 from localagent.app.code_gates import findings_on, refuse_ungateable
 from localagent.app.executing import CODE_LIMIT_BYTES, code_in, code_of, execute, faults_of, refused
 from localagent.app.execution_json import as_json
+from localagent.app.policies import open_policy
 from localagent.cli.backend import add_backend, backend_of
 from localagent.cli.jail_sessions import end_session, interrupted, list_sessions, order_for, remark, take_step
 from localagent.cli.render import Render
@@ -23,7 +24,6 @@ from localagent.jail import profile
 from localagent.jail.carrying import read_regular
 from localagent.jail.limit_words import NAMES, with_limits
 from localagent.jail.open import open_jail
-from localagent.policy.load import load_policy
 from localagent.ports import Jail
 
 EXIT_ENDED_BY_LIMIT = 1
@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--limit", metavar="KEY=VALUE", action="append", default=[], help=f"a limit: {', '.join(NAMES)}")
     add("--profile", metavar="FILE", type=Path, help="limits from a sandbox profile (default: run.toml)")
     add("--gate", action="store_true", help="static gates first; denied code does not run")
-    add("--policy", metavar="FILE", type=Path, help="the policy of the gates (default: default.toml)")
+    add("--policy", metavar="NAME|FILE", type=Path, help="the policy of the gates (default: default)")
     add("--rw", metavar="DIR", action="append", default=[], help="show a folder writable")
     add("--ro", metavar="DIR", action="append", default=[], help="show a folder or file read-only")
     add("--cwd", metavar="DIR", default="", help="working folder inside (default: first --rw, else the workspace)")
@@ -123,7 +123,7 @@ def gated(
 ) -> Executed | None:
     """The refusal of the gates, or None: the program after a session's `earlier` steps, and inputs that are Python."""
     assert request.code is not None
-    policy = load_policy(args.policy or settings.policies_dir / "default.toml")
+    policy = open_policy(settings, args.policy).policy
     sources = [(request.code.name, earlier.encode("utf-8", "surrogateescape") + request.code.text)]
     for path in map(Path, request.files):
         inputs = sorted(path.rglob("*.py")) if path.is_dir() else [path] if path.suffix == ".py" else []
@@ -166,7 +166,7 @@ def requested(args: argparse.Namespace, settings: Settings) -> tuple[Execution, 
         faults.append("--backend: a kept session lives in the jail that its supervisor found; leave it out with --keep")
     if faults:
         raise UsageFault(faults, remedy=remedy)
-    policy = load_policy(args.policy or settings.policies_dir / "default.toml")
+    policy = open_policy(settings, args.policy).policy
     return request, max(loaded.minimum_level, policy.least_jail_level.value)  # L1 to L4 sort as they rank
 
 

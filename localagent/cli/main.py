@@ -28,7 +28,8 @@ VERBS: dict[str, tuple[str, str]] = {
     "model": ("model", "list, add, verify models"),
     "gate": ("gate", "say whether a patch, anybody's, may go in; nothing runs"),
     "verify": ("verify", "prove what a patch, anybody's, does: gates, tests, old against new, strength"),
-    "policy": ("policy", "show or check a policy"),
+    "approve": ("approve", "let in, on the record, one change that needs a person"),
+    "policy": ("policy", "show, check, explain or test policies"),
     "jail": ("jail", "run a command in the jail"),
     "deps": ("deps", "check, approve and install dependencies from an offline index"),
 }

@@ -50,6 +50,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     """0 everything fixed or nothing to do; 1 findings remain. UsageFault lists every fault of the arguments or log."""
+    from localagent.app.policies import open_policy  # noqa: PLC0415 - a wrong log is told sooner
+
     data = _checked(args)
     root = Path(os.path.realpath(args.repo))
     was = (args.was_at,) if args.was_at is not None else ()
@@ -58,7 +60,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     with reading(root) as read:
         work = Work(
             read,
-            Gates(args.policy or settings.policies_dir / "default.toml", whole=True),
+            Gates(lambda: open_policy(settings, args.policy, root).policy, whole=True),
             lambda: _prover(args, root, settings, render),
             suggestions=args.suggestions,
         )
@@ -110,9 +112,9 @@ def _prover(args: argparse.Namespace, root: Path, settings: Settings, render: Re
         yield None
         return
     from localagent.app.fixing import Stop  # noqa: PLC0415 - without tests nothing of this is needed
+    from localagent.app.policies import open_policy  # noqa: PLC0415
     from localagent.app.proving import ProofRequest, open_prover  # noqa: PLC0415
     from localagent.cli.progress import PlainSink  # noqa: PLC0415
-    from localagent.policy.load import load_policy  # noqa: PLC0415
 
     stop = Stop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -125,7 +127,7 @@ def _prover(args: argparse.Namespace, root: Path, settings: Settings, render: Re
         max_seconds=args.max_seconds,
         backend=backend_of(args),
     )
-    policy = load_policy(args.policy or settings.policies_dir / "default.toml")
+    policy = open_policy(settings, args.policy, root).policy
     with open_prover(request, settings, policy, PlainSink(render, quiet=True), stop) as prover:
         yield prover
 

@@ -32,11 +32,15 @@ class JailLevel(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PathRules:
-    """gitwildmatch patterns, relative to the repository's root. A path must match `editable` and neither other list."""
+    """gitwildmatch patterns, relative to the repository's root. A path must match `editable` and neither other list.
+
+    `narrowed` holds the lists of later layers: a path must match each of them too.
+    """
 
     editable: tuple[str, ...]
     denied: tuple[str, ...]
     tests: tuple[str, ...]
+    narrowed: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,7 +101,8 @@ class PatchRules:
 
     Patterns as in PathRules. A patch may touch what matches `editable` and not `denied`; what matches `critical`,
     `dependencies` or `test_configuration` needs a person. `tests`: whether it may touch tests at all. Findings of the
-    rules `allowed_in_tests` (ids of dangers, of rules, of bandit's tests) are let be in tests.
+    rules `allowed_in_tests` (ids of dangers, of rules, of bandit's tests) are let be in what matches `lenient`: the
+    base policy's tests and their configuration, which no later layer can widen. `narrowed` as in PathRules.
     """
 
     editable: tuple[str, ...]
@@ -108,11 +113,47 @@ class PatchRules:
     tests: Permission
     allowed_in_tests: tuple[str, ...]
     size: SizeRules
+    lenient: tuple[str, ...] = ()
+    narrowed: tuple[tuple[str, ...], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CommandRule:
+    """One prefix of commands. `argv` is a word a place, each a choice of words; a word may hold `*`.
+
+    A first word without `/` stands for programs by that name in any folder. `match`/`not_match` are whole commands.
+    """
+
+    id: str
+    answer: Permission
+    why: str
+    argv: tuple[tuple[str, ...], ...]
+    match: tuple[str, ...] = ()
+    not_match: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CommandRules:
+    """Which commands may run in the jail as a check. A rule that denies wins; `otherwise` is for what no rule names."""
+
+    otherwise: Permission
+    rules: tuple[CommandRule, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ApprovalRules:
+    """Who may approve what needs a person: account names, `*` for anybody. `by_asker`: also who asked for it."""
+
+    people: tuple[str, ...]
+    by_asker: Permission
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Policy:
-    """A whole policy. `deny_at` is the severity from which a newly introduced danger is refused."""
+    """A whole policy. `deny_at` is the severity from which a newly introduced danger is refused.
+
+    `commands` holds the rules of every layer that has some: a command needs the leave of each.
+    """
 
     name: str
     paths: PathRules
@@ -128,3 +169,5 @@ class Policy:
     least_jail_level: JailLevel
     dependencies: DependencyRules
     patches: PatchRules
+    commands: tuple[CommandRules, ...]
+    approvals: ApprovalRules

@@ -26,6 +26,24 @@ class RuleText:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class PatchApproval:
+    """A person's word on one change. `patch` is the diff's digest, `change` that of what it makes of the files.
+
+    `findings` are the lines that were asked about (rule and path), `who` an account, `task` "" or where it came from.
+    """
+
+    patch: str
+    change: str
+    repo: str
+    findings: str
+    policy: str
+    who: str
+    reason: str
+    at: str
+    task: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class FileNote:
     """One file of the patch. `moved_lines` are the hunks' offsets that are not 0."""
 
@@ -51,6 +69,8 @@ class PatchReview:
     `patch_line` is where the patch could not be understood, 0 if it could. `not_asked` says which gates were not asked,
     and why. `gates` are all in their order, so that one which never came to its turn can be told from one that allowed.
     `tool` is the verb that answers; `title`, `exit_code` and `sections` are its own where it asked more than gates.
+    `change` is the digest of what the patch makes of the files, "" if it does not apply. `approval` is why a patch that
+    needs a person is allowed.
     """
 
     verdict: PatchVerdict
@@ -67,6 +87,15 @@ class PatchReview:
     title: str = ""
     exit_code: int | None = None
     sections: tuple[Section, ...] = ()
+    change: str = ""
+    approval: PatchApproval | None = None
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """What a person is asked about: rule and path of every finding that may be right."""
+        found = (f for d in self.decisions for f in d.findings)
+        lines = (f"{f.rule} {f.path!r}" for f in found if f.rule in self.rules and self.rules[f.rule].asks_person)
+        return tuple(sorted(set(lines)))
 
     @property
     def exit(self) -> int:

@@ -23,6 +23,31 @@ from localagent.gate import (
 from localagent.gate.chain import COULD_NOT_ANSWER
 from localagent.gate.rule import Rule
 
+# Where each rule is met: by the reader of patches, by the gates of repairs, by those of patches that anybody wrote.
+WHILE_READING: tuple[Rule, ...] = patch_rules.RULES
+IN_REPAIRS: tuple[Rule, ...] = (
+    *(rule for rule in paths.RULES if rule is not paths.NOT_EDITABLE),
+    *size.RULES,
+    *parses.RULES,
+    *swallow.RULES,
+    *special.RULES,
+    *weakness.RULES,
+    *cheating.RULES,
+    *secrets.RULES,
+    *(rule for rule in trojan.RULES if rule is not trojan.NOT_UTF8),
+    *excuses.RULES,
+)
+IN_PATCHES: tuple[Rule, ...] = (
+    *entries.RULES,
+    paths.NOT_EDITABLE,
+    *patch_paths.RULES,
+    *critical.RULES,
+    *secrets.RULES,
+    *trojan.RULES,
+    *excuses.RULES,
+    *cheating.RULES,
+    *tamper_rules.RULES,
+)
 RULES: tuple[Rule, ...] = (
     *patch_rules.RULES,
     *entries.RULES,
@@ -40,7 +65,7 @@ RULES: tuple[Rule, ...] = (
     *tamper_rules.RULES,
     *weakness.RULES,
 )
-_DANGER = "do without it; where it is meant, have a person change the policy's table of dangers"
+DANGER_REMEDY = "do without it; where it is meant, have a person change the policy's table of dangers"
 _ERROR = RuleText(
     id=COULD_NOT_ANSWER,
     severity=Severity.HIGH,
@@ -56,6 +81,7 @@ def rule_texts(policy: Policy) -> dict[str, RuleText]:
         RuleText(id=r.id, severity=r.severity, why=r.why, remedy=r.remedy, asks_person=r.asks_person) for r in RULES
     ]
     texts += [
-        RuleText(id=d.id, severity=d.severity, why=d.why, remedy=_DANGER, asks_person=False) for d in policy.dangers
+        RuleText(id=d.id, severity=d.severity, why=d.why, remedy=DANGER_REMEDY, asks_person=False)
+        for d in policy.dangers
     ]
     return {text.id: text for text in (*texts, _ERROR)}

@@ -1,11 +1,14 @@
 """Gates: files that a person must look at whatever the change is, and dependencies. By name alone.
 
-Repairs do not meet them: what `fix` may edit is `paths`' to say, and its patch can be put to `gate` like any other.
+A repair of such a file is found and proven like any other, and then kept as a proposal until a person approves it.
 """
+
+from collections.abc import Iterable
 
 import pathspec
 
 from localagent.domain.gate import Decision, Severity
+from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy
 from localagent.gate.change import GateInput
 from localagent.gate.rule import Example, Rule, decide
@@ -45,19 +48,29 @@ DEPENDENCY = Rule(
 RULES = (CRITICAL, DEPENDENCY)
 
 
+def critical_paths(paths: Iterable[RepoPath], policy: Policy) -> tuple[RepoPath, ...]:
+    """Those of some paths that the policy wants a person to look at."""
+    specs = [spec for _, spec, _ in _specs(policy)]
+    return tuple(path for path in paths if any(spec.match_file(path.replace("\n", " ").lower()) for spec in specs))
+
+
+def _specs(policy: Policy) -> tuple[tuple[Rule, pathspec.GitIgnoreSpec, str], ...]:
+    return tuple(
+        (rule, pathspec.GitIgnoreSpec.from_lines([p.lower() for p in patterns]), key)
+        for rule, patterns, key in (
+            (CRITICAL, policy.patches.critical, "critical"),
+            (DEPENDENCY, policy.patches.dependencies, "dependencies"),
+        )
+    )
+
+
 class Critical:
     """Asks a person where the policy names a file as critical, or as one that says what is depended on."""
 
     name = "critical"
 
     def __init__(self, policy: Policy) -> None:
-        self._rules = tuple(
-            (rule, pathspec.GitIgnoreSpec.from_lines([p.lower() for p in patterns]), key)
-            for rule, patterns, key in (
-                (CRITICAL, policy.patches.critical, "critical"),
-                (DEPENDENCY, policy.patches.dependencies, "dependencies"),
-            )
-        )
+        self._rules = _specs(policy)
 
     def review(self, change: GateInput) -> Decision:
         """Deny if any path, before or after, is named."""

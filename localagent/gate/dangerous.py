@@ -116,7 +116,7 @@ class Dangerous:
     def __init__(self, policy: Policy) -> None:
         bar = _ORDER.index(policy.deny_at)
         self._dangers = tuple(_Danger(r) for r in policy.dangers if _ORDER.index(r.severity) >= bar)
-        self._answers: dict[Use, _Danger | None] = {}
+        self._answers: dict[Use, tuple[_Danger, ...]] = {}
 
     def review(self, change: GateInput) -> Decision:
         """Deny if a use that stands in the table occurs more often after than before."""
@@ -135,7 +135,7 @@ class Dangerous:
         else:
             fresh = _beyond(uses, within(region.file, before).uses)
         for use, node in fresh:
-            if (danger := self._danger(use)) is not None:
+            for danger in self._fired(use):
                 yield _finding(danger.rule, region, node, use)
 
     def _is_harmless(self, region: Region) -> bool:
@@ -150,13 +150,14 @@ class Dangerous:
         if "uses" not in before.memo:
             before.memo["uses"] = Counter(use for use, _ in known.find_uses(before.tree))
         fresh = _beyond(known.find_uses(after.tree), before.memo["uses"])
-        return all(self._danger(use) is None for use, _ in fresh)
+        return not any(self._fired(use) for use, _ in fresh)
 
-    def _danger(self, use: Use) -> _Danger | None:
+    def _fired(self, use: Use) -> tuple[_Danger, ...]:
+        """Every rule that forbids a use: one of them may be let be in tests where another is not."""
         if use not in self._answers:
             if len(self._answers) > 50_000:
                 self._answers.clear()
-            self._answers[use] = next((d for d in self._dangers if d.fires(use)), None)
+            self._answers[use] = tuple(d for d in self._dangers if d.fires(use))
         return self._answers[use]
 
 

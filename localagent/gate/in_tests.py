@@ -21,9 +21,7 @@ class InTests:
 
     def __init__(self, gate: Gate, policy: Policy) -> None:
         self._gate = gate
-        self._tests = pathspec.GitIgnoreSpec.from_lines(
-            [p.lower() for p in (*policy.paths.tests, *policy.patches.test_configuration)]
-        )
+        self._tests = pathspec.GitIgnoreSpec.from_lines([p.lower() for p in policy.patches.lenient])
         self._allowed = frozenset(policy.patches.allowed_in_tests)
 
     @property

@@ -239,6 +239,10 @@ def _bound_anew(nodes: Iterable[ast.AST]) -> set[str]:
     return found
 
 
+_HANDED_ON = frozenset({"builtins.getattr", "builtins.setattr", "builtins.delattr"})
+_CHANGES = frozenset({"update", "setdefault", "pop", "popitem", "clear", "__setitem__", "__delitem__", "__ior__"})
+
+
 class _Finder:
     """Resolves expressions of one tree and lists its uses."""
 
@@ -247,6 +251,7 @@ class _Finder:
         self.outer = outer
         self.inner = Bindings()
         self.by_text = False
+        self._called_ids: set[int] = set()
         self.own: set[str] = set()  # never from a star import
         body = tree.body[0].body if _is_wrapper(tree) else tree.body  # type: ignore[attr-defined]
         self.local = _own_names(body[0]) if len(body) == 1 else set()
@@ -350,9 +355,16 @@ class _Finder:
         elif isinstance(node, ast.Name | ast.Attribute | ast.Subscript):
             yield from self._mention(node, chained)
         elif isinstance(node, ast.Call):
+            self._called_ids.add(id(node.func))
             if id(node) not in chained:
                 yield from (Use("name", name) for name in self.resolve(node))
             yield from self._call(node)
+        elif isinstance(node, ast.MatchClass):  # a pattern's keywords read attributes
+            for name in node.kwd_attrs:
+                yield from (Use("attribute", name), Use("indirect", name))
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            if node.name.startswith("__reduce"):  # what it answers is called when the object is unpickled
+                yield Use("attribute", node.name)
         elif isinstance(node, ast.Import):
             yield from (Use("import", alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -381,7 +393,10 @@ class _Finder:
                 yield Use("call", "sys.modules:dynamic" if "sys.modules" in bases else "builtins.globals:dynamic")
             yield from (Use("name", name) for name in self._item(node.value, node.slice) or bases)
         elif id(node) not in chained:
-            yield from (Use("name", name) for name in self.resolve(node))
+            names = self.resolve(node)
+            yield from (Use("name", name) for name in names)
+            if id(node) not in self._called_ids:  # handed on, so that nobody knows what it is asked for
+                yield from (Use("call", f"{name}:dynamic") for name in names & _HANDED_ON)
 
     def _call(self, node: ast.Call) -> Iterator[Use]:
         names = (
@@ -397,6 +412,9 @@ class _Finder:
                 yield from self._lookup(node, name)
         if isinstance(node.func, ast.Attribute):
             yield Use("method", node.func.attr)
+            if node.func.attr in _CHANGES:
+                spaces = (b for b in self.resolve(node.func.value) if b.endswith(".__dict__"))
+                yield from (Use("write", f"{space.removesuffix('.__dict__')}.{node.func.attr}") for space in spaces)
             if node.func.attr == "open" and not names and self._method_writes(node):
                 yield Use("method", "open:write")
             if node.func.attr == "get" and node.args:

@@ -45,6 +45,7 @@ class PatchGates:
 
     def __init__(self, policy: Policy) -> None:
         self._is_test = pathspec.GitIgnoreSpec.from_lines([p.lower() for p in policy.paths.tests])
+        self._is_lenient = pathspec.GitIgnoreSpec.from_lines([p.lower() for p in policy.patches.lenient])
         self._person = frozenset(rule.id for rule in RULES if rule.asks_person)
         self._gates: tuple[Gate, ...] = (
             Entries(policy),
@@ -106,9 +107,11 @@ class PatchGates:
         else:
             yield entry
 
-    def _role(self, path: RepoPath) -> tuple[bool, bool, bool]:
+    def _role(self, path: RepoPath) -> tuple[bool, ...]:
         collected = path.name.startswith("test_") or path.name.endswith("_test.py")
-        return (path.is_python, bool(self._is_test.match_file(path.replace("\n", " ").lower())), collected)
+        plain = path.replace("\n", " ").lower()
+        tests = (bool(self._is_test.match_file(plain)), bool(self._is_lenient.match_file(plain)))
+        return (path.is_python, *tests, collected)
 
 
 def _bytes(change: GateInput) -> int:

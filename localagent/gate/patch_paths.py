@@ -49,7 +49,8 @@ class PatchPaths:
     name = "paths"
 
     def __init__(self, policy: Policy) -> None:
-        self._editable = pathspec.GitIgnoreSpec.from_lines(policy.patches.editable)
+        lists = (policy.patches.editable, *policy.patches.narrowed)
+        self._editable = tuple(pathspec.GitIgnoreSpec.from_lines(patterns) for patterns in lists)
         self._denied = pathspec.GitIgnoreSpec.from_lines([p.lower() for p in policy.patches.denied])
         tests = () if policy.patches.tests is Permission.ALLOW else policy.paths.tests
         self._tests = pathspec.GitIgnoreSpec.from_lines([p.lower() for p in tests])
@@ -74,7 +75,7 @@ class PatchPaths:
             yield DENIED.finding(path, 0, f"{path} is denied by the policy's patches.denied")
         elif self._tests.match_file(plain.lower()):
             yield IS_TEST.finding(path, 0, f"{path} is a test, and the policy's patches.tests denies tests")
-        elif not self._editable.match_file(plain):
+        elif not all(spec.match_file(plain) for spec in self._editable):
             yield NOT_EDITABLE.finding(path, 0, f"{path} is not named by the policy's patches.editable")
 
 

@@ -63,7 +63,7 @@ NOT_EDITABLE = Rule(
     severity=Severity.HIGH,
     why="the policy's allow-list does not name the file",
     remedy="leave the file as it is, or name it in the policy",
-    match=(),
+    match=(Example(path="Makefile", **_SOME), Example(path="data/table.bin", **_SOME)),
     not_match=(Example(**_SOME), Example(path="two\nlines/mod.py", **_SOME)),
 )
 RULES = (NOT_PYTHON, NOT_IN_TREE, IS_TEST, DENIED, NOT_EDITABLE)
@@ -75,7 +75,8 @@ class Paths:
     name = "paths"
 
     def __init__(self, policy: Policy, test_files: Collection[RepoPath]) -> None:
-        self._editable = pathspec.GitIgnoreSpec.from_lines(policy.paths.editable)
+        lists = (policy.paths.editable, *policy.paths.narrowed)
+        self._editable = tuple(pathspec.GitIgnoreSpec.from_lines(patterns) for patterns in lists)
         self._denied = pathspec.GitIgnoreSpec.from_lines([p.lower() for p in policy.paths.denied])
         self._tests = pathspec.GitIgnoreSpec.from_lines([p.lower() for p in policy.paths.tests])
         self._test_files = frozenset(test_files)
@@ -103,7 +104,7 @@ class Paths:
             return IS_TEST.finding(path, 0, f"{path} is a test")
         if self._denied.match_file(name.lower()):
             return DENIED.finding(path, 0, f"{path} is denied by the policy")
-        if not self._editable.match_file(name):
+        if not all(spec.match_file(name) for spec in self._editable):
             return NOT_EDITABLE.finding(path, 0, f"{path} matches no pattern of paths.editable")
         return None
 

@@ -25,6 +25,7 @@ class Gate(Protocol):
 class Example:
     """A change of one file. `test` is a failing test's source, `exception` the type it fails with.
 
+    `files`: so many files are changed alike. `patch` is a diff against a tree of this one file, for rules of reading.
     For patches that anybody wrote: `modes` before and after, nothing where nothing stands; `source` is another path
     before, `alias` an entry that is alike; `binary` says that it is no text.
     """
@@ -38,6 +39,8 @@ class Example:
     source: str = ""
     binary: str = ""
     alias: str = ""
+    files: str = "1"
+    patch: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -17,7 +17,7 @@ FILES = Rule(
     severity=Severity.MEDIUM,
     why="a repair of many files is not a small one",
     remedy="split the patch",
-    match=(),
+    match=(Example(before="x = 1\n", after="x = 2\n", files="4"),),
     not_match=(Example(before="x = 1\n", after="x = 2\n"),),
 )
 LINES = Rule(

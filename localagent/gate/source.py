@@ -15,6 +15,7 @@ from threading import Lock
 from typing import Any
 
 _LINE = re.compile(rb"\r\n|\r|\n")
+_HUGE = re.compile(r"0[xXoObB][0-9a-fA-F_]{3500}")  # can be read, but Python refuses to write it in decimal
 _QUIET = Lock()
 _MOST_KEPT = 1024
 _OUTSIDE = (ast.ClassDef, ast.If, ast.Try, ast.With)
@@ -32,7 +33,9 @@ class DoesNotParse(Exception):  # noqa: N818 - an answer about the text, not an 
 
 
 def parse(text: str) -> ast.Module:
-    """The syntax tree of `text`. DoesNotParse if there is none."""
+    """The syntax tree of `text`. DoesNotParse if there is none, or one that cannot be written down."""
+    if _HUGE.search(text):
+        raise DoesNotParse("a number of more digits than Python writes")
     try:
         with _QUIET, warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -124,7 +127,7 @@ class SourceFile:
             raise DoesNotParse("the file's encoding is unknown")
         try:
             return data.decode(self.encoding).removeprefix("\ufeff")
-        except UnicodeDecodeError as error:
+        except UnicodeError as error:
             raise DoesNotParse(f"not {self.encoding}") from error
 
     def around(self, start: int, end: int) -> Unit | None:
@@ -165,15 +168,16 @@ def decode_source(source: bytes) -> str:
     """A whole source as text, by its cookie or mark. DoesNotParse if it is not in that encoding."""
     try:
         return source.decode(_encoding(source) or "utf-8").removeprefix("\ufeff")
-    except UnicodeDecodeError as error:
+    except UnicodeError as error:
         raise DoesNotParse("not in the encoding that it names") from error
 
 
 def _encoding(source: bytes) -> str:
     try:
         name, _ = tokenize.detect_encoding(io.BytesIO(source[:4096]).readline)
+        "a".encode(name)  # LookupError for codecs that are not of text, such as rot13
         return "utf-8" if name == "utf-8-sig" else name
-    except (SyntaxError, LookupError):
+    except (SyntaxError, LookupError, UnicodeError):
         return ""
 
 

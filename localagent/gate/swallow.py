@@ -125,10 +125,30 @@ SILENCES = Rule(
         ),
     ),
 )
-RULES = (BARE, BROAD, SUPPRESS, SILENCES)
+FINALLY = Rule(
+    id="finally-jumps",
+    severity=Severity.MEDIUM,
+    why="a `finally` that leaves by return, break or continue drops whatever was raised",
+    remedy="leave after the `try`, or handle the exceptions that are meant",
+    match=(
+        Example(before=_BASE, after="def f(x):\n    try:\n        return g(x)\n    finally:\n        return None\n"),
+        Example(
+            before="def f(x):\n    for y in x:\n        g(y)\n",
+            after="def f(x):\n    for y in x:\n        try:\n            g(y)\n        finally:\n            break\n",
+        ),
+    ),
+    not_match=(
+        Example(before=_BASE, after="def f(x):\n    try:\n        return g(x)\n    finally:\n        h(x)\n"),
+        Example(
+            before=_BASE,
+            after="def f(x):\n    try:\n        return g(x)\n    finally:\n        for y in x:\n            break\n",
+        ),
+    ),
+)
+RULES = (BARE, BROAD, SUPPRESS, SILENCES, FINALLY)
 
 _BROAD_NAMES = {"Exception", "BaseException", "ExceptionGroup", "BaseExceptionGroup"}
-_CONCERNED = (ast.Raise, ast.Assert, ast.ExceptHandler)
+_CONCERNED = (ast.Raise, ast.Assert, ast.ExceptHandler, ast.Try, ast.TryStar)
 _BLOCKS = ("body", "orelse", "finalbody")
 
 
@@ -153,6 +173,7 @@ class Swallow:
                 continue
             found += _handlers(region)
             found += _suppressions(region, others)
+            found += _jumps(region)
             found += _silenced(region, fails_with)
         return decide(self.name, found)
 
@@ -190,6 +211,35 @@ def _handlers(region: Region) -> Iterator[Finding]:
         if kind and (either < 0 or (kind == BARE.id and bare < 0)):
             rule = BARE if kind == BARE.id else BROAD
             yield rule.finding(region.path, after.line_of(handler), f"new handler of everything: {rule.why}")
+
+
+def _jumps(region: Region) -> Iterator[Finding]:
+    """New ways out of a `finally` that drop an exception."""
+    before, after = region.whole
+    spare = len(list(_leaving(before))) if before else 0
+    for node in _leaving(after):
+        spare -= 1
+        if spare < 0:
+            yield FINALLY.finding(region.path, after.line_of(node), f"newly: {FINALLY.why}")
+
+
+def _leaving(snippet: Snippet) -> Iterator[ast.stmt]:
+    for node in snippet.nodes:
+        if isinstance(node, ast.Try | ast.TryStar):
+            yield from _ways_out(node.finalbody, loops=True)
+
+
+def _ways_out(body: list[ast.stmt], *, loops: bool) -> Iterator[ast.stmt]:
+    """Statements that leave a block: `break` and `continue` only of a loop around it."""
+    for node in body:
+        if isinstance(node, ast.Return) or (loops and isinstance(node, ast.Break | ast.Continue)):
+            yield node
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            inner = loops and not isinstance(node, ast.For | ast.AsyncFor | ast.While)
+            blocks = [getattr(node, name, []) for name in _BLOCKS]
+            blocks += [part.body for name in ("handlers", "cases") for part in getattr(node, name, [])]
+            for block in blocks:
+                yield from _ways_out(block, loops=inner)
 
 
 def _nodes(snippet: Snippet) -> list[ast.ExceptHandler]:

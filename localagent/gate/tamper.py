@@ -87,7 +87,9 @@ def _review(file: FileChange, source: str) -> Iterator[Finding]:
         return rule.finding(file.path, int(getattr(node, "lineno", 0)), what)
 
     bodies = Counter(
-        ast.dump(ast.Module(body=t.node.body, type_ignores=[])) for n, t in after.tests.items() if n not in before.tests
+        ast.dump(ast.Module(body=t.node.body, type_ignores=[]))
+        for n, t in after.tests.items()
+        if t.is_test and n not in before.tests
     )
     for name, test in before.tests.items():
         if name in after.tests:

@@ -34,6 +34,7 @@ DELETED = Rule(
     match=(
         _become(""),
         _become("from pkg import f\n"),
+        _become(_T.replace("def test_f", "def _test_f")),
         _become(_T.replace("def test_f", "def check_f").replace("== 4", "== 5")),
         _become(_METHOD.replace("test_a", "_test_a").replace("f(1)", "f(2)"), _METHOD),
         Example(path="tests/old_it.py", source=_PATH, before=_T, after=_T),

@@ -285,7 +285,7 @@ def _identifiers(source: bytes) -> list[tuple[str, int]]:
         for token in tokenize.tokenize(io.BytesIO(source).readline):
             if token.type == tokenize.NAME and not token.string.isascii():
                 found.append((token.string, token.start[0]))
-    except (SyntaxError, tokenize.TokenError, ValueError):
+    except (SyntaxError, tokenize.TokenError, ValueError, LookupError):  # LookupError: a codec that is not of text
         text = source.decode("utf-8", "replace")
         found = [
             (word, n)

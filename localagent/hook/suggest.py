@@ -10,11 +10,13 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from localagent.app.fixing import Stop
+from localagent.app.policies import open_policy
 from localagent.app.proving import Ground, ProofRequest, Prover, open_ground
 from localagent.app.settings import Settings
 from localagent.app.suggesting import search
 from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
+from localagent.domain.policy import Policy
 from localagent.domain.suggestion import Origin, Suggestion, SuggestRequest
 from localagent.domain.task import Event
 from localagent.hook.equivalents import PERSON
@@ -24,7 +26,6 @@ from localagent.hook.rule import Grade
 from localagent.hook.view import CannotReadError, view_of
 from localagent.hook.work import Gates
 from localagent.index.related import related_tests
-from localagent.policy.load import load_policy
 from localagent.ports import Sink
 from localagent.record.sarif_log import Reported
 
@@ -34,9 +35,9 @@ MOST_TESTS = 8
 class LocalSuggester:
     """ports.Suggester in this process. `stop` ends its jails at once."""
 
-    def __init__(self, settings: Settings, policy: Path, sink: Sink, stop: Stop) -> None:
+    def __init__(self, settings: Settings, policy: Path | None, sink: Sink, stop: Stop) -> None:
         self._settings = settings
-        self._policy_path = policy
+        self._named = policy
         self._sink = sink
         self._stop = stop
 
@@ -44,7 +45,7 @@ class LocalSuggester:
         """CannotEnforce without a sound jail, AnswerIsNo where tests cannot be run; nothing where none is related."""
         if not request.changed:
             return
-        policy = load_policy(self._policy_path)
+        policy = open_policy(self._settings, self._named, request.repo).policy
         asked = ProofRequest(
             repo=request.repo, python=request.python, max_seconds=max(0.1, left()), overlay=request.overlay
         )
@@ -62,15 +63,17 @@ class LocalSuggester:
                 if found is not None:
                     titles, patch = found
                     yield Suggestion(origin=Origin.FAILING_TESTS, titles=titles, patch=patch, tests=ground.task.tests)
-            yield from self._repairs(request, ground, baseline)
+            yield from self._repairs(request, ground, baseline, policy)
 
-    def _repairs(self, request: SuggestRequest, ground: Ground, baseline: Baseline) -> Iterator[Suggestion]:
+    def _repairs(
+        self, request: SuggestRequest, ground: Ground, baseline: Baseline, policy: Policy
+    ) -> Iterator[Suggestion]:
         """Repairs of findings that tests vouch for, as one patch."""
         reported = _reported(request.changed)
         if not reported or not baseline.passing:
             return
         prover = Prover(ground, baseline)
-        gates = Gates(self._policy_path, whole=True)
+        gates = Gates(lambda: policy, whole=True)
         work = Work(request.changed.__getitem__, gates, lambda: nullcontext(prover), suggestions=False)
         done = work.remediate(reported)
         if done.patch.changes:

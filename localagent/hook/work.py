@@ -23,6 +23,7 @@ from localagent.tree.diff import unified_diff
 
 if TYPE_CHECKING:
     from localagent.domain.gate import Finding as GateFinding
+    from localagent.domain.policy import Policy
     from localagent.gate.asking import Chain
     from localagent.tree.git import Git
     from localagent.tree.staged import StagedFile
@@ -106,8 +107,8 @@ class Gates:
     `whole`: the changes are one patch, whose size is judged as any patch's is, instead of repairs of one file.
     """
 
-    def __init__(self, policy: Path, *, whole: bool = False) -> None:
-        self._policy = policy
+    def __init__(self, load: "Callable[[], Policy]", *, whole: bool = False) -> None:
+        self._load = load
         self._whole = whole
 
     @cached_property
@@ -115,9 +116,8 @@ class Gates:
         from localagent.gate.asking import Chain  # noqa: PLC0415 - see the class
         from localagent.gate.dangerous import Dangerous  # noqa: PLC0415
         from localagent.gate.size import Size  # noqa: PLC0415
-        from localagent.policy.load import load_policy  # noqa: PLC0415
 
-        policy = load_policy(self._policy)
+        policy = self._load()
         sized = replace(policy, size=policy.patches.size) if self._whole else policy
         return Chain((Size(sized), Dangerous(policy)))
 

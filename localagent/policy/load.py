@@ -6,11 +6,13 @@ Nothing is merged, inherited or defaulted silently: what a file does not say is 
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pathspec
 
 from localagent.domain.gate import Severity
 from localagent.domain.policy import (
+    ApprovalRules,
     DangerRule,
     DependencyRules,
     JailLevel,
@@ -22,53 +24,71 @@ from localagent.domain.policy import (
     Switch,
 )
 from localagent.errors import UsageFault
+from localagent.policy.commands import parse_commands
 from localagent.policy.table import Faults, Table
 
 SCHEMA = "localagent/policy/1"
-_MOST_BYTES = 1 << 20
+MOST_BYTES = 1 << 20
+_MOST_DOTS = 1_000  # the time that TOML's reader takes grows with the square of a key's depth
 _NAME = re.compile(r"[\w*]+(\.[\w*]+)*(:\w+)?")
 _RULE_ID = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _DISTRIBUTION = re.compile(r"(?=.*[a-z0-9])[a-z0-9*]+(-[a-z0-9*]+)*")
 _FILE_PATTERN = re.compile(r"(?!\.\.?(/|$))[^*/\\\0]+(/(?!\.\.?(/|$))[^*/\\\0]+)*")
-_REMEDY = "`localagent policy show` prints a policy that is right; docs/policy.md describes every key"
+_ACCOUNT = re.compile(r"\*|[A-Za-z0-9_][A-Za-z0-9_.@-]*\$?")
+REMEDY = "`localagent policy show` prints a policy that is right; docs/policy.md describes every key"
 
 
 def load_policy(path: Path) -> Policy:
-    """The policy in a file. UsageFault with every fault, each with the dotted path of its key."""
+    """The policy in one file, no layers over it. UsageFault with every fault, each with the path of its key."""
+    return parse_policy(read_bounded(path), str(path))
+
+
+def read_bounded(path: Path) -> bytes:
+    """A policy file's bytes, one more than there may be at most."""
     try:
         with path.open("rb") as stream:
-            data = stream.read(_MOST_BYTES + 1)
+            return stream.read(MOST_BYTES + 1)
     except OSError as error:
-        raise UsageFault(f"{path}: cannot be read: {error.strerror or error}", remedy=_REMEDY) from error
-    return parse_policy(data, str(path))
+        raise UsageFault(f"{path}: cannot be read: {error.strerror or error}", remedy=REMEDY) from error
 
 
 def parse_policy(data: bytes, source: str) -> Policy:
     """The policy in some bytes; `source` names them in faults."""
-    if len(data) > _MOST_BYTES:
-        raise UsageFault(f"{source}: larger than {_MOST_BYTES:,} bytes", remedy=_REMEDY)
-    try:
-        values = tomllib.loads(data.decode("utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise UsageFault(f"{source}: not TOML: {error}", remedy=_REMEDY) from error
-    faults = Faults(source)
-    policy = _policy(Table(values, "", faults))
+    values, text = parse_toml(data, source)
+    faults = Faults(source, text)
+    policy = policy_of(values, faults)
     if faults.lines:
-        raise UsageFault(faults.lines, remedy=_REMEDY)
+        raise UsageFault(faults.lines, remedy=REMEDY)
     return policy
 
 
-def _policy(top: Table) -> Policy:
+def parse_toml(data: bytes, source: str) -> tuple[dict[str, Any], str]:
+    """The values of a TOML file and its text. UsageFault if it is none, or larger than a policy may be."""
+    if len(data) > MOST_BYTES:
+        raise UsageFault(f"{source}: larger than {MOST_BYTES:,} bytes", remedy=REMEDY)
+    if any(line.count(b".") > _MOST_DOTS and not line.lstrip().startswith(b"#") for line in data.splitlines()):
+        raise UsageFault(f"{source}: a line with more than {_MOST_DOTS} dots", remedy=REMEDY)
+    try:
+        text = data.decode("utf-8")
+        return tomllib.loads(text), text.replace("\r\n", "\n")
+    except (ValueError, RecursionError) as error:
+        raise UsageFault(f"{source}: not TOML: {error}", remedy=REMEDY) from error
+
+
+def policy_of(values: dict[str, Any], faults: Faults) -> Policy:
+    """The policy in parsed values. Usable only if no fault was noted."""
+    top = Table(values, "", faults)
     schema = top.take_text("schema")
     if schema not in (SCHEMA, "missing"):
         top.fault("schema", f"must be {SCHEMA!r}, not {schema!r}")
     name = top.take_text("name")
     paths, size, danger = top.take_table("paths"), top.take_table("size"), top.take_table("danger")
-    patches = top.take_table("patches")
+    patches, commands = top.take_table("patches"), top.take_table("commands")
     repair, checks, jail = top.take_table("repair"), top.take_table("checks"), top.take_table("jail")
+    path_rules = _paths(paths)
     policy = Policy(
         name=name,
-        paths=_paths(paths),
+        paths=path_rules,
         size=_size(size),
         deny_at=danger.take_choice("deny_at", Severity),
         dangers=_dangers(danger),
@@ -80,7 +100,9 @@ def _policy(top: Table) -> Policy:
         mypy=checks.take_choice("mypy", Switch),
         least_jail_level=jail.take_choice("least_level", JailLevel),
         dependencies=_dependencies(top.take_table("dependencies")),
-        patches=_patches(patches),
+        patches=_patches(patches, path_rules.tests),
+        commands=(parse_commands(commands, _rule_id),),
+        approvals=_approvals(top.take_table("approvals")),
     )
     for table in (danger, repair, checks, jail, top):
         table.close()
@@ -90,6 +112,8 @@ def _policy(top: Table) -> Policy:
 def _pattern_fault(pattern: str) -> str:
     if pattern.startswith("!"):
         return "a pattern cannot take another back (`!`)"
+    if "\n" in pattern or "\0" in pattern:
+        return "a pattern is one line"
     try:
         pathspec.GitIgnoreSpec.from_lines([pattern])
     except ValueError as error:
@@ -107,19 +131,34 @@ def _paths(table: Table) -> PathRules:
     return rules
 
 
-def _patches(table: Table) -> PatchRules:
+def _patches(table: Table, tests: tuple[str, ...]) -> PatchRules:
+    configuration = table.take_texts("test_configuration", required=True, valid=_pattern_fault)
     rules = PatchRules(
         editable=table.take_texts("editable", required=True, valid=_pattern_fault),
         denied=table.take_texts("denied", required=True, valid=_pattern_fault),
         critical=table.take_texts("critical", required=True, valid=_pattern_fault),
         dependencies=table.take_texts("dependencies", required=True, valid=_pattern_fault),
-        test_configuration=table.take_texts("test_configuration", required=True, valid=_pattern_fault),
+        test_configuration=configuration,
         tests=table.take_choice("tests", Permission),
         allowed_in_tests=table.take_texts("allowed_in_tests", required=True),
         size=_size(table.take_table("size")),
+        lenient=(*tests, *configuration),
     )
     table.close()
     return rules
+
+
+def _approvals(table: Table) -> ApprovalRules:
+    rules = ApprovalRules(
+        people=table.take_texts("people", required=True, valid=_account_fault),
+        by_asker=table.take_choice("by_asker", Permission),
+    )
+    table.close()
+    return rules
+
+
+def _account_fault(name: str) -> str:
+    return "" if _ACCOUNT.fullmatch(name) else f"{name!r} is not the name of an account, nor `*` for anybody"
 
 
 def _size(table: Table) -> SizeRules:
@@ -178,10 +217,15 @@ def _name_fault(name: str) -> str:
     return "" if _NAME.fullmatch(name) else f"{name!r} is not a dotted name"
 
 
-def _danger(table: Table) -> DangerRule:
+def _rule_id(table: Table) -> str:
     rule_id = table.take_text("id")
     if rule_id != "missing" and not _RULE_ID.fullmatch(rule_id):
         table.fault("id", f"{rule_id!r} is not lower case words joined by `-`")
+    return rule_id
+
+
+def _danger(table: Table) -> DangerRule:
+    rule_id = _rule_id(table)
     rule = DangerRule(
         id=rule_id,
         why=table.take_text("why"),

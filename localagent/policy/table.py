@@ -4,19 +4,37 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any, TypeVar
 
+from localagent.policy.places import key_lines
+
 _E = TypeVar("_E", bound=StrEnum)
 
 
 class Faults:
-    """Everything wrong with one file, in the order found."""
+    """Everything wrong with one file, in the order found.
 
-    def __init__(self, source: str) -> None:
+    `text` is the file's, for the lines of keys; `prefix` is where in the file the policy's own keys begin.
+    """
+
+    def __init__(self, source: str, text: str = "", prefix: str = "") -> None:
         self._source = source
+        self._text = text
+        self._places: Mapping[str, int] | None = None
+        self._prefix = prefix
         self.lines: list[str] = []
 
     def add(self, path: str, what: str) -> None:
         """Note that `what` is wrong at the dotted `path`."""
-        self.lines.append(f"{self._source}: {path}: {what}")
+        whole = f"{self._prefix}{path}".rstrip(".")
+        line = self._line(whole)
+        self.lines.append(f"{self._source}{f':{line}' if line else ''}: {whole}: {what}")
+
+    def _line(self, path: str) -> int:
+        """The line of a path, or of the table that lacks it; 0 if neither stands there."""
+        if self._places is None:
+            self._places = key_lines(self._text)
+        while path and path not in self._places:
+            path = path.rpartition("[" if path.endswith("]") else ".")[0]
+        return self._places.get(path, 0)
 
 
 class Table:
@@ -57,6 +75,20 @@ class Table:
             return found
         self.fault(key, f"must be a text that is not empty, not {_kind(found)}")
         return "missing"
+
+    def take_words(self, key: str) -> tuple[tuple[str, ...], ...]:
+        """An array of texts, or of arrays of texts where there is a choice; a text becomes a choice of one."""
+        found = self._take(key, [])
+        if not isinstance(found, list) or not found:
+            self.fault(key, f"must be an array of words that is not empty, not {_kind(found)}")
+            return ()
+        words: list[tuple[str, ...]] = []
+        for n, item in enumerate(found):
+            choice = item if isinstance(item, list) else [item]
+            if not choice or not all(isinstance(word, str) and word for word in choice):
+                self.fault(f"{key}[{n}]", f"must be a word, or an array of words to choose from, not {_kind(item)}")
+            words.append(tuple(word for word in choice if isinstance(word, str)))
+        return tuple(words)
 
     def take_texts(self, key: str, *, required: bool, valid: Callable[[str], str] = lambda _: "") -> tuple[str, ...]:
         """An array of texts. `valid` answers what is wrong with one, "" if nothing is."""
@@ -111,5 +143,10 @@ class Table:
 
 
 def _kind(value: object) -> str:
-    shown = repr(value)
+    if isinstance(value, dict | list):  # may be nested deeper than repr can follow
+        return "a table" if isinstance(value, dict) else "an array"
+    try:
+        shown = repr(value)
+    except ValueError:  # a number of more digits than Python writes
+        return "so large a number"
     return shown if len(shown) <= 40 else f"{shown[:37]}..."

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from localagent.domain.gate import Allow, Finding, Severity
-from localagent.domain.review import PatchReview, PatchVerdict, RuleText
+from localagent.domain.review import PatchApproval, PatchReview, PatchVerdict, RuleText
 from localagent.record.visible import one_line
 
 SCHEMA = "localagent/gate/1"
@@ -54,6 +54,8 @@ def review_json(review: PatchReview) -> dict[str, Any]:
         "exit": review.exit,
         "policy": review.policy,
         "patch": review.digest,
+        "change": review.change,
+        "approval": None if review.approval is None else _approval(review.approval),
         "patch_line": review.patch_line,
         "files": [
             {"path": f.path, "source": f.source, "kind": f.kind, "moved_lines": list(f.moved_lines)}
@@ -78,6 +80,10 @@ def review_json(review: PatchReview) -> dict[str, Any]:
         ],
         "findings_left_out": max(0, total - MOST_FINDINGS),
     }
+
+
+def _approval(approval: PatchApproval) -> dict[str, Any]:
+    return {"who": approval.who, "at": approval.at, "reason": one_line(approval.reason), "policy": approval.policy}
 
 
 def remedy(review: PatchReview, finding: Finding, rule: RuleText) -> str:
@@ -114,7 +120,9 @@ def headline(review: PatchReview) -> str:
     found = sum(len(d.findings) for d in review.decisions)
     count = f", {found} finding{'s' if found != 1 else ''}" if found else ""
     files = f"{len(review.files)} file{'s' if len(review.files) != 1 else ''}" if review.files else "not read"
-    return f"Patch {_SAID[review.verdict]} under policy {one_line(review.policy)}: {files}{count}"
+    approval = review.approval
+    who = f", approved by {one_line(approval.who)} at {approval.at}" if approval is not None else ""
+    return f"Patch {_SAID[review.verdict]}{who} under policy {one_line(review.policy)}: {files}{count}"
 
 
 def _remarks(review: PatchReview) -> Iterator[str]:

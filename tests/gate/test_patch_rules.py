@@ -6,20 +6,17 @@ from pathlib import Path
 import pytest
 from test_rules import DEFAULT
 
+from localagent.app.rule_examples import while_reading
 from localagent.domain.diff import ChangeKind, FileMode, TreeChange
 from localagent.domain.gate import Allow, Decision
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Permission
-from localagent.gate import cheating, critical, entries, excuses, patch_paths, secrets, tamper_rules, trojan
+from localagent.gate.catalogue import IN_PATCHES, WHILE_READING, rule_texts
 from localagent.gate.catalogue import RULES as ALL
-from localagent.gate.catalogue import rule_texts
 from localagent.gate.patch import PatchGates
 from localagent.gate.rule import Example, Rule
 
-RULES: tuple[Rule, ...] = (
-    *entries.RULES, *patch_paths.RULES, *critical.RULES, *secrets.RULES, *trojan.RULES, *excuses.RULES,
-    *cheating.RULES, *tamper_rules.RULES,
-)  # fmt: skip
+RULES = IN_PATCHES
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +56,12 @@ def examples(kind: str) -> list[object]:
 @pytest.mark.parametrize(("rule", "example"), examples("match"))
 def test_a_rule_fires_on_its_examples(gates: PatchGates, rule: Rule, example: Example) -> None:
     assert rule.id in fired(review(gates, example))
+
+
+@pytest.mark.parametrize(("rule", "number"), [(r, n) for r in WHILE_READING for n in range(len(r.match))])
+def test_a_rule_of_reading_fires_on_its_examples(rule: Rule, number: int, tmp_path: Path) -> None:
+    assert while_reading(rule.match[number], tmp_path) == {rule.id}
+    assert while_reading(rule.not_match[0], tmp_path) == set()
 
 
 @pytest.mark.parametrize(("rule", "example"), examples("not_match"))

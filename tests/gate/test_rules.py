@@ -4,13 +4,16 @@ from pathlib import Path
 
 import pytest
 
+from localagent.app.rule_examples import in_repair, introduced
 from localagent.domain.edit import Candidate, Edit, FileChange, Patch, Splice
 from localagent.domain.gate import Allow, Decision
 from localagent.domain.outcome import Baseline, Failure, Outcome, TestResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import DangerRule, Policy
-from localagent.gate import cheating, excuses, parses, paths, secrets, size, special, swallow, trojan, weakness
-from localagent.gate.chain import Chain, open_gate_chain
+from localagent.gate import paths
+from localagent.gate.catalogue import IN_PATCHES, IN_REPAIRS, WHILE_READING
+from localagent.gate.catalogue import RULES as ALL
+from localagent.gate.chain import open_gate_chain
 from localagent.gate.change import changed_span
 from localagent.gate.dangerous import Dangerous
 from localagent.gate.rule import Example, Rule
@@ -21,10 +24,7 @@ POLICIES = Path(__file__).parents[2] / "policies"
 DEFAULT = load_policy(POLICIES / "default.toml")
 JUDGE = RepoPath("pkg/judge.py")
 TEST_FILE = RepoPath("tests/test_it.py")
-RULES: tuple[Rule, ...] = (
-    *paths.RULES, *size.RULES, *secrets.RULES, *trojan.RULES[:-1], *excuses.RULES, *parses.RULES, *swallow.RULES,
-    *cheating.RULES, *special.RULES, *weakness.RULES,
-)  # fmt: skip
+RULES = (*IN_REPAIRS, paths.NOT_EDITABLE)
 
 
 def candidate(path: str, before: bytes, after: bytes) -> Candidate:
@@ -61,17 +61,17 @@ def chain() -> GateChain:
 
 
 def examples(kind: str) -> list[object]:
-    return [pytest.param(r, e, id=f"{r.id}-{n}") for r in RULES for n, e in enumerate(getattr(r, kind))]
+    return [pytest.param(r, e, id=f"{r.id}-{n}") for r in IN_REPAIRS for n, e in enumerate(getattr(r, kind))]
 
 
 @pytest.mark.parametrize(("rule", "example"), examples("match"))
 def test_a_rule_fires_on_its_examples(chain: GateChain, rule: Rule, example: Example) -> None:
-    assert rule.id in rules_fired(review(chain, example))
+    assert rule.id in in_repair(chain, example)
 
 
 @pytest.mark.parametrize(("rule", "example"), examples("not_match"))
 def test_no_rule_fires_on_a_counter_example(chain: GateChain, rule: Rule, example: Example) -> None:
-    assert rules_fired(review(chain, example)) == set()
+    assert in_repair(chain, example) == set()
 
 
 def dangers(kind: str) -> list[object]:
@@ -83,27 +83,18 @@ def dangers(kind: str) -> list[object]:
     ]
 
 
-def introduce(policy: Policy, code: str) -> set[str]:
-    """Rules of the table that fire when `code` is added to an empty function."""
-    body = "".join(f"    {line}\n" for line in code.splitlines())
-    head = "" if "import *" not in code else code.splitlines()[0] + "\n"
-    body = body.replace("    " + head, "") if head else body
-    example = Example(before=f"{head}def f(x):\n    pass\n", after=f"{head}def f(x):\n    pass\n{body}")
-    return rules_fired(review(Chain([Dangerous(policy)]), example))
-
-
 @pytest.mark.parametrize(("policy", "rule", "code"), dangers("match"))
 def test_a_danger_is_seen_in_its_examples(policy: Policy, rule: DangerRule, code: str) -> None:
-    assert rule.id in introduce(policy, code)
+    assert rule.id in introduced(Dangerous(policy), code)
 
 
 @pytest.mark.parametrize(("policy", "rule", "code"), dangers("not_match"))
 def test_a_danger_is_not_seen_in_its_counter_examples(policy: Policy, rule: DangerRule, code: str) -> None:
-    assert rule.id not in introduce(policy, code)
+    assert rule.id not in introduced(Dangerous(policy), code)
 
 
 def test_ids_are_unique_and_every_rule_has_examples() -> None:
     ids = [r.id for r in RULES] + [r.id for r in DEFAULT.dangers]
     assert len(ids) == len(set(ids))
-    assert all(r.match for r in RULES if r not in (paths.NOT_EDITABLE, size.FILES))
-    assert all(r.not_match and r.why and r.remedy for r in RULES)
+    assert all(r.match and r.not_match and r.why and r.remedy for r in ALL)
+    assert {r.id for r in ALL} == {r.id for r in (*WHILE_READING, *IN_REPAIRS, *IN_PATCHES)}

@@ -1,10 +1,9 @@
 """Suppressions, and files that are not looked at."""
 
-from pathlib import Path
-
 import pytest
 
 from localagent.domain.paths import RepoPath
+from localagent.domain.policy import Policy
 from localagent.hook import work
 from localagent.hook.find import choose, find
 from localagent.hook.view import MAX_BYTES, CannotReadError, view_of
@@ -37,7 +36,11 @@ def test_suppression(code: str, expected: list[tuple[str, int]]) -> None:
 
 def test_a_suppressed_finding_is_not_repaired() -> None:
     raw = b"a = not x in y  # localagent: ignore[not-in] why\n"
-    report = work.fix(RepoPath("a.py"), raw, STANDARD, work.Gates(Path("none")), suggestions=True)
+
+    def never() -> Policy:
+        raise AssertionError("nothing to judge")
+
+    report = work.fix(RepoPath("a.py"), raw, STANDARD, work.Gates(never), suggestions=True)
     assert report.after is None
     assert report.findings == ()
 

@@ -17,13 +17,14 @@ from localagent.hook.remediate import Proof, Remediation, State, Work, reading
 from localagent.hook.targeted import repair_targets
 from localagent.hook.view import view_of
 from localagent.hook.work import Gates
+from localagent.policy.load import load_policy
 from localagent.record.sarif_log import read_log
 
 CODE = (
     "def f(a, b, c=[]):\n    if a == None and not b in c:\n        return not a in b\n"
     "    return 1 if a == None else 2\n"
 )
-GATES = Gates(Settings.from_environ().policies_dir / "default.toml", whole=True)
+GATES = Gates(lambda: load_policy(Settings.from_environ().policies_dir / "default.toml"), whole=True)
 
 
 def remediate(
@@ -135,7 +136,7 @@ def test_what_a_gate_refuses_fails(tmp_path: Path) -> None:
     text = (settings.policies_dir / "default.toml").read_text()
     (tmp_path / "policy.toml").write_text(re.sub(r"max_changed_lines = \d+", "max_changed_lines = 1", text))
     (tmp_path / "a.py").write_text("def f(a):\n    if a == None:\n        return not a in b\n")
-    gates = Gates(tmp_path / "policy.toml", whole=True)
+    gates = Gates(lambda: load_policy(tmp_path / "policy.toml"), whole=True)
     reported = read_log(log(run(result("E711", line=2), result("E713", line=3))), (tmp_path,)).results
     with reading(tmp_path) as read:
         work = Work(read, gates, lambda: contextlib.nullcontext(), suggestions=False)

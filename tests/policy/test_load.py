@@ -7,13 +7,15 @@ import pytest
 from localagent.domain.gate import Severity
 from localagent.domain.policy import JailLevel, Permission, Switch
 from localagent.errors import UsageFault
+from localagent.policy.commands import why_denied
 from localagent.policy.load import load_policy, parse_policy
 
 POLICIES = Path(__file__).parents[2] / "policies"
 KEY = re.compile(
     r"(schema|name|max_\w+|swallowed\w+|special\w+|ruff|mypy|least_level|third\w+|known_names|require_\w+|approvals"
-    r"|(bandit_)?deny_at) = "
+    r"|(bandit_)?deny_at|otherwise|people|by_asker) = "
 )
+LINE = re.compile(r"(?<=p\.toml):\d+:")
 DEFAULT = (POLICIES / "default.toml").read_text()
 
 
@@ -22,7 +24,7 @@ def faults_of(text: str) -> tuple[str, ...]:
         parse_policy(text.encode(), "p.toml")
     assert caught.value.exit_code == 2
     assert "policy show" in caught.value.remedy
-    return caught.value.faults
+    return tuple(LINE.sub(":", fault) for fault in caught.value.faults)
 
 
 def test_the_default_says_what_the_readme_says() -> None:
@@ -97,6 +99,21 @@ def test_every_fault_is_listed_with_its_dotted_path() -> None:
         ("[dependencies]\nknown_names = '*.txt'", "dependencies.known_names: a pattern is not one file"),
         ("[dependencies]\nrequire_hashes = 'true'", "dependencies.require_hashes: must be true or false, not 'true'"),
         ("[dependencies]\nrequire_hash = true", "dependencies.require_hash: unknown key"),
+        ("[size]\nmax_files = 0xffff" + "f" * 9000, "size.max_files: must be an integer from 1 to 1000, not so large"),
+        ("paths" + ".a" * 900 + " = 1", "paths.editable: is missing"),
+        ("[approvals]\npeople = ['a b']", "approvals.people[0]: 'a b' is not the name of an account"),
+        ("[[commands.rule]]\nargv = []", "commands.rule[0].argv: must be an array of words"),
+        ("[[commands.rule]]\nargv = [[]]", "commands.rule[0].argv[0]: must be a word"),
+        (
+            "[[commands.rule]]\nid='a'\nanswer='deny'\nargv=['pip']\nmatch=['pytest']",
+            "commands.rule[0].match[0]: 'pytest' is not what",
+        ),
+        (
+            "[[commands.rule]]\nid='a'\nanswer='deny'\nargv=['pip']\nnot_match=['/bin/pip x']",
+            "commands.rule[0].not_match[0]: '/bin/pip x' is what",
+        ),
+        ('[[commands.rule]]\nmatch=["a \'b"]', 'commands.rule[0].match[0]: "a \'b" is not a command'),
+        ("[[commands.rule]]\nmatch=[]", "commands.rule[0].match: needs an example"),
         ("[danger]\nrule = 3", "danger.rule: must be an array of tables"),
         ("[danger]\nrule = [3]", "danger.rule[0]: must be a table"),
     ],
@@ -131,3 +148,37 @@ def test_a_key_left_out_is_a_fault_never_a_default(n: int) -> None:
     lines = DEFAULT.splitlines()
     key = lines.pop(n).split(" ")[0]
     assert [f for f in faults_of("\n".join(lines)) if f.endswith(f"{key}: is missing")]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("\n\n[size]\nmax_files = 0", "p.toml:4: size.max_files: must be"),
+        ("[paths]\n# a\ndenied = [\n  'a',\n  '!b',\n]", "p.toml:5: paths.denied[1]: a pattern cannot"),
+        ('\n[size]\nx = """\n[size]\n"""\ny = 1', "p.toml:6: size.y: unknown key"),
+        ("[[danger.rule]]\nid = 'a'\n[[danger.rule]]\nid = 'B'", "p.toml:4: danger.rule[1].id: 'B' is not lower"),
+        ("\n[size]\nmax_files = 3", "p.toml:2: size.max_depth: is missing"),
+    ],
+)
+def test_a_fault_names_its_line(text: str, line: str) -> None:
+    with pytest.raises(UsageFault) as caught:
+        parse_policy(text.encode(), "p.toml")
+    assert [f for f in caught.value.faults if f.startswith(line)]
+
+
+@pytest.mark.parametrize(
+    ("name", "command", "said"),
+    [
+        ("default", "python -m pytest", ""),
+        ("default", "anything at all", ""),
+        ("default", "/usr/bin/sh -c x", "no-shell"),
+        ("strict", "python -m pytest", ""),
+        ("strict", "./python -m pytest", "otherwise"),
+        ("strict", "make", "otherwise"),
+        ("strict", "/opt/x/pip3 install a", "no-installing"),
+    ],
+)
+def test_what_may_run_as_a_check(name: str, command: str, said: str) -> None:
+    policy = load_policy(POLICIES / f"{name}.toml")
+    why = why_denied(policy.commands, command.split())
+    assert (said in why) if said else not why

@@ -1,0 +1,43 @@
+"""Which patches that need a person somebody approved, when and why: `<state>/patches/approvals.jsonl`, a ledger.
+
+An approval holds for one change of one repository: the digest of the patch and that of what it makes of the files.
+"""
+
+from dataclasses import asdict, fields
+from pathlib import Path
+
+from localagent.domain.review import PatchApproval
+from localagent.record.ledger import Ledger
+
+APPROVED = "approved"
+WITHDRAWN = "withdrawn"
+_KEYS = {field.name for field in fields(PatchApproval)}
+
+
+class PatchApprovals:
+    """The approvals of patches below one state directory. Creating the value touches nothing."""
+
+    def __init__(self, state_dir: Path) -> None:
+        self.path = state_dir / "patches" / "approvals.jsonl"
+        self._ledger = Ledger(self.path, {APPROVED, WITHDRAWN}, _KEYS, "an approval of a patch")
+
+    def standing(self, patch: str, change: str, repo: str) -> tuple[PatchApproval, ...]:
+        """The approvals of exactly this change that were not withdrawn. RecordDamaged if the ledger was altered."""
+        found: list[PatchApproval] = []
+        for kind, data in self._ledger.entries():
+            approval = PatchApproval(**data)
+            if (approval.patch, approval.repo) != (patch, repo):
+                continue
+            if kind == WITHDRAWN:
+                found.clear()
+            elif approval.change == change:
+                found.append(approval)
+        return tuple(found)
+
+    def approve(self, approval: PatchApproval) -> str:
+        """Record an approval; returns the digest of its line."""
+        return self._ledger.append(APPROVED, asdict(approval))
+
+    def withdraw(self, approval: PatchApproval) -> str:
+        """Take back every approval of the patch in its repository; returns the digest of the line."""
+        return self._ledger.append(WITHDRAWN, asdict(approval))

@@ -1,0 +1,33 @@
+"""docs/gate-rules.md is what the rules make of it, and every rule can be explained."""
+
+from pathlib import Path
+
+import pytest
+from test_rules import DEFAULT
+
+from localagent.app.rule_examples import try_all
+from localagent.gate.page import explained, explained_ids, page
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_page_is_made_of_the_rules() -> None:
+    made = (ROOT / "docs" / "gate-rules.md").read_text(encoding="utf-8")
+    assert made == page(DEFAULT), "run: .venv/bin/python scripts/gate_rules_page.py"
+    assert made.isascii()
+
+
+@pytest.mark.parametrize("rule", explained_ids(DEFAULT))
+def test_every_rule_is_explained_with_examples_of_both_kinds(rule: str) -> None:
+    (one,) = explained(rule, DEFAULT)
+    assert one.why
+    assert one.remedy
+    assert one.severity
+    assert one.match
+    assert one.not_match
+    assert one.text.count("```") % 2 == 0
+    assert f"## {rule}\n" in one.text
+
+
+def test_every_explained_rule_is_tried_by_its_examples() -> None:
+    assert {one.rule for one in try_all(DEFAULT, DEFAULT)} == set(explained_ids(DEFAULT))
