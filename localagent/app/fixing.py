@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from localagent.app.evidence import TaskEvidence, audit_log, begin, land_recorded, open_signer, setting_of
 from localagent.app.least_level import least_level
 from localagent.app.prior import load_prior
 from localagent.app.settings import Settings
@@ -30,12 +31,12 @@ from localagent.llm.registry import ModelFile, Registry
 from localagent.llm.scorer import ModelScorer
 from localagent.llm.tuned import serving
 from localagent.localize.fuse import SpectrumLocalizer
-from localagent.policy.load import load_policy
+from localagent.policy.load import load_policy_bytes
 from localagent.ports import Jail, Sink
-from localagent.record.files import CannotRecord, write_through
+from localagent.record.files import CannotRecord, RecordDamaged, write_through
 from localagent.record.journal import Journal
 from localagent.record.report import report_json, write_report
-from localagent.record.store import TaskRecord, TaskStore
+from localagent.record.store import TaskStore
 from localagent.repair.progress import baseline_failures
 from localagent.repair.search import Repair
 from localagent.repair.sinks import combined
@@ -43,10 +44,10 @@ from localagent.repair.state import Parts
 from localagent.repair.weights import load_weights
 from localagent.tree.diff import unified_diff
 from localagent.tree.find import default_python
-from localagent.tree.land import land
 from localagent.tree.snapshot import CannotCopy, SourceMap, TreeChanged, TreeTooLarge, take_snapshot
 from localagent.verify.verifier import JailVerifier
 
+Seen = Callable[[Snapshot], None]
 _NEVER_NEEDED = frozenset({"version control", "a cache, made anew when needed", "a virtual environment"})
 
 
@@ -129,31 +130,44 @@ def run_fix(request: FixRequest, settings: Settings, sink: Sink, stop: Stop | No
         budget=request.budget,
     )
     try:
-        policy = load_policy(request.policy or settings.policies_dir / "default.toml")
+        policy, policy_bytes = load_policy_bytes(request.policy or settings.policies_dir / "default.toml")
+        signer = open_signer(settings)
     except UsageFault as fault:
         if request.report is not None:
             refused = TaskResult(verdict=Verdict.FAULT, reason=str(fault), exit=fault.exit_code)
             write_report(request.report, report_json(task, refused))
         raise
+    audit_log(settings).ready()
     record = TaskStore(settings.state_dir).create(task)
+    setting = setting_of(
+        policy_bytes,
+        policy.name,
+        policy.least_jail_level.value,
+        use_model=request.use_model,
+        model=request.model,
+        backend=request.backend.value if request.backend is not None else "",
+    )
+    evidence = begin(settings, record, policy_bytes, setting, signer)
     with Journal(record.journal_path) as journal:
         sinks = combined((journal, sink))
         try:
-            result, remedy = _answer(request, record.task, settings, policy, sinks, stop)
+            result, remedy = _answer(request, evidence, settings, policy, sinks, stop)
         except BaseException as fault:
             code = fault.exit_code if isinstance(fault, LocalagentError) else InternalFault.exit_code
             reason = str(fault) if isinstance(fault, LocalagentError) else f"{type(fault).__name__}: {fault}"
-            _record(request, record, TaskResult(verdict=Verdict.FAULT, reason=reason, exit=code), "", sinks)
+            _record(request, evidence, TaskResult(verdict=Verdict.FAULT, reason=reason, exit=code), "", sinks, journal)
             raise
-        return _record(request, record, result, remedy, sinks)
+        return _record(request, evidence, result, remedy, sinks, journal)
 
 
 def _answer(
-    request: FixRequest, task: Task, settings: Settings, policy: Policy, sink: Sink, stop: Stop
+    request: FixRequest, evidence: TaskEvidence, settings: Settings, policy: Policy, sink: Sink, stop: Stop
 ) -> tuple[TaskResult, str]:
     """The task's result; refusals and interruptions become results of their own."""
+    task = evidence.record.task
     try:
-        result = _work(request, task, settings, policy, sink, stop)
+        evidence.started(apply=request.apply)
+        result = work(request, task, settings, policy, sink, stop, evidence.snapshot)
     except (KeyboardInterrupt, Interrupted):
         return TaskResult(verdict=Verdict.INTERRUPTED, reason="interrupted; the tree is as it was", exit=130), ""
     except CannotEnforce as fault:
@@ -170,7 +184,16 @@ def _answer(
     return result, ""
 
 
-def _work(request: FixRequest, task: Task, settings: Settings, policy: Policy, sink: Sink, stop: Stop) -> TaskResult:
+def work(
+    request: FixRequest,
+    task: Task,
+    settings: Settings,
+    policy: Policy,
+    sink: Sink,
+    stop: Stop,
+    seen: Seen,
+) -> TaskResult:
+    """The task itself, nothing of it kept. `seen` is told the snapshot before anything of it runs, and may refuse."""
     start = time.monotonic()
     jail = open_jail(
         backend=request.backend,
@@ -189,6 +212,7 @@ def _work(request: FixRequest, task: Task, settings: Settings, policy: Policy, s
         sink.emit(Event(kind="stage", at_seconds=0.0, data={"stage": Stage.SNAPSHOT.value}))
         snapshot = take_snapshot(Path(task.repo), scratch / "store")
         took = time.monotonic() - start
+        seen(snapshot)
         verifier = _verifier(task, jail, snapshot, scratch, settings, policy, sink)
         stack.callback(verifier.cancel)
         stack.enter_context(stop.calling(verifier.cancel))
@@ -211,6 +235,7 @@ def _work(request: FixRequest, task: Task, settings: Settings, policy: Policy, s
             seconds=seconds,
             jail_backend=jail.backend,
             jail_level=jail.level,
+            snapshot_digest=snapshot.digest,
             threads=scorer.threads if scorer is not None else 0,
             warnings=(
                 *((no_model,) if no_model else ()),
@@ -286,8 +311,11 @@ def _interpreter(task: Task) -> str:
     return str(python)
 
 
-def _record(request: FixRequest, record: TaskRecord, result: TaskResult, remedy: str, sink: Sink) -> FixOutcome:
-    """Keeps patch and report, writes what the request names, lands the patch when asked."""
+def _record(
+    request: FixRequest, evidence: TaskEvidence, result: TaskResult, remedy: str, sink: Sink, journal: Journal
+) -> FixOutcome:
+    """Keeps patch, evidence and report, writes what the request names, lands the patch when asked."""
+    record = evidence.record
     diff = unified_diff(result.patch) if result.patch is not None else b""
     proposed = [unified_diff(c.patch) for c in result.proposals]
     applied = False
@@ -296,13 +324,15 @@ def _record(request: FixRequest, record: TaskRecord, result: TaskResult, remedy:
         if result.patch is not None:
             record.save_patch(result.patch)
             if request.apply:
-                result, remedy, applied = _landed(request, record, result)
+                result, remedy, applied = _landed(request, evidence, result)
         for number, candidate in enumerate(result.proposals, 1):
             record.save_proposal(number, candidate.patch)
         if diff and not result.exit and request.out is not None:
             write_through(request.out, diff)
+        result = replace(result, attestation=evidence.ended(result, diff, journal.tip))
         report = record.save_result(result, diff=diff or None, proposed=proposed)
-    except (CannotRecord, UsageFault) as no:
+        evidence.reported(report)
+    except (CannotRecord, RecordDamaged, UsageFault) as no:
         reason = f"{result.reason}, but {no}" if result.patch is not None else str(no)
         result, remedy = replace(result, verdict=Verdict.NEEDS_PERSON, reason=reason, exit=no.exit_code), no.remedy
         with contextlib.suppress(CannotRecord):
@@ -322,11 +352,11 @@ def _record(request: FixRequest, record: TaskRecord, result: TaskResult, remedy:
     )
 
 
-def _landed(request: FixRequest, record: TaskRecord, result: TaskResult) -> tuple[TaskResult, str, bool]:
+def _landed(request: FixRequest, evidence: TaskEvidence, result: TaskResult) -> tuple[TaskResult, str, bool]:
     """The patch in the repository, or why it is not: the tree may have changed while the task ran."""
     assert result.patch is not None
     try:
-        land(result.patch, request.repo.resolve(), record.dir / "undo")
+        land_recorded(evidence.settings, evidence.record, result.patch, request.repo.resolve())
     except AnswerIsNo as no:
         reason = f"a patch was accepted but not applied: {no}"
         return replace(result, verdict=Verdict.NEEDS_PERSON, reason=reason, exit=no.exit_code), no.remedy, False

@@ -35,12 +35,17 @@ _REMEDY = "`localagent policy show` prints a policy that is right; docs/policy.m
 
 def load_policy(path: Path) -> Policy:
     """The policy in a file. UsageFault with every fault, each with the dotted path of its key."""
+    return load_policy_bytes(path)[0]
+
+
+def load_policy_bytes(path: Path) -> tuple[Policy, bytes]:
+    """The same, with the very bytes that it was read from."""
     try:
         with path.open("rb") as stream:
             data = stream.read(_MOST_BYTES + 1)
     except OSError as error:
         raise UsageFault(f"{path}: cannot be read: {error.strerror or error}", remedy=_REMEDY) from error
-    return parse_policy(data, str(path))
+    return parse_policy(data, str(path)), data
 
 
 def parse_policy(data: bytes, source: str) -> Policy:

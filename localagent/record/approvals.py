@@ -17,6 +17,8 @@ from typing import Any
 
 from localagent.domain.dependency import Approval
 from localagent.domain.edit import digest_of
+from localagent.record.audit.entry import AuditKind
+from localagent.record.audit.log import AuditLog
 from localagent.record.files import CannotRecord, RecordDamaged, read_bounded, write_private
 from localagent.record.journal import BEFORE_FIRST, Standing, read_journal, verify_journal
 from localagent.record.jsontext import dump
@@ -31,6 +33,7 @@ class ApprovalStore:
     """The approvals below one state directory. Creating the value touches nothing."""
 
     def __init__(self, state_dir: Path) -> None:
+        self._audit = AuditLog(state_dir)
         self._folder = state_dir / "dependencies"
         self.path = self._folder / "approvals.jsonl"
 
@@ -83,6 +86,7 @@ class ApprovalStore:
         return check.tip
 
     def _append(self, kind: str, approval: Approval) -> str:
+        self._audit.ready()
         with self._locked():
             try:
                 tip, before = self._whole(), read_bounded(self.path, _MOST_BYTES)
@@ -91,7 +95,11 @@ class ApprovalStore:
             entry = {"seq": before.count(b"\n"), "prev": tip, "at": round(time.time(), 3), "kind": kind}
             line = dump({**entry, "data": asdict(approval)})
             write_private(self.path, before + line)
-            return digest_of(line)
+        digest = digest_of(line)
+        event = AuditKind.APPROVED if kind == APPROVED else AuditKind.WITHDRAWN
+        data = {"name": approval.name, "version": approval.version, "line": digest, "by": os.getuid()}
+        self._audit.append(event, data)
+        return digest
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
