@@ -37,6 +37,7 @@ from localagent.record.files import CannotRecord, RecordDamaged, write_through
 from localagent.record.journal import Journal
 from localagent.record.report import report_json, write_report
 from localagent.record.store import TaskStore
+from localagent.repair.pace import Live, Pace
 from localagent.repair.progress import baseline_failures
 from localagent.repair.search import Repair
 from localagent.repair.sinks import combined
@@ -192,8 +193,13 @@ def work(
     sink: Sink,
     stop: Stop,
     seen: Seen,
+    pace: Pace | None = None,
 ) -> TaskResult:
-    """The task itself, nothing of it kept. `seen` is told the snapshot before anything of it runs, and may refuse."""
+    """The task itself, nothing of it kept. `seen` is told the snapshot before anything of it runs, and may refuse.
+
+    `pace` says when the loop goes on; without one, as things come.
+    """
+    pace = pace or Live()
     start = time.monotonic()
     jail = open_jail(
         backend=request.backend,
@@ -227,8 +233,9 @@ def work(
             sources=sources,
             weights=load_weights(settings.models_dir / "order.json"),
             context=lambda path, baseline: _context(path, baseline, sources, task),
+            pace=pace,
         )
-        result = Repair(task, parts).run()
+        result = Repair(task, parts, clock=pace.clock).run()
         seconds = {Stage.SNAPSHOT.value: round(took, 3), **result.seconds}
         return replace(
             result,

@@ -123,6 +123,8 @@ class Expansion:
     def held(self) -> bool:
         """True while waiting for the model is worth more than running the next candidate."""
         run = self._run
+        if run.parts.pace.following:
+            return run.parts.pace.awaits_scores(coming=bool(self._scoring))
         if not self._awaited or run.state.verified < max(2, run.task.budget.max_candidates // HEAD_START):
             return False
         if run.clock() > self._hold_until or all(job.done() for job in self._awaited):
@@ -136,9 +138,9 @@ class Expansion:
 
     def take_scores(self) -> None:
         """Reorder the frontier by what the model has finished."""
-        waiting = []
+        waiting: list[cf.Future[list[Step]]] = []
         for job in self._scoring:
-            if not job.done():
+            if waiting or not self._run.parts.pace.may_order(job):
                 waiting.append(job)
             elif fresh := job.result():
                 self._run.frontier.reorder(fresh)

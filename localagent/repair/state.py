@@ -11,6 +11,7 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.task import NearMiss
 from localagent.ports import EditScorer, EditSpace, GateChain, Localizer, Sink, Sources, Verifier
 from localagent.repair.lineage import Step
+from localagent.repair.pace import Live, Pace
 from localagent.repair.weights import Weights
 
 
@@ -27,6 +28,7 @@ class Parts:
     sources: Sources
     weights: Weights
     context: Callable[[RepoPath, Baseline], str]
+    pace: Pace = field(default_factory=Live)
 
 
 @dataclass(slots=True)
