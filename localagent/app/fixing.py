@@ -54,7 +54,7 @@ _NEVER_NEEDED = frozenset({"version control", "a cache, made anew when needed", 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FixRequest:
-    """What the user asked for, parsed. Paths as given."""
+    """What the user asked for, parsed. Paths as given. `threads` of the model; None: as many as cores are free."""
 
     repo: Path
     tests: tuple[str, ...] = ()
@@ -70,6 +70,7 @@ class FixRequest:
     report: Path | None = None
     apply: bool = False
     backend: Kind | None = None
+    threads: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -211,7 +212,7 @@ def work(
         model, no_model = _model(request, settings)
         if no_model:
             sink.emit(Event(kind="warning", at_seconds=0.0, data={"text": no_model}))
-        scorer = _scorer(model, settings, jail) if model is not None else None
+        scorer = _scorer(model, settings, jail, request.threads) if model is not None else None
         if scorer is not None:
             stack.callback(scorer.close)
         scratch = stack.enter_context(scratch_folder(settings.scratch_dir))
@@ -275,10 +276,10 @@ def _model(request: FixRequest, settings: Settings) -> tuple[ModelFile | None, s
         return None, f"no model: {fault}"
 
 
-def _scorer(model: ModelFile, settings: Settings, jail: Jail) -> ModelScorer:
+def _scorer(model: ModelFile, settings: Settings, jail: Jail, threads: int | None) -> ModelScorer:
     """With the format of the weights that is fastest on this machine, where that was measured."""
     tuned = serving(model, settings.data_dir)
-    return ModelScorer(tuned, jail, spare=None if tuned is model else model)
+    return ModelScorer(tuned, jail, threads=threads, spare=None if tuned is model else model)
 
 
 def _left_out(snapshot: Snapshot) -> tuple[str, ...]:

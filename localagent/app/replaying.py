@@ -81,6 +81,7 @@ def replay(record: TaskRecord, settings: Settings, sink: Sink, stop: Stop, *, re
         use_model=asked["use_model"],
         model=asked["model"],
         backend=Kind(asked["backend"]) if asked["backend"] else None,
+        threads=facts["threads"] or None,
     )
     kept, pace = _Kept(), Followed(recorded)
     result: TaskResult | None = None

@@ -62,6 +62,7 @@ def facts_of(task: Task, result: TaskResult, setting: Setting, diff: bytes, jour
         "model": None
         if result.model_digest is None
         else {"name": result.model_name, "digest": result.model_digest, "weights": result.model_weights},
+        "threads": result.threads,
         "jail": {"backend": result.jail_backend, "level": result.jail_level},
         "python": baseline.python if baseline else "",
         "tools": {**setting.tools, **({"pytest": baseline.pytest} if baseline and baseline.pytest else {})},
