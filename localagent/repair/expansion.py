@@ -18,6 +18,7 @@ EDITS_PER_GROUP = 6_000
 EDITS_PER_CHILD = 2_500
 EDITS_PER_PATH = 300
 SCORED_PER_GROUP = 6_000
+PATIENCE = 20
 HEAD_START = 25  # one in so many of the budget may run in the prior order before the model has spoken
 
 
@@ -101,6 +102,8 @@ class Expansion:
         source = parent.sources(run.parts.sources)[path]
         head = sorted(steps, key=lambda s: s.cost)[:SCORED_PER_GROUP]
         timeout = max(2.0, min(30.0, 0.3 * run.task.budget.max_seconds))
+        if run.parts.pace.following:  # what was scored in time then may take longer now
+            timeout *= PATIENCE
         context = run.parts.context(path, run.baseline)
         got = scorer.score(source, context, [s.edit for s in head], timeout_seconds=timeout)
         if all(v is None for v in got):
@@ -144,7 +147,8 @@ class Expansion:
                 waiting.append(job)
             elif fresh := job.result():
                 self._run.frontier.reorder(fresh)
-                self._run.emit("ordered", edits=len(fresh))
+                scored = sum(step.model_score is not None for step in fresh)
+                self._run.emit("ordered", edits=len(fresh), scored=scored)
         self._scoring = waiting
 
 
