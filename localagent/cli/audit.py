@@ -9,6 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from localagent.app import Settings
 from localagent.app.evidence import audit_log, key_ring, open_signer, sign_now
+from localagent.cli.audit_report import add_report, report
 from localagent.cli.passphrase import add_passphrase, passphrase_of
 from localagent.cli.render import Render
 from localagent.errors import AnswerIsNo, UsageFault
@@ -38,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     rotating.add_argument(
         "--set-aside", action="store_true", help="keep a damaged journal beside a new one that names its digests"
     )
+    add_report(actions)
     for action in (verifying, exporting, signing, rotating):
         action.add_argument("--json", action="store_true", help="one JSON object on standard output")
 
@@ -48,6 +50,8 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
         return _verify(args, settings, render)
     if args.action == "export":
         return _export(args, settings, render)
+    if args.action == "report":
+        return report(args, settings, render)
     if args.action == "sign":
         return _sign(args, settings, render)
     log = audit_log(settings)

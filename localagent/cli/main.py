@@ -22,7 +22,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "apply": ("apply", "write an accepted patch into the repository"),
     "undo": ("undo", "take an applied patch back, exactly"),
     "attest": ("attest", "sign what is known about an accepted patch, or verify such statements"),
-    "audit": ("audit", "verify, export, sign the audit journal"),
+    "audit": ("audit", "verify, export, sign the audit journal, report on it"),
     "replay": ("replay", "do a past task again from its record, and say where it first departs"),
     "key": ("key", "make, list, export, rotate the signing key"),
     "hook": ("hook", "find and repair known mistakes in what is staged, before a commit"),

@@ -204,3 +204,24 @@ def test_every_usage_fault_at_once(settings: Settings, capsys: pytest.CaptureFix
     err = capsys.readouterr().err
     assert "before --from" in err
     assert "--head" in err
+
+
+def test_an_auditors_report(settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["key", "new"]) == 0
+    record = keep_task(settings, tmp_path / "repo")
+    assert main(["apply", record.id]) == 0
+    web, data = tmp_path / "r.html", tmp_path / "r.json"
+    capsys.readouterr()
+    assert main(["audit", "report", "--since", "2020-01-01", "--html", str(web), "--json", str(data)]) == 0
+    assert "patches applied 1, taken back 0, refused 0, attested 1" in capsys.readouterr().out
+    found = json.loads(data.read_bytes())
+    assert (found["schema"], found["totals"]["tasks"], found["chain"]["signed_heads"]) == (
+        "localagent/audit-report/1",
+        1,
+        1,
+    )
+    assert record.id.encode() in web.read_bytes()
+    segment = segments(settings.state_dir / "audit")[0]
+    segment.write_bytes(segment.read_bytes().replace(b'"exit":0', b'"exit":1'))
+    assert main(["audit", "report", "--since", "2020-01-01"]) == 1
+    assert main(["audit", "report", "--since", "yesterday"]) == 2
