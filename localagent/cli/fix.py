@@ -129,6 +129,8 @@ def _show(outcome: FixOutcome, render: Render) -> None:
         render.line(f"  what to do: {outcome.remedy}")
     for warning in outcome.warnings:
         render.note(f"warning: {warning}")
+    if signed := outcome.report.get("attestation"):
+        render.note(f"attested by key {signed['key'][:16]}: {signed['file']}, kept with the task")
     if outcome.task_id:
         render.note(f"why, and what was tried: localagent show {outcome.task_id}")
         if outcome.diff and not outcome.applied and not outcome.exit:

@@ -79,3 +79,15 @@ def test_over_a_damaged_journal_no_task_starts_and_no_altered_task_is_replayed()
         assert ran.code == 1
         assert "the head names entry 7" in ran.err
         assert len(list(h.tasks.iterdir())) == 1
+
+
+def test_an_encrypted_key_without_its_passphrase_ends_a_task_before_anything_runs() -> None:
+    with home() as h:
+        word = h.root / "word"
+        word.write_bytes(b"open sesame")
+        word.chmod(0o600)
+        assert h.run("key", "new", "--passphrase-file", str(word)).code == 0
+        ran = h.fix()
+        assert (ran.code, ran.report["outcome"]) == (2, "fault")
+        assert "encrypted and no passphrase was given" in ran.reason
+        assert not h.tasks.exists()

@@ -1,6 +1,8 @@
 """Checking the audit journal: the law that no alteration passes, the place, spans, heads signed and not."""
 
+import os
 import random
+import signal
 from pathlib import Path
 
 import pytest
@@ -123,7 +125,27 @@ def test_altered_dropped_and_foreign_signed_heads_are_found(tmp_path: Path, sign
         check_heads(folder, check, {})
     path.write_bytes(rows[0] + rows[2])
     with pytest.raises(RecordDamaged, match=":2 does not follow"):
-        check_heads(folder, check, keys)
+        check_heads(folder, check_audit(folder), keys)
     path.write_bytes(rows[0].replace(b'"sig":"', b'"sig":"AAAA'))
+    check = check_audit(folder)
     with pytest.raises(RecordDamaged, match=r":1: .*signature"):
         check_heads(folder, check, keys)
+
+
+def test_verifying_beside_a_writer_sees_one_moment(tmp_path: Path, signer: Signer) -> None:
+    child = os.fork()
+    if child == 0:
+        while True:
+            log = AuditLog(tmp_path, segment_bytes=4000)
+            log.append(AuditKind.REPORTED, {})
+            sign_head(log.folder, signer)
+    try:
+        seen = 0
+        while seen < 60:
+            check = check_audit(tmp_path / "audit")
+            assert check.standing is Standing.WHOLE, (str(check.place), check.reason)
+            check_heads(tmp_path / "audit", check, {signer.key_id: signer.private.public_key()})
+            seen = len(check.entries)
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)

@@ -6,11 +6,11 @@ one kept elsewhere.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from localagent.record.audit.entry import BEFORE_FIRST, Entry, parse_line
-from localagent.record.audit.segments import Head, Line, first_of, lines_of, read_head, segments
+from localagent.record.audit.segments import Head, Line, first_of, lines_of, read_head, read_signed, reading, segments
 from localagent.record.files import RecordDamaged
 from localagent.record.journal import Standing
 
@@ -29,12 +29,16 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AuditCheck:
-    """The answer. `entries` are those that hold; `place` and `reason` name the first fault, or the torn line."""
+    """The answer. `entries` are those that hold; `place` and `reason` name the first fault, or the torn line.
+
+    `signed` are the signed heads as they lay beside these entries; `heads.check_heads` looks into them.
+    """
 
     standing: Standing
     entries: tuple[Entry, ...]
     place: Place | None = None
     reason: str = ""
+    signed: bytes = b""
 
     @property
     def tip(self) -> Head:
@@ -54,7 +58,11 @@ class Span:
 
 def check_audit(folder: Path, span: Span | None = None, *, head: str = "") -> AuditCheck:
     """Check the journal in a folder. `head`: a digest that one of the entries must have."""
-    span = span or Span()
+    with reading(folder):
+        return _check(folder, span or Span(), head)
+
+
+def _check(folder: Path, span: Span, head: str) -> AuditCheck:
     try:
         kept: Head | None = read_head(folder)
     except RecordDamaged as damage:
@@ -68,7 +76,8 @@ def check_audit(folder: Path, span: Span | None = None, *, head: str = "") -> Au
     lines = [line for path in there for line in lines_of(path)]
     if kept is None and there:
         return _altered((), lines[0] if lines else Line(file=there[0].name, number=1, data=b""), 0, "no head is kept")
-    return _with_head(_Walk(lines, kept, span).check(), head)
+    check = _with_head(_Walk(lines, kept, span).check(), head)
+    return replace(check, signed=read_signed(folder))
 
 
 def check_export(path: Path, *, head: str = "", span: Span | None = None) -> AuditCheck:

@@ -16,12 +16,11 @@ from localagent.domain.edit import digest_of
 from localagent.record.attest.dsse import NotVerified, Signer, open_envelope, sign
 from localagent.record.audit.check import AuditCheck
 from localagent.record.audit.entry import BEFORE_FIRST, now_text
-from localagent.record.audit.segments import read_head
-from localagent.record.files import CannotRecord, RecordDamaged, read_bounded, write_private
+from localagent.record.audit.segments import read_head, read_signed
+from localagent.record.files import CannotRecord, RecordDamaged, write_private
 from localagent.record.jsontext import canonical, load
 
 PAYLOAD_TYPE = "application/vnd.localagent.audit-head+json"
-_MOST_BYTES = 64 << 20
 _KEYS = {"at", "digest", "previous", "seq"}
 
 
@@ -36,10 +35,7 @@ class SignedHead:
 
 
 def sign_head(folder: Path, signer: Signer) -> SignedHead | None:
-    """Sign the kept head and keep that; None where there is nothing to sign or it is signed already."""
-    head = read_head(folder)
-    if head is None or head.seq < 0:
-        return None
+    """Sign the kept head and keep that; None where there is nothing to sign."""
     path = folder / "heads.jsonl"
     try:
         lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -47,7 +43,9 @@ def sign_head(folder: Path, signer: Signer) -> SignedHead | None:
         raise CannotRecord(f"cannot sign the head in {folder}: {error.strerror or error}") from error
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        before = _bytes(path)
+        head, before = read_head(folder), read_signed(folder)
+        if head is None or head.seq < 0:
+            return None
         rows = before.splitlines(keepends=True)
         previous = digest_of(rows[-1]) if rows else BEFORE_FIRST
         at = now_text()
@@ -70,7 +68,7 @@ def check_heads(
     first = check.entries[0].seq if check.entries else 0
     previous = BEFORE_FIRST
     found: list[SignedHead] = []
-    for number, row in enumerate(_bytes(path).splitlines(keepends=True), 1):
+    for number, row in enumerate(check.signed.splitlines(keepends=True), 1):
         head, follows = _opened(path, number, row, keys)
         if follows != previous:
             raise RecordDamaged(f"{path}:{number} does not follow from the signed head before it")
@@ -96,10 +94,3 @@ def _opened(path: Path, number: int, row: bytes, keys: Mapping[str, Ed25519Publi
         raise RecordDamaged(f"{path}:{number}: {error}") from error
     head = SignedHead(seq=found["seq"], digest=found["digest"], at=found["at"], key_id=opened.key_id)
     return head, str(found["previous"])
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        return read_bounded(path, _MOST_BYTES)
-    except FileNotFoundError:
-        return b""

@@ -3,8 +3,11 @@
 Reading only. A segment is read whole: writing starts a new one long before the limit.
 """
 
+import fcntl
+import os
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +36,31 @@ class Line:
     number: int
     data: bytes
     whole: bool = True
+
+
+@contextmanager
+def reading(folder: Path) -> Iterator[None]:
+    """While inside, nobody writes: head, lines and signed heads belong together. No lock file: nobody ever did."""
+    try:
+        lock = os.open(folder / "lock", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        yield
+        return
+    except OSError as error:
+        raise RecordDamaged(f"cannot read {folder}: {error.strerror or error}") from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(lock)
+
+
+def read_signed(folder: Path) -> bytes:
+    """The signed heads as they are kept, nothing if there are none."""
+    try:
+        return read_bounded(folder / "heads.jsonl", _MOST_BYTES)
+    except FileNotFoundError:
+        return b""
 
 
 def segment_name(first: int) -> str:
