@@ -54,7 +54,11 @@ _NEVER_NEEDED = frozenset({"version control", "a cache, made anew when needed", 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FixRequest:
-    """What the user asked for, parsed. Paths as given. `threads` of the model; None: as many as cores are free."""
+    """What the user asked for, parsed. Paths as given.
+
+    `threads` of the model; None: as many as cores are free. `scored`: of the model's first answers only so many scores,
+    as a replayed task had in time.
+    """
 
     repo: Path
     tests: tuple[str, ...] = ()
@@ -71,6 +75,7 @@ class FixRequest:
     apply: bool = False
     backend: Kind | None = None
     threads: int | None = None
+    scored: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -212,7 +217,7 @@ def work(
         model, no_model = _model(request, settings)
         if no_model:
             sink.emit(Event(kind="warning", at_seconds=0.0, data={"text": no_model}))
-        scorer = _scorer(model, settings, jail, request.threads) if model is not None else None
+        scorer = _scorer(model, settings, jail, request) if model is not None else None
         if scorer is not None:
             stack.callback(scorer.close)
         scratch = stack.enter_context(scratch_folder(settings.scratch_dir))
@@ -276,10 +281,11 @@ def _model(request: FixRequest, settings: Settings) -> tuple[ModelFile | None, s
         return None, f"no model: {fault}"
 
 
-def _scorer(model: ModelFile, settings: Settings, jail: Jail, threads: int | None) -> ModelScorer:
+def _scorer(model: ModelFile, settings: Settings, jail: Jail, request: FixRequest) -> ModelScorer:
     """With the format of the weights that is fastest on this machine, where that was measured."""
     tuned = serving(model, settings.data_dir)
-    return ModelScorer(tuned, jail, threads=threads, spare=None if tuned is model else model)
+    spare = None if tuned is model else model
+    return ModelScorer(tuned, jail, threads=request.threads, spare=spare, taken=request.scored)
 
 
 def _left_out(snapshot: Snapshot) -> tuple[str, ...]:

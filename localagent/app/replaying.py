@@ -82,6 +82,7 @@ def replay(record: TaskRecord, settings: Settings, sink: Sink, stop: Stop, *, re
         model=asked["model"],
         backend=Kind(asked["backend"]) if asked["backend"] else None,
         threads=facts["threads"] or None,
+        scored=tuple(int(e["data"].get("scored", 0)) for e in recorded if e["kind"] == "ordered"),
     )
     kept, pace = _Kept(), Followed(recorded)
     result: TaskResult | None = None

@@ -87,9 +87,19 @@ class ModelScorer:
     """Scores edits with one model in one confined child. Safe to call from several threads; requests queue."""
 
     def __init__(
-        self, model: ModelFile, jail: Jail, *, threads: int | None = None, spare: ModelFile | None = None
+        self,
+        model: ModelFile,
+        jail: Jail,
+        *,
+        threads: int | None = None,
+        spare: ModelFile | None = None,
+        taken: Sequence[int] = (),
     ) -> None:
-        """`spare` is loaded where `model` cannot be: the registered file of rewritten weights."""
+        """`spare` is loaded where `model` cannot be: the registered file of rewritten weights.
+
+        `taken`: of the first requests, one after the other, only so many scores, as a replayed task had in time.
+        """
+        self._limits = list(taken)
         self._model = model
         self._spare = spare
         self.remark = ""
@@ -144,11 +154,12 @@ class ModelScorer:
         """One score an edit, or None; partial when time runs out (which drops nothing)."""
         scores: list[float | None] = [None] * len(edits)
         deadline = time.monotonic() + timeout_seconds
-        if not edits or self._warning or not self._turn.acquire(timeout=max(0.0, timeout_seconds)):
+        most = self._limits.pop(0) if self._limits else len(edits)
+        if not edits or not most or self._warning or not self._turn.acquire(timeout=max(0.0, timeout_seconds)):
             return scores
         try:
             if self._ready_by(deadline):
-                self._ask(source, context, edits, scores, deadline)
+                self._ask(source, context, edits, scores, deadline, most)
         except (Dropped, OSError, FrameFault, LocalagentError) as fault:
             self._drop(fault)
         finally:
@@ -221,7 +232,7 @@ class ModelScorer:
         return self._loaded.is_set() and not self._warning and not self._closed
 
     def _ask(
-        self, source: bytes, context: str, edits: Sequence[Edit], scores: list[float | None], deadline: float
+        self, source: bytes, context: str, edits: Sequence[Edit], scores: list[float | None], deadline: float, most: int
     ) -> None:
         asked = [index for index, edit in enumerate(edits) if edit.splices]
         process = self._process
@@ -242,6 +253,8 @@ class ModelScorer:
             if message["kind"] == "done":
                 self._unheard = 0
                 return
+            if most < len(edits) and sum(score is not None for score in scores) >= most:
+                break
         self._unheard = 0 if heard else self._unheard + 1
         if self._unheard > 1 and not self._closed:
             raise Dropped("it does not answer")

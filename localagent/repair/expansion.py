@@ -145,7 +145,8 @@ class Expansion:
         for job in self._scoring:
             if waiting or not self._run.parts.pace.may_order(job):
                 waiting.append(job)
-            elif fresh := job.result():
+            else:
+                fresh = job.result()
                 self._run.frontier.reorder(fresh)
                 scored = sum(step.model_score is not None for step in fresh)
                 self._run.emit("ordered", edits=len(fresh), scored=scored)
