@@ -15,6 +15,7 @@ from typing import Any
 
 from localagent.app.approving import needs_person
 from localagent.app.checks import refuse_denied
+from localagent.app.evidence import TaskEvidence, audit_log, begin, land_recorded, open_signer, setting_of
 from localagent.app.least_level import least_level
 from localagent.app.policies import open_policy
 from localagent.app.prior import load_prior
@@ -36,10 +37,11 @@ from localagent.llm.scorer import ModelScorer
 from localagent.llm.tuned import serving
 from localagent.localize.fuse import SpectrumLocalizer
 from localagent.ports import Jail, Sink
-from localagent.record.files import CannotRecord, write_through
+from localagent.record.files import CannotRecord, RecordDamaged, write_through
 from localagent.record.journal import Journal
 from localagent.record.report import report_json, write_report
-from localagent.record.store import TaskRecord, TaskStore
+from localagent.record.store import TaskStore
+from localagent.repair.pace import Live, Pace
 from localagent.repair.progress import baseline_failures
 from localagent.repair.search import Repair
 from localagent.repair.sinks import combined
@@ -47,16 +49,20 @@ from localagent.repair.state import Parts
 from localagent.repair.weights import load_weights
 from localagent.tree.diff import unified_diff
 from localagent.tree.find import default_python
-from localagent.tree.land import land
 from localagent.tree.snapshot import CannotCopy, SourceMap, TreeChanged, TreeTooLarge, take_snapshot
 from localagent.verify.verifier import JailVerifier
 
+Seen = Callable[[Snapshot], None]
 _NEVER_NEEDED = frozenset({"version control", "a cache, made anew when needed", "a virtual environment"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FixRequest:
-    """What the user asked for, parsed. Paths as given."""
+    """What the user asked for, parsed. Paths as given.
+
+    `threads` of the model; None: as many as cores are free. `scored`: of the model's first answers only so many scores,
+    as a replayed task had in time.
+    """
 
     repo: Path
     tests: tuple[str, ...] = ()
@@ -72,6 +78,8 @@ class FixRequest:
     report: Path | None = None
     apply: bool = False
     backend: Kind | None = None
+    threads: int | None = None
+    scored: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -133,32 +141,46 @@ def run_fix(request: FixRequest, settings: Settings, sink: Sink, stop: Stop | No
         budget=request.budget,
     )
     try:
-        policy = open_policy(settings, request.policy, request.repo).policy
+        opened = open_policy(settings, request.policy, request.repo)
+        policy, policy_bytes = opened.policy, opened.recorded()
         refuse_denied(request.checks, policy)
+        signer = open_signer(settings)
     except (UsageFault, CannotEnforce) as fault:
         if request.report is not None:
             refused = TaskResult(verdict=Verdict.FAULT, reason=str(fault), exit=fault.exit_code)
             write_report(request.report, report_json(task, refused))
         raise
+    audit_log(settings).ready()
     record = TaskStore(settings.state_dir).create(task)
+    setting = setting_of(
+        policy_bytes,
+        policy.name,
+        policy.least_jail_level.value,
+        use_model=request.use_model,
+        model=request.model,
+        backend=request.backend.value if request.backend is not None else "",
+    )
+    evidence = begin(settings, record, policy_bytes, setting, signer)
     with Journal(record.journal_path) as journal:
         sinks = combined((journal, sink))
         try:
-            result, remedy = _answer(request, record.task, settings, policy, sinks, stop)
+            result, remedy = _answer(request, evidence, settings, policy, sinks, stop)
         except BaseException as fault:
             code = fault.exit_code if isinstance(fault, LocalagentError) else InternalFault.exit_code
             reason = str(fault) if isinstance(fault, LocalagentError) else f"{type(fault).__name__}: {fault}"
-            _record(request, record, TaskResult(verdict=Verdict.FAULT, reason=reason, exit=code), "", sinks)
+            _record(request, evidence, TaskResult(verdict=Verdict.FAULT, reason=reason, exit=code), "", sinks, journal)
             raise
-        return _record(request, record, result, remedy, sinks)
+        return _record(request, evidence, result, remedy, sinks, journal)
 
 
 def _answer(
-    request: FixRequest, task: Task, settings: Settings, policy: Policy, sink: Sink, stop: Stop
+    request: FixRequest, evidence: TaskEvidence, settings: Settings, policy: Policy, sink: Sink, stop: Stop
 ) -> tuple[TaskResult, str]:
     """The task's result; refusals and interruptions become results of their own."""
+    task = evidence.record.task
     try:
-        result = _work(request, task, settings, policy, sink, stop)
+        evidence.started(apply=request.apply)
+        result = work(request, task, settings, policy, sink, stop, evidence.snapshot)
     except (KeyboardInterrupt, Interrupted):
         return TaskResult(verdict=Verdict.INTERRUPTED, reason="interrupted; the tree is as it was", exit=130), ""
     except CannotEnforce as fault:
@@ -180,7 +202,21 @@ def _answer(
     return result, ""
 
 
-def _work(request: FixRequest, task: Task, settings: Settings, policy: Policy, sink: Sink, stop: Stop) -> TaskResult:
+def work(
+    request: FixRequest,
+    task: Task,
+    settings: Settings,
+    policy: Policy,
+    sink: Sink,
+    stop: Stop,
+    seen: Seen,
+    pace: Pace | None = None,
+) -> TaskResult:
+    """The task itself, nothing of it kept. `seen` is told the snapshot before anything of it runs, and may refuse.
+
+    `pace` says when the loop goes on; without one, as things come.
+    """
+    pace = pace or Live()
     start = time.monotonic()
     jail = open_jail(
         backend=request.backend,
@@ -192,15 +228,16 @@ def _work(request: FixRequest, task: Task, settings: Settings, policy: Policy, s
         model, no_model = _model(request, settings)
         if no_model:
             sink.emit(Event(kind="warning", at_seconds=0.0, data={"text": no_model}))
-        scorer = _scorer(model, settings, jail) if model is not None else None
+        scorer = _scorer(model, settings, jail, request) if model is not None else None
         if scorer is not None:
             stack.callback(scorer.close)
         scratch = stack.enter_context(scratch_folder(settings.scratch_dir))
         sink.emit(Event(kind="stage", at_seconds=0.0, data={"stage": Stage.SNAPSHOT.value}))
         snapshot = take_snapshot(Path(task.repo), scratch / "store")
         took = time.monotonic() - start
-        seen = {"digest": snapshot.digest, "files": len(snapshot.entries)}
-        sink.emit(Event(kind="snapshot", at_seconds=took, data=seen))
+        told = {"digest": snapshot.digest, "files": len(snapshot.entries)}
+        sink.emit(Event(kind="snapshot", at_seconds=took, data=told))
+        seen(snapshot)
         verifier = verifier_of(task, jail, snapshot, scratch, settings, policy, sink)
         stack.callback(verifier.cancel)
         stack.enter_context(stop.calling(verifier.cancel))
@@ -216,14 +253,16 @@ def _work(request: FixRequest, task: Task, settings: Settings, policy: Policy, s
             weights=load_weights(settings.models_dir / "order.json"),
             context=lambda path, baseline: _context(path, baseline, sources, task),
             reader=ModelReader(ModelDecoder(scorer)) if scorer is not None else None,
+            pace=pace,
         )
-        result = Repair(task, parts).run()
+        result = Repair(task, parts, clock=pace.clock).run()
         seconds = {Stage.SNAPSHOT.value: round(took, 3), **result.seconds}
         return replace(
             result,
             seconds=seconds,
             jail_backend=jail.backend,
             jail_level=jail.level,
+            snapshot_digest=snapshot.digest,
             threads=scorer.threads if scorer is not None else 0,
             warnings=(
                 *((no_model,) if no_model else ()),
@@ -256,10 +295,11 @@ def _model(request: FixRequest, settings: Settings) -> tuple[ModelFile | None, s
         return None, f"no model: {fault}"
 
 
-def _scorer(model: ModelFile, settings: Settings, jail: Jail) -> ModelScorer:
+def _scorer(model: ModelFile, settings: Settings, jail: Jail, request: FixRequest) -> ModelScorer:
     """With the format of the weights that is fastest on this machine, where that was measured."""
     tuned = serving(model, settings.data_dir)
-    return ModelScorer(tuned, jail, spare=None if tuned is model else model)
+    spare = None if tuned is model else model
+    return ModelScorer(tuned, jail, threads=request.threads, spare=spare, taken=request.scored)
 
 
 def left_out(snapshot: Snapshot) -> tuple[str, ...]:
@@ -300,8 +340,11 @@ def interpreter_of(task: Task) -> str:
     return str(python)
 
 
-def _record(request: FixRequest, record: TaskRecord, result: TaskResult, remedy: str, sink: Sink) -> FixOutcome:
-    """Keeps patch and report, writes what the request names, lands the patch when asked."""
+def _record(
+    request: FixRequest, evidence: TaskEvidence, result: TaskResult, remedy: str, sink: Sink, journal: Journal
+) -> FixOutcome:
+    """Keeps patch, evidence and report, writes what the request names, lands the patch when asked."""
+    record = evidence.record
     diff = unified_diff(result.patch) if result.patch is not None else b""
     proposed = [unified_diff(c.patch) for c in result.proposals]
     applied = False
@@ -310,13 +353,15 @@ def _record(request: FixRequest, record: TaskRecord, result: TaskResult, remedy:
         if result.patch is not None:
             record.save_patch(result.patch)
             if request.apply:
-                result, remedy, applied = _landed(request, record, result)
+                result, remedy, applied = _landed(request, evidence, result)
         for number, candidate in enumerate(result.proposals, 1):
             record.save_proposal(number, candidate.patch)
         if diff and not result.exit and request.out is not None:
             write_through(request.out, diff)
+        result = replace(result, attestation=evidence.ended(result, diff, journal.tip))
         report = record.save_result(result, diff=diff or None, proposed=proposed)
-    except (CannotRecord, UsageFault) as no:
+        evidence.reported(report)
+    except (CannotRecord, RecordDamaged, UsageFault) as no:
         reason = f"{result.reason}, but {no}" if result.patch is not None else str(no)
         result, remedy = replace(result, verdict=Verdict.NEEDS_PERSON, reason=reason, exit=no.exit_code), no.remedy
         with contextlib.suppress(CannotRecord):
@@ -336,11 +381,11 @@ def _record(request: FixRequest, record: TaskRecord, result: TaskResult, remedy:
     )
 
 
-def _landed(request: FixRequest, record: TaskRecord, result: TaskResult) -> tuple[TaskResult, str, bool]:
+def _landed(request: FixRequest, evidence: TaskEvidence, result: TaskResult) -> tuple[TaskResult, str, bool]:
     """The patch in the repository, or why it is not: the tree may have changed while the task ran."""
     assert result.patch is not None
     try:
-        land(result.patch, request.repo.resolve(), record.dir / "undo")
+        land_recorded(evidence.settings, evidence.record, result.patch, request.repo.resolve())
     except AnswerIsNo as no:
         reason = f"a patch was accepted but not applied: {no}"
         return replace(result, verdict=Verdict.NEEDS_PERSON, reason=reason, exit=no.exit_code), no.remedy, False

@@ -15,10 +15,12 @@ from localagent.domain.policy import Policy
 from localagent.errors import CannotEnforce, UsageFault
 from localagent.policy.layers import LAYER_SCHEMA, Layered, Source, allowed_bases, combine
 from localagent.policy.load import MOST_BYTES, REMEDY, parse_policy, parse_toml, read_bounded
+from localagent.record.jsontext import dump, load
 from localagent.tree import descend
 
 DEFAULT = "default"
 PROJECT = "pyproject.toml"
+_RECORDED = "localagent-policy-record-1"
 _LAYERS, _BASES = "policy.d", "policies"
 _SUFFIX = ".toml"
 _SEALED = "chown root:root and chmod go-w what is named, and put files there instead of links"
@@ -32,11 +34,46 @@ class OpenPolicy:
     layered: Layered
     path: Path
     source: bytes
+    system: tuple[Source, ...] = ()
+    project: Source | None = None
 
     @property
     def policy(self) -> Policy:
         """What all layers allow."""
         return self.layered.policy
+
+    def recorded(self) -> bytes:
+        """All layers as they were read, for the record of a task; `reopened` makes the same policy of it."""
+        return dump(
+            {
+                "schema": _RECORDED,
+                "base": _told(Source(name=str(self.path), data=self.source)),
+                "system": [_told(layer) for layer in self.system],
+                "project": None if self.project is None else _told(self.project),
+            },
+            indent=2,
+        )
+
+
+def reopened(data: bytes) -> Policy:
+    """The policy that `OpenPolicy.recorded` was made of. ValueError if this is not such a record."""
+    found = load(data)
+    try:
+        if found["schema"] != _RECORDED:
+            raise ValueError(f"schema {found['schema']!r}")
+        base, system = _heard(found["base"]), [_heard(layer) for layer in found["system"]]
+        project = None if found["project"] is None else _heard(found["project"])
+    except (TypeError, KeyError, AttributeError) as fault:
+        raise ValueError(f"not a recorded policy: {fault!r}") from fault
+    return combine(base, system, project, base.data).policy
+
+
+def _told(source: Source) -> dict[str, str]:
+    return {"name": source.name, "text": source.data.decode("utf-8", "surrogateescape")}
+
+
+def _heard(told: dict[str, str]) -> Source:
+    return Source(name=str(told["name"]), data=told["text"].encode("utf-8", "surrogateescape"))
 
 
 def open_policy(settings: Settings, named: Path | None = None, repo: Path | None = None) -> OpenPolicy:
@@ -58,7 +95,7 @@ def open_policy(settings: Settings, named: Path | None = None, repo: Path | None
         raise UsageFault((*faults, *fault.faults), remedy=fault.remedy) from fault
     if faults or path is None:
         raise UsageFault(faults, remedy=REMEDY)
-    return OpenPolicy(layered=layered, path=path, source=source)
+    return OpenPolicy(layered=layered, path=path, source=source, system=tuple(system or ()), project=project)
 
 
 def check_file(path: Path) -> str:

@@ -22,9 +22,12 @@ class Settings:
 
     `state_dir` holds tasks (journal, report, patch, undo); `data_dir` registered models; `cache_dir` what may be
     deleted; `scratch_dir` throw-away workspaces, reachable for an unprivileged uid; `runtime_dir` the socket of kept
-    sessions, there while sessions are. `system_dir` holds what the machine's owner says (`policy.d/`, `policies/`), and
-    belongs to `system_owner`. Neither is read from the environment: whoever runs localagent could leave the owner's
-    rules by setting a variable. Tests give other values.
+    sessions, there while sessions are. `credentials_dir` is where systemd hands over secrets, `passphrase_file` what
+    the user named for the signing key; None where there is none.
+
+    `system_dir` holds what the machine's owner says (`policy.d/`, `policies/`), and belongs to `system_owner`. Neither
+    is read from the environment: whoever runs localagent could leave the owner's rules by setting a variable. Tests
+    give other values.
     """
 
     state_dir: Path
@@ -37,10 +40,15 @@ class Settings:
     runtime_dir: Path
     system_dir: Path = field(default_factory=lambda: SYSTEM_DIR)
     system_owner: int = 0
+    credentials_dir: Path | None = None
+    passphrase_file: Path | None = None
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str] | None = None) -> "Settings":
-        """XDG directories (XDG_STATE_HOME, XDG_DATA_HOME, XDG_CACHE_HOME), TMPDIR for scratch."""
+        """XDG directories (XDG_STATE_HOME, XDG_DATA_HOME, XDG_CACHE_HOME), TMPDIR for scratch.
+
+        CREDENTIALS_DIRECTORY (systemd's) and LOCALAGENT_PASSPHRASE_FILE for the signing key.
+        """
         env = os.environ if environ is None else environ
         home = Path(env.get("HOME") or "~").expanduser()
 
@@ -51,6 +59,7 @@ class Settings:
 
         root = data_root()
         runtime = env.get("XDG_RUNTIME_DIR", "")
+        credentials, passphrase = env.get("CREDENTIALS_DIRECTORY", ""), env.get("LOCALAGENT_PASSPHRASE_FILE", "")
         state_dir = xdg("XDG_STATE_HOME", ".local/state")
         return cls(
             state_dir=state_dir,
@@ -61,4 +70,6 @@ class Settings:
             policies_dir=root / "policies",
             sandbox_dir=root / "sandbox",
             runtime_dir=Path(runtime) / "localagent" if runtime.startswith("/") else state_dir / "run",
+            credentials_dir=Path(credentials) if credentials.startswith("/") else None,
+            passphrase_file=Path(passphrase) if passphrase else None,
         )

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from localagent.app import Settings
 from localagent.app.approving import refuse_unapproved
+from localagent.app.evidence import land_recorded
 from localagent.cli.render import Render
 from localagent.errors import AnswerIsNo
 from localagent.record.store import TaskRecord, TaskStore
-from localagent.tree.land import land
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +34,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     if patch is None or not patch.changes:
         raise _nothing(record, args.choose)
     refuse_unapproved(patch, Path(record.task.repo), args.policy, settings, task=record.id)
-    land(patch, Path(record.task.repo), record.dir / "undo")
+    land_recorded(settings, record, patch, Path(record.task.repo), chosen=args.choose)
     names = [str(c.path) for c in patch.changes]
     if args.json:
         render.json({"task": record.id, "repo": record.task.repo, "applied": True, "files": names})

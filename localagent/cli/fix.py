@@ -3,7 +3,6 @@
 import argparse
 import math
 import shlex
-import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,13 +10,12 @@ from pathlib import Path
 from localagent.app import Settings
 from localagent.app.fixing import FixOutcome, FixRequest, Stop, free_cores, run_fix
 from localagent.cli.backend import add_backend, backend_of
+from localagent.cli.ending import ending_by
 from localagent.cli.progress import JsonSink, PlainSink, TerminalSink
 from localagent.cli.render import Render
 from localagent.domain.task import Budget
 from localagent.errors import UsageFault
 from localagent.ports import Sink
-
-ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,8 +46,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     """Exit codes as in docs/errors.md."""
     request = _request(args)
     stop = Stop()
-    for number in ENDING:
-        signal.signal(number, lambda _number, _frame: interrupt(stop))
+    ending_by(stop)
     sink, close = _sink(args, render)
     try:
         outcome = run_fix(request, settings, sink, stop)
@@ -60,18 +57,6 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     else:
         _show(outcome, render)
     return outcome.exit
-
-
-class _Stopped(KeyboardInterrupt):
-    """Of a type of its own: Python ends itself by SIGINT when a plain one has passed through `exec` of a text."""
-
-
-def interrupt(stop: Stop) -> None:
-    """What a signal that ends the verb does."""
-    for number in ENDING:  # once is enough; a second one must not disturb the clearing up
-        signal.signal(number, signal.SIG_IGN)
-    stop.now()
-    raise _Stopped
 
 
 def _request(args: argparse.Namespace) -> FixRequest:
@@ -144,6 +129,8 @@ def _show(outcome: FixOutcome, render: Render) -> None:
         render.line(f"  what to do: {outcome.remedy}")
     for warning in outcome.warnings:
         render.note(f"warning: {warning}")
+    if signed := outcome.report.get("attestation"):
+        render.note(f"attested by key {signed['key'][:16]}: {signed['file']}, kept with the task")
     if outcome.task_id:
         render.note(f"why, and what was tried: localagent show {outcome.task_id}")
         if outcome.diff and not outcome.applied and not outcome.exit:

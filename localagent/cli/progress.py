@@ -39,7 +39,7 @@ def describe(event: Event) -> str:
             return f"  {data.get('passing')} pass, {len(failing)} fail{flaky}: {', '.join(failing[:3])}{more}"
         case "localized":
             return f"  most suspicious: {', '.join(data.get('top', [])[:4])}"
-        case "ordered":
+        case "ordered" if data.get("edits"):
             return f"  the model ordered {data.get('edits')} edits"
         case "kept":
             return f"  candidate {data.get('number')} got further; searching on top of it"

@@ -1,13 +1,13 @@
 """`localagent undo`: take an applied patch back, exactly, outside the user's git."""
 
 import argparse
-from pathlib import Path
 
 from localagent.app import Settings
+from localagent.app.evidence import undo_recorded
 from localagent.cli.render import Render
 from localagent.errors import AnswerIsNo
 from localagent.record.store import TaskRecord, TaskStore
-from localagent.tree.land import landing_state, undo
+from localagent.tree.land import landing_state
 from localagent.tree.landing import LandState
 
 
@@ -23,7 +23,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     """0 taken back, 1 refused (nothing was changed)."""
     store = TaskStore(settings.state_dir)
     record = store.open(args.id) if args.id else _latest_applied(store)
-    names = [str(p) for p in undo(Path(record.task.repo), record.dir / "undo")]
+    names = undo_recorded(settings, record)
     if args.json:
         render.json({"task": record.id, "repo": record.task.repo, "undone": True, "files": names})
         return 0

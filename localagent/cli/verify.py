@@ -1,7 +1,6 @@
 """`localagent verify`: proof for anybody's patch. Gates first, then both trees in jails. The tree is only read."""
 
 import argparse
-import signal
 from pathlib import Path
 
 from localagent.app import Settings
@@ -9,7 +8,8 @@ from localagent.app.fixing import Stop, free_cores
 from localagent.app.verify_run import VerifyRequest
 from localagent.app.verifying import run_verify
 from localagent.cli.backend import add_backend, backend_of
-from localagent.cli.fix import ENDING, command_fault, interrupt
+from localagent.cli.ending import ending_by
+from localagent.cli.fix import command_fault
 from localagent.cli.gate import read_patch
 from localagent.cli.progress import PlainSink
 from localagent.cli.render import Render
@@ -51,8 +51,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     """0 verified or characterized; 1 any other answer. UsageFault lists every fault of the arguments."""
     request = _request(args)
     stop = Stop()
-    for number in ENDING:
-        signal.signal(number, lambda _number, _frame: interrupt(stop))
+    ending_by(stop)
     verification = run_verify(request, settings, PlainSink(render, quiet=args.quiet or args.json), stop)
     _write(args, verification)
     if args.json:

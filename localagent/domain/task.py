@@ -168,3 +168,5 @@ class TaskResult:
     checks: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     threads: int = 0
+    snapshot_digest: str = ""
+    attestation: Mapping[str, str] | None = None

@@ -133,7 +133,7 @@ class Names:
         self.bound: dict[cst.CSTNode | None, dict[str, int]] = {None: {}}
         self.parent: dict[cst.CSTNode, cst.CSTNode | None] = {}
         self.params: dict[cst.CSTNode, list[str]] = {}
-        self.comprehension: dict[int, set[str]] = {}
+        self.comprehension: dict[int, dict[str, None]] = {}  # in the order met: a set's would differ by run
         self.kinds: dict[str, str] = {}
         for statement in unit.statements:
             self._statement(statement.node, statement.scope)
@@ -186,8 +186,8 @@ class Names:
             node, parent = expr.node, expr.parent
             if expr.store:
                 if isinstance(parent, cst.CompFor):
-                    names = self.comprehension.setdefault(id(expr.statement), set())
-                    names.update(n.value for n in _names_in(node))
+                    names = self.comprehension.setdefault(id(expr.statement), {})
+                    names.update(dict.fromkeys(n.value for n in _names_in(node)))
                 else:
                     self._store(node, expr.scope)
                 self._assigned(node, parent)
@@ -196,8 +196,8 @@ class Names:
                 if kind:
                     self.kinds.setdefault(node.value, kind)
             elif isinstance(node, cst.Lambda):
-                names = self.comprehension.setdefault(id(expr.statement), set())
-                names.update(p.name.value for p in _parameters(node.params))
+                names = self.comprehension.setdefault(id(expr.statement), {})
+                names.update(dict.fromkeys(p.name.value for p in _parameters(node.params)))
 
     def _assigned(self, target: cst.CSTNode, parent: cst.CSTNode) -> None:
         if isinstance(parent, cst.For) and isinstance(target, cst.Name):

@@ -6,6 +6,7 @@ in it is ever obeyed. Not promised: that a small model makes any use of it.
 """
 
 import ast
+import re
 import warnings
 from collections.abc import Sequence
 
@@ -17,6 +18,7 @@ DOCSTRING_BYTES = 500
 FAILURE_BYTES = 160
 TASK_BYTES = 400
 _PARSE_LIMIT_BYTES = 1 << 18
+_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,16}\b")
 
 
 def build_context(
@@ -31,10 +33,15 @@ def build_context(
     share = TESTS_BYTES // max(1, min(2, len(tests)))
     parts = [_clipped(_text(data), share) for _, data in tests[:2]]
     parts += [_comment(f"Task: {task}", TASK_BYTES)] if task else []
-    parts += [_comment(f"{f.exception}: {f.message}", FAILURE_BYTES) for f in failures[:2] if f.exception]
+    parts += [_comment(_placeless(f"{f.exception}: {f.message}"), FAILURE_BYTES) for f in failures[:2] if f.exception]
     parts += [_late_docstring(source)]
     parts += [f"# {_one_line(path, 200)}"]
     return "".join(part.rstrip("\n") + "\n" for part in parts if part.strip())
+
+
+def _placeless(text: str) -> str:
+    """Without addresses of objects: they say nothing, and with them the scores would differ from run to run."""
+    return _ADDRESS.sub("0x0", text)
 
 
 def _text(data: bytes) -> str:

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from localagent.domain.edit import Edit
 from localagent.llm.frames import Message
+from localagent.llm.registry import ModelFile
 from localagent.llm.served import Dropped, Served, number
+from localagent.ports import Jail
 
 MAX_SOURCE_BYTES = 2 << 20
 MAX_CONTEXT_BYTES = 64 << 10
@@ -17,19 +19,37 @@ _LAST = frozenset({"done"})
 class ModelScorer(Served):
     """Scores edits with one model in one confined child. Safe to call from several threads; requests queue."""
 
-    unscored_outside = 0
+    def __init__(
+        self,
+        model: ModelFile,
+        jail: Jail,
+        *,
+        threads: int | None = None,
+        spare: ModelFile | None = None,
+        taken: Sequence[int] = (),
+    ) -> None:
+        """`spare` is loaded where `model` cannot be: the registered file of rewritten weights.
+
+        `taken`: of the first requests, one after the other, only so many scores, as a replayed task had in time.
+        """
+        self.unscored_outside = 0
+        self._limits = list(taken)
+        super().__init__(model, jail, threads=threads, spare=spare)
 
     def score(
         self, source: bytes, context: str, edits: Sequence[Edit], *, timeout_seconds: float
     ) -> Sequence[float | None]:
         """One score an edit, or None; partial when time runs out (which drops nothing)."""
         scores: list[float | None] = [None] * len(edits)
+        most = self._limits.pop(0) if self._limits else len(edits)
         asked = [index for index, edit in enumerate(edits) if edit.splices]
-        if asked and len(source) <= MAX_SOURCE_BYTES:
+        if asked and most and len(source) <= MAX_SOURCE_BYTES:
             request = _request(source, context, [edits[index] for index in asked])
             with self.guarded():
                 for message in self.exchange(request, _LAST, timeout_seconds=timeout_seconds):
                     self._take(message, asked, scores)
+                    if most < len(edits) and sum(score is not None for score in scores) >= most:
+                        break
         return scores
 
     def _take(self, message: Message, asked: list[int], scores: list[float | None]) -> None:

@@ -4,11 +4,14 @@ What a ledger keeps out, and what not, is said in `localagent.record.ledger`; wh
 `approvals = "deny"`.
 """
 
+import os
 from collections.abc import Iterator
 from dataclasses import asdict, fields
 from pathlib import Path
 
 from localagent.domain.dependency import Approval
+from localagent.record.audit.entry import AuditKind
+from localagent.record.audit.log import AuditLog
 from localagent.record.ledger import Ledger
 
 APPROVED = "approved"
@@ -20,6 +23,7 @@ class ApprovalStore:
     """The approvals below one state directory. Creating the value touches nothing."""
 
     def __init__(self, state_dir: Path) -> None:
+        self._audit = AuditLog(state_dir)
         self.path = state_dir / "dependencies" / "approvals.jsonl"
         self._ledger = Ledger(self.path, {APPROVED, WITHDRAWN}, _KEYS, "an approval")
 
@@ -35,11 +39,19 @@ class ApprovalStore:
 
     def approve(self, approval: Approval) -> str:
         """Record an approval; returns the digest of its line."""
-        return self._ledger.append(APPROVED, asdict(approval))
+        return self._append(APPROVED, approval)
 
     def withdraw(self, approval: Approval) -> str:
         """Take back every approval of a name; returns the digest of the line. `reason`, `who` and `at` say why."""
-        return self._ledger.append(WITHDRAWN, asdict(approval))
+        return self._append(WITHDRAWN, approval)
 
     def _entries(self) -> Iterator[tuple[Approval, str]]:
         yield from ((Approval(**data), kind) for kind, data in self._ledger.entries())
+
+    def _append(self, kind: str, approval: Approval) -> str:
+        self._audit.ready()
+        digest = self._ledger.append(kind, asdict(approval))
+        event = AuditKind.APPROVED if kind == APPROVED else AuditKind.WITHDRAWN
+        data = {"name": approval.name, "version": approval.version, "line": digest, "by": os.getuid()}
+        self._audit.append(event, data)
+        return digest

@@ -45,6 +45,12 @@ class Journal:
         except OSError as error:
             raise _cannot(path, error) from error
 
+    @property
+    def tip(self) -> tuple[int, str]:
+        """How many lines were written, and the digest of the last of them."""
+        with self._lock:
+            return self._sequence, self._previous
+
     def __enter__(self) -> "Journal":
         return self
 

@@ -41,6 +41,12 @@ def dump(value: object, *, indent: int | None = None) -> bytes:
     return text.encode("ascii") + b"\n"
 
 
+def canonical(value: object) -> bytes:
+    """One JSON value as ASCII bytes in the one way that digests rest on: keys sorted, no spaces, a newline last."""
+    text = json.dumps(plain(value), ensure_ascii=True, allow_nan=False, separators=(",", ":"), sort_keys=True)
+    return text.encode("ascii") + b"\n"
+
+
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 

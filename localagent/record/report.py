@@ -74,6 +74,7 @@ def report_json(
         "python": baseline.python if baseline else "",
         "pytest": baseline.pytest if baseline else "",
         "warnings": list(result.warnings),
+        "attestation": None if result.attestation is None else dict(result.attestation),
     }
 
 

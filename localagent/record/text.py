@@ -151,6 +151,8 @@ def _rests_on(report: Mapping[str, Any]) -> Iterator[str]:
     jail = report["jail"]
     yield f"run in the jail {jail['backend']} (level {jail['level']})"
     yield f"Python {report['python']}, pytest {report['pytest']}"
+    if signed := report.get("attestation"):
+        yield f"attested: {signed['file']}, key {signed['key'][:16]} (localagent attest verify)"
     if report["plausible"] > 1:
         yield f"{report['plausible']} plausible candidates: the tests leave room for more than one repair"
     yield "plausible is not correct: the tests above are all that was shown"

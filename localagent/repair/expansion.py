@@ -18,6 +18,7 @@ EDITS_PER_GROUP = 6_000
 EDITS_PER_CHILD = 2_500
 EDITS_PER_PATH = 300
 SCORED_PER_GROUP = 6_000
+PATIENCE = 20
 HEAD_START = 25  # one in so many of the budget may run in the prior order before the model has spoken
 
 
@@ -101,6 +102,8 @@ class Expansion:
         source = parent.sources(run.parts.sources)[path]
         head = sorted(steps, key=lambda s: s.cost)[:SCORED_PER_GROUP]
         timeout = max(2.0, min(30.0, 0.3 * run.task.budget.max_seconds))
+        if run.parts.pace.following:  # what was scored in time then may take longer now
+            timeout *= PATIENCE
         context = run.parts.context(path, run.baseline)
         got = scorer.score(source, context, [s.edit for s in head], timeout_seconds=timeout)
         if all(v is None for v in got):
@@ -123,6 +126,8 @@ class Expansion:
     def held(self) -> bool:
         """True while waiting for the model is worth more than running the next candidate."""
         run = self._run
+        if run.parts.pace.following:
+            return run.parts.pace.awaits_scores(coming=bool(self._scoring))
         if not self._awaited or run.state.verified < max(2, run.task.budget.max_candidates // HEAD_START):
             return False
         if run.clock() > self._hold_until or all(job.done() for job in self._awaited):
@@ -136,13 +141,15 @@ class Expansion:
 
     def take_scores(self) -> None:
         """Reorder the frontier by what the model has finished."""
-        waiting = []
+        waiting: list[cf.Future[list[Step]]] = []
         for job in self._scoring:
-            if not job.done():
+            if waiting or not self._run.parts.pace.may_order(job):
                 waiting.append(job)
-            elif fresh := job.result():
+            else:
+                fresh = job.result()
                 self._run.frontier.reorder(fresh)
-                self._run.emit("ordered", edits=len(fresh))
+                scored = sum(step.model_score is not None for step in fresh)
+                self._run.emit("ordered", edits=len(fresh), scored=scored)
         self._scoring = waiting
 
 

@@ -11,6 +11,7 @@ from itertools import islice
 
 from localagent.domain.behaviour import Behaviours, Crash
 from localagent.domain.edit import Candidate
+from localagent.domain.outcome import QuickResult
 from localagent.domain.paths import RepoPath
 from localagent.ports import QuickCheck
 from localagent.repair.choice import Standing, malus, ranked
@@ -52,7 +53,7 @@ class Hardening:
     def _children(self, candidate: Candidate, crashes: Sequence[Crash]) -> Iterator[Candidate]:
         """The candidates with one more edit that pass the failing and the covering tests, in order."""
         run = self._run
-        flying: list[tuple[Candidate, cf.Future[bool]]] = []
+        flying: list[tuple[Candidate, cf.Future[QuickResult]]] = []
         for step in self._steps(candidate, crashes):
             if run.state.verified >= run.task.budget.max_candidates or run.left() <= 0:
                 break
@@ -60,22 +61,22 @@ class Hardening:
             if child is None:
                 continue
             run.state.verified += 1
-            flying.append((child, self._pool.submit(self._passes, child)))
+            flying.append((child, self._pool.submit(self._checked, child)))
             while len(flying) > run.task.budget.jobs:
                 yield from self._landed(flying)
         while flying:
             yield from self._landed(flying)
 
-    @staticmethod
-    def _landed(flying: list[tuple[Candidate, cf.Future[bool]]]) -> Iterator[Candidate]:
+    def _landed(self, flying: list[tuple[Candidate, cf.Future[QuickResult]]]) -> Iterator[Candidate]:
+        """Judged in the order they were started, here and not on a worker's thread: events keep their order."""
         child, job = flying.pop(0)
-        if job.result():
+        result = job.result()
+        self._run.emit_checked(child, result)
+        if result.plausible:
             yield child
 
-    def _passes(self, child: Candidate) -> bool:
-        result = self._quick.check(child, cpu_seconds=self._cpu, stop_early=True)
-        self._run.emit_checked(child, result)
-        return result.plausible
+    def _checked(self, child: Candidate) -> QuickResult:
+        return self._quick.check(child, cpu_seconds=self._cpu, stop_early=True)
 
     def _steps(self, candidate: Candidate, crashes: Sequence[Crash]) -> list[Step]:
         """Edits of the functions that crashed, cheapest first, each behaviour once."""

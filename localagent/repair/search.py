@@ -4,8 +4,8 @@ One best-first search over sequences of edits. The root is the snapshot; a candi
 plausible joins the beam (at most three per round), its own edits enter the same queue, so faults at several places are
 found. The model's scores arrive beside the search and reorder what is still open; without them the prior decides.
 
-Not promised: equal wall times. With one job, the same seed, sources, weights and model scores in time, the order in
-which candidates run is the same; with several jobs answers arrive in another order and the beam may differ.
+Not promised: equal wall times, nor the same order in two runs: the search goes on from the answers and scores that are
+there, and when they come is a matter of time. What came when is told as events, and `pace` can follow a record of them.
 """
 
 import concurrent.futures as cf
@@ -24,6 +24,7 @@ from localagent.repair.diagnosis import diagnose
 from localagent.repair.expansion import Expansion
 from localagent.repair.hardening import Hardening
 from localagent.repair.lineage import Lineage, Step
+from localagent.repair.pace import Flying
 from localagent.repair.progress import baseline_failures
 from localagent.repair.run import Run
 from localagent.repair.state import Parts
@@ -31,8 +32,6 @@ from localagent.repair.state import Parts
 PATIENT = 10  # times the small limit, for candidates that were only slow
 FULL_SWEEP_TESTS = 60
 FULL_SWEEP_SECONDS = 0.25
-
-Flying = dict[cf.Future[QuickResult], tuple[Step, Candidate]]
 
 
 class Repair:
@@ -141,6 +140,7 @@ class Repair:
 
     def _loop(self, root: Lineage, quick: QuickCheck, pool: cf.Executor) -> Accepted | None:
         run, s, budget = self._run, self._run.state, self._run.task.budget
+        pace = run.parts.pace
         cpu = self._cpu_seconds(run.baseline)
         early = self._stop_early(run.baseline)
         flying: Flying = {}
@@ -153,6 +153,7 @@ class Repair:
                     s.verified += 1
                     s.ranks[built[1].number] = s.verified
                     flying[pool.submit(quick.check, built[1], cpu_seconds=cpu, stop_early=early)] = built
+                    run.emit("started", number=built[1].number)
                 if not flying and self._expansion.held():
                     self._expansion.wait()
                     continue
@@ -167,8 +168,7 @@ class Repair:
                     elif stop_at is None and self._retry_slow(quick, pool, flying, cpu):
                         continue
                     return part(run)
-                done, _ = cf.wait(flying, timeout=0.2, return_when=cf.FIRST_COMPLETED)
-                for job in done:
+                for job in pace.answered(flying):
                     step, candidate = flying.pop(job)
                     if self._only_slow(candidate, self._answer(job)):
                         again = pool.submit(quick.check, candidate, cpu_seconds=PATIENT * cpu, stop_early=early)
@@ -189,7 +189,7 @@ class Repair:
         """Whether another candidate may start now."""
         run = self._run
         free = len(flying) < run.task.budget.jobs + 1 and run.state.verified < limit
-        return free and run.left() > 0 and not self._expansion.held()
+        return free and run.left() > 0 and run.parts.pace.may_start() and not self._expansion.held()
 
     def _next(self, root: Lineage) -> tuple[Step, Candidate] | None:
         """The next candidate that is new, compiles and passes the gates."""

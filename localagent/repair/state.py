@@ -11,6 +11,7 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.task import NearMiss
 from localagent.ports import EditScorer, EditSpace, GateChain, Localizer, Sink, Sources, TextReader, Verifier
 from localagent.repair.lineage import Step
+from localagent.repair.pace import Live, Pace
 from localagent.repair.weights import Weights
 
 
@@ -28,6 +29,7 @@ class Parts:
     weights: Weights
     context: Callable[[RepoPath, Baseline], str]
     reader: TextReader | None = None
+    pace: Pace = field(default_factory=Live)
 
 
 @dataclass(slots=True)

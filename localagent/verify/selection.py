@@ -3,6 +3,7 @@
 Passing tests without known lines are left to the full check.
 """
 
+import math
 from dataclasses import dataclass
 
 from localagent.domain.edit import Candidate, FileChange
@@ -11,6 +12,7 @@ from localagent.domain.paths import RepoPath
 
 PASSING_LIMIT = 200
 PASSING_SECONDS = 1.0
+QUICK_SECONDS = 0.1  # below it tests count as equally quick
 CHECK_PREFIX, COLLECT_PREFIX = "check:", "collect:"
 
 
@@ -33,8 +35,13 @@ class Targets:
         return cls(tests=tuple(sorted(tests, key=lambda i: seconds[i])), files=tuple(files), checks=tuple(commands))
 
 
-def _cost(test: TestResult) -> float:
-    return 1e6 + test.seconds if test.outcome.value == "timed-out" else round(test.seconds, 2)
+def _cost(test: TestResult) -> int:
+    return 1000 if test.outcome.value == "timed-out" else _step(test.seconds)
+
+
+def _step(seconds: float) -> int:
+    """Coarse: tests alike stay in the order they were collected in, whatever a busy machine made of their times."""
+    return 0 if seconds < QUICK_SECONDS else 1 + int(math.log(seconds / QUICK_SECONDS, 4))
 
 
 def changed_lines(change: FileChange) -> range:
@@ -72,7 +79,7 @@ class Selector:
                 found.update(dict.fromkeys(self._covering.get((change.path, line), ())))
         chosen: list[str] = []
         left = PASSING_SECONDS
-        for test in sorted(found, key=lambda i: self._seconds[i]):
+        for test in sorted(found, key=lambda i: _step(self._seconds[i])):
             left -= self._seconds[test]
             if (left < 0 and chosen) or len(chosen) >= PASSING_LIMIT:
                 break

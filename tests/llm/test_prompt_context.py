@@ -47,3 +47,12 @@ def test_it_is_bounded_whatever_comes(tests: list[bytes], messages: list[str], t
 def test_newlines_in_a_message_cannot_leave_the_comment() -> None:
     text = build_context([], [Failure(exception="E", message="x\nimport os\r\u2028os.system")], PATH, task="a\n\nb")
     assert all(line.startswith("#") for line in text.splitlines())
+
+
+def test_addresses_of_objects_do_not_reach_the_model() -> None:
+    def read(address: str) -> str:
+        failure = Failure(exception="AssertionError", message=f"assert 1 == 2 where 1 = <Rates object at {address}>")
+        return build_context([], [failure], RepoPath("m.py"))
+
+    assert read("0x7f3a51c2d4e0") == read("0x7fffdeadbeef")
+    assert "Rates object at 0x0" in read("0x7f3a51c2d4e0")

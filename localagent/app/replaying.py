@@ -1,0 +1,203 @@
+"""A past task, done again from its record: same tree, request, seed, policy, model, and answers in recorded order.
+
+Nothing of the task is changed and nothing lands. What was altered since, or is not there any more, is refused before
+anything runs: a replay of something else would show nothing.
+"""
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from localagent.app.evidence import audit_log, kept_facts, tool_versions
+from localagent.app.fixing import FixRequest, Stop, work
+from localagent.app.policies import reopened
+from localagent.app.settings import Settings
+from localagent.domain.edit import digest_of
+from localagent.domain.policy import Policy
+from localagent.domain.task import Event, Snapshot, TaskResult
+from localagent.errors import AnswerIsNo
+from localagent.jail.open import Kind
+from localagent.llm.registry import Registry
+from localagent.ports import Sink
+from localagent.record.audit.entry import AuditKind, Entry
+from localagent.record.files import RecordDamaged, read_bounded
+from localagent.record.journal import read_journal
+from localagent.record.jsontext import canonical, load
+from localagent.record.store import TaskRecord
+from localagent.record.trajectory import Departure, first_departure, trajectory, trajectory_digest
+from localagent.repair.pace import Followed
+from localagent.repair.sinks import combined
+
+_MOST_BYTES = 256 << 20
+_NO_WAY = frozenset({"interrupted", "cannot-enforce", "fault"})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Replayed:
+    """What came of a replay. `changed` names what the machine has in other versions than then: it may explain much."""
+
+    task: str
+    events: int
+    digest: str
+    departure: Departure | None
+    same_patch: bool
+    changed: tuple[str, ...]
+
+    @property
+    def same(self) -> bool:
+        """Whether it went the same way to the same patch."""
+        return self.departure is None and self.same_patch
+
+
+class _Kept:
+    """A sink that keeps events."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def emit(self, event: Event) -> None:
+        self.events.append(event)
+
+
+def replay(record: TaskRecord, settings: Settings, sink: Sink, stop: Stop, *, repo: Path | None = None) -> Replayed:
+    """Do it again. AnswerIsNo or RecordDamaged with the reason where it cannot be; jail and usage faults propagate."""
+    facts, _, mine = kept_facts(settings, record)
+    if facts["outcome"] in _NO_WAY:
+        raise AnswerIsNo(f"task {record.id} ended {facts['outcome']}: there is no way to go again")
+    recorded = _recorded(record, facts, mine)
+    policy = _policy(record, facts)
+    _same_model(facts, settings)
+    task = replace(record.task, repo=str((repo or Path(record.task.repo)).resolve()))
+    asked = facts["asked"]
+    request = FixRequest(
+        repo=Path(task.repo),
+        tests=task.tests,
+        checks=task.checks,
+        text=task.text,
+        python=task.python,
+        seed=task.seed,
+        budget=task.budget,
+        use_model=asked["use_model"],
+        model=asked["model"],
+        backend=Kind(asked["backend"]) if asked["backend"] else None,
+        threads=facts["threads"] or None,
+        scored=tuple(int(e["data"].get("scored", 0)) for e in recorded if e["kind"] == "ordered"),
+    )
+    kept, pace = _Kept(), Followed(recorded)
+    result: TaskResult | None = None
+    try:
+        sinks = combined((kept, pace, sink))
+        result = work(request, task, settings, policy, sinks, stop, _Same(record, facts).check, pace)
+    except AnswerIsNo as no:
+        if isinstance(no, NotThatTree) or facts["patch"] is not None:
+            raise
+    went = trajectory((e.kind, e.data) for e in kept.events)
+    was = trajectory((e["kind"], e["data"]) for e in recorded)
+    found = result.patch.digest if result is not None and result.patch is not None else None
+    answer = Replayed(
+        task=record.id,
+        events=len(was),
+        digest=trajectory_digest(went),
+        departure=first_departure(was, went),
+        same_patch=found == facts["patch"],
+        changed=_changed(facts, result),
+    )
+    at = None if answer.departure is None else answer.departure.event
+    data = {"task": record.id, "same": answer.same, "departs_at": at, "digest": answer.digest, "by": os.getuid()}
+    audit_log(settings).append(AuditKind.REPLAYED, data)
+    return answer
+
+
+class NotThatTree(AnswerIsNo):
+    """The tree is not the one that the task saw."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Same:
+    record: TaskRecord
+    facts: dict[str, Any]
+
+    def check(self, taken: Snapshot) -> None:
+        """NotThatTree with the files that differ, before anything of it runs."""
+        if taken.digest == self.facts["snapshot"]:
+            return
+        then = self._then()
+        now = {str(x.path): [x.kind.value, x.mode, x.digest or x.target] for x in taken.entries.values()}
+        differ = sorted(path for path in {*then, *now} if then.get(path) != now.get(path))
+        more = f" and {len(differ) - 5} more" if len(differ) > 5 else ""
+        names = ", ".join(map(repr, differ[:5])) + more if then else "which files differ was not kept"
+        raise NotThatTree(
+            f"{taken.root} is not the tree that task {self.record.id} saw: {names}",
+            remedy="take an applied patch back (`localagent undo`), or name a copy of that state with --repo",
+        )
+
+    def _then(self) -> dict[str, list[Any]]:
+        try:
+            found = load(read_bounded(self.record.dir / "snapshot.json", _MOST_BYTES))
+            return {str(path): [kind, mode, digest] for path, kind, mode, digest in found["entries"]}
+        except (FileNotFoundError, ValueError, TypeError, KeyError):
+            return {}
+
+
+def _recorded(record: TaskRecord, facts: dict[str, Any], mine: tuple[Entry, ...]) -> list[dict[str, Any]]:
+    """The task's events, once journal and request are those that the audit journal vouches for."""
+    started = next((e for e in mine if e.kind is AuditKind.TASK_STARTED), None)
+    if started is None or digest_of(read_bounded(record.dir / "task.json", _MOST_BYTES)) != started.data.get("asked"):
+        raise RecordDamaged(f"{record.dir / 'task.json'} is not what was asked")
+    entries = read_journal(record.journal_path)
+    lines, tip = facts["journal"]["lines"], facts["journal"]["tip"]
+    last = canonical_tip(record.journal_path, lines)
+    if len(entries) < lines or last != tip:
+        raise RecordDamaged(f"{record.journal_path} does not end as the audit journal says")
+    events = [e for e in entries[:lines] if e["kind"] != "progress"]
+    return events[:-1] if events and events[-1]["data"] == {"stage": "record"} else events
+
+
+def canonical_tip(path: Path, lines: int) -> str:
+    """The digest of a journal's line number `lines`."""
+    rows = read_bounded(path, 1 << 30).split(b"\n")
+    return digest_of(rows[lines - 1] + b"\n") if 0 < lines <= len(rows) else ""
+
+
+def _policy(record: TaskRecord, facts: dict[str, Any]) -> Policy:
+    path = record.dir / "policy.json"
+    try:
+        data = read_bounded(path, _MOST_BYTES)
+    except FileNotFoundError:
+        raise RecordDamaged(f"{path} is missing") from None
+    if digest_of(data) != facts["policy"]["digest"]:
+        raise RecordDamaged(f"{path} is not the policy that the task ran under")
+    try:
+        return reopened(data)
+    except ValueError as fault:
+        raise RecordDamaged(f"{path} is no record of a policy: {fault}") from fault
+
+
+def _same_model(facts: dict[str, Any], settings: Settings) -> None:
+    """AnswerIsNo where the model is not there or is another one."""
+    if facts["model"] is None:
+        return
+    registry = Registry(settings.models_dir, settings.data_dir)
+    asked = facts["asked"]["model"]
+    found = registry.resolve(asked) if asked else registry.default()
+    present = f"sha256:{(found.registered_sha256 or found.sha256).removeprefix('sha256:')}"
+    if present != facts["model"]["digest"]:
+        raise AnswerIsNo(
+            f"the model is another one: {present}, the task had {facts['model']['digest']}",
+            remedy="`localagent model list` shows what there is",
+        )
+
+
+def _changed(facts: dict[str, Any], result: TaskResult | None) -> tuple[str, ...]:
+    """What of the machine is not as it was."""
+    then = {**facts["tools"], "python": facts["python"], "jail": canonical(facts["jail"]).decode("ascii").strip()}
+    now = tool_versions()
+    if result is not None:
+        now["jail"] = canonical({"backend": result.jail_backend, "level": result.jail_level}).decode("ascii").strip()
+        now["python"] = result.baseline.python if result.baseline else ""
+        now["pytest"] = result.baseline.pytest if result.baseline else ""
+        then["weights"] = (facts["model"] or {}).get("weights") or ""
+        now["weights"] = result.model_weights or ""
+    names = sorted({*then} & {*now})
+    return tuple(f"{name}: {then[name]}, now {now[name]}" for name in names if then[name] != now[name])

@@ -1,0 +1,91 @@
+"""`localagent attest`: sign what is known about an accepted patch, or verify such statements; needs nothing else."""
+
+import argparse
+from pathlib import Path
+
+from localagent.app import Settings
+from localagent.app.evidence import attest, key_ring, open_signer
+from localagent.cli.passphrase import add_passphrase, passphrase_of
+from localagent.cli.render import Render
+from localagent.errors import AnswerIsNo, UsageFault
+from localagent.record.attest.bundle import Attested, verify_bundle
+from localagent.record.attest.keys import read_public
+from localagent.record.files import RecordDamaged, read_bounded, write_through
+from localagent.record.store import TaskStore
+
+_MOST_BYTES = 64 << 20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the verb: `attest ID`, `attest verify FILE`."""
+    parser.add_argument("target", metavar="ID|verify", help="the task whose patch to attest; or `verify`, then a file")
+    parser.add_argument("bundle", nargs="?", type=Path, metavar="FILE", help="with verify: the statements to verify")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write the statements here (default: standard output)")
+    parser.add_argument("--patch", type=Path, metavar="FILE", help="with verify: the diff that they must be about")
+    parser.add_argument(
+        "--key", type=Path, metavar="FILE", help="with verify: trust this public key alone (default: every key here)"
+    )
+    parser.add_argument("--json", action="store_true", help="with verify: one JSON object on standard output")
+    add_passphrase(parser)
+
+
+def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
+    """0 signed or verified; 1 refused, with the reason. UsageFault lists every fault of the arguments."""
+    faults = []
+    if args.target == "verify":
+        faults += ["verify: name the file"] if args.bundle is None else []
+        faults += ["verify: --out is for making statements"] if args.out is not None else []
+    else:
+        given = {"FILE": args.bundle, "--patch": args.patch, "--key": args.key, "--json": args.json or None}
+        faults += [f"{name}: only with verify" for name, value in given.items() if value is not None]
+    if faults:
+        raise UsageFault(faults, remedy="`localagent attest ID [--out FILE]`, or `localagent attest verify FILE`")
+    return _verify(args, settings, render) if args.target == "verify" else _attest(args, settings, render)
+
+
+def _attest(args: argparse.Namespace, settings: Settings, render: Render) -> int:
+    record = TaskStore(settings.state_dir).open(args.target)
+    signer = open_signer(settings, passphrase_of(args))
+    if signer is None:
+        raise AnswerIsNo("there is no key to sign with", remedy="`localagent key new` makes one")
+    bundle = attest(settings, record, signer)
+    if args.out is not None:
+        write_through(args.out, bundle)
+        render.note(f"signed with key {signer.key_id[:16]}: {args.out}")
+    else:
+        render.line(bundle.decode("ascii").rstrip("\n"))
+    return 0
+
+
+def _verify(args: argparse.Namespace, settings: Settings, render: Render) -> int:
+    keys = read_public(args.key) if args.key is not None else key_ring(settings).public_keys()
+    if not keys:
+        raise UsageFault("no public key is known here", remedy="name the maker's with --key")
+    patch = None if args.patch is None else _read(args.patch)
+    found = verify_bundle(_read(args.bundle), keys, patch=patch)
+    notes = {n.id: n.retired for n in key_ring(settings).notes()} if args.key is None else {}
+    _show(args, found, notes.get(found.key_id, ""), render)
+    return 0
+
+
+def _show(args: argparse.Namespace, found: Attested, retired: str, render: Render) -> None:
+    if args.json:
+        subjects = dict(found.subjects)
+        render.json(
+            {"verified": True, "task": found.task, "key": found.key_id, "retired": retired, "subjects": subjects}
+        )
+        return
+    render.line(f"verified: task {found.task}, signed by key {found.key_id}")
+    for name, digest in found.subjects.items():
+        render.line(f"  {digest}  {name}")
+    if args.patch is None:
+        render.note("the diff itself was not compared: --patch FILE does")
+    if retired:
+        render.note(f"that key was retired {retired}; when the signature was made is not shown by it")
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return read_bounded(Path(path).resolve(), _MOST_BYTES)
+    except (FileNotFoundError, RecordDamaged) as error:
+        raise UsageFault(f"{path}: cannot be read: {error}") from error

@@ -1,0 +1,167 @@
+"""`localagent audit verify|export|sign|rotate|report`: the audit journal, for whoever has to believe it."""
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from localagent.app import Settings
+from localagent.app.evidence import audit_log, key_ring, open_signer, sign_now
+from localagent.cli.audit_report import add_report, report
+from localagent.cli.passphrase import add_passphrase, passphrase_of
+from localagent.cli.render import Render
+from localagent.errors import AnswerIsNo, UsageFault
+from localagent.record.attest.keys import read_public
+from localagent.record.audit.check import AuditCheck, Span, check_audit, check_export
+from localagent.record.audit.entry import DIGEST, line_of
+from localagent.record.audit.heads import SignedHead, check_heads
+from localagent.record.files import RecordDamaged, write_through
+from localagent.record.journal import Standing
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the verb."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    verifying = actions.add_parser("verify", help="does every entry follow from the one before?", allow_abbrev=False)
+    verifying.add_argument("--file", type=Path, metavar="FILE", help="an export instead of the journal here")
+    verifying.add_argument("--head", default="", metavar="DIGEST", help="the digest of an entry that must be there")
+    verifying.add_argument("--key", type=Path, metavar="FILE", help="heads must be signed by this key (default: ours)")
+    exporting = actions.add_parser("export", help="entries as one file that can be verified", allow_abbrev=False)
+    exporting.add_argument("--out", type=Path, required=True, metavar="FILE", help="where to write them")
+    for action in (verifying, exporting):
+        action.add_argument("--from", dest="first", type=int, metavar="N", help="from this entry on")
+        action.add_argument("--to", dest="last", type=int, metavar="N", help="up to this entry, included")
+    signing = actions.add_parser("sign", help="sign the newest entry", allow_abbrev=False)
+    add_passphrase(signing)
+    rotating = actions.add_parser("rotate", help="go on in a new file; the chain is kept", allow_abbrev=False)
+    rotating.add_argument(
+        "--set-aside", action="store_true", help="keep a damaged journal beside a new one that names its digests"
+    )
+    add_report(actions)
+    for action in (verifying, exporting, signing, rotating):
+        action.add_argument("--json", action="store_true", help="one JSON object on standard output")
+
+
+def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
+    """0 holds or done; 1 altered, with the place."""
+    if args.action == "verify":
+        return _verify(args, settings, render)
+    if args.action == "export":
+        return _export(args, settings, render)
+    if args.action == "report":
+        return report(args, settings, render)
+    if args.action == "sign":
+        return _sign(args, settings, render)
+    log = audit_log(settings)
+    entry = log.set_aside() if args.set_aside else log.rotate()
+    if args.json:
+        render.json({"entry": entry.seq, "digest": entry.digest, "data": dict(entry.data)})
+    else:
+        render.line(f"entry {entry.seq}, {entry.digest}: {entry.kind.value} in {log.folder}")
+    return 0
+
+
+def _span(args: argparse.Namespace) -> Span:
+    faults = [
+        f"{name}: must not be negative" for name, n in (("--from", args.first), ("--to", args.last)) if (n or 0) < 0
+    ]
+    if not faults and args.first is not None and args.last is not None and args.last < args.first:
+        faults.append(f"--to {args.last} lies before --from {args.first}")
+    head = getattr(args, "head", "")
+    if head and not DIGEST.fullmatch(head):
+        faults.append(f"--head: {head!r} is not sha256: and 64 hexadecimal digits")
+    if faults:
+        raise UsageFault(faults)
+    return Span(first=args.first, last=args.last)
+
+
+def _verify(args: argparse.Namespace, settings: Settings, render: Render) -> int:
+    span = _span(args)
+    folder = audit_log(settings).folder
+    heads: tuple[SignedHead, ...] = ()
+    wrong = ""
+    if args.file is not None:
+        if not args.file.is_file():
+            raise UsageFault(f"--file: {args.file} is not a file")
+        check = check_export(args.file, head=args.head, span=span if args.first is not None else None)
+    else:
+        check = check_audit(folder, span, head=args.head)
+        if check.standing is not Standing.ALTERED:
+            try:
+                heads = check_heads(folder, check, _keys(args, settings), last=args.last)
+            except RecordDamaged as damage:
+                wrong = str(damage)
+    altered = check.standing is Standing.ALTERED or bool(wrong)
+    if args.json:
+        render.json(_json(check, heads, wrong))
+    elif altered:
+        render.line(f"altered: {wrong}" if wrong else f"altered at {check.place}: {check.reason}")
+        render.line(f"  {len(check.entries)} entries before it hold" if not wrong else "  the chain itself holds")
+    else:
+        render.line(f"{check.standing.value}: {len(check.entries)} entries, head {check.tip.digest}")
+        if check.standing is Standing.TORN:
+            render.line(f"  {check.place}: {check.reason}")
+        if heads:
+            last = heads[-1]
+            render.line(f"  {len(heads)} signed heads, the newest over entry {last.seq} by key {last.key_id[:16]}")
+        elif args.file is None:
+            render.note("no head is signed: whoever can write the folder could have written another journal")
+    return 1 if altered else 0
+
+
+def _keys(args: argparse.Namespace, settings: Settings) -> Mapping[str, Ed25519PublicKey]:
+    return read_public(args.key) if args.key is not None else key_ring(settings).public_keys()
+
+
+def _json(check: AuditCheck, heads: tuple[SignedHead, ...], wrong: str) -> dict[str, Any]:
+    place = check.place
+    return {
+        "standing": Standing.ALTERED.value if wrong else check.standing.value,
+        "entries": len(check.entries),
+        "first": check.entries[0].seq if check.entries else None,
+        "head": {"entry": check.tip.seq, "digest": check.tip.digest},
+        "place": None if place is None else {"file": place.file, "line": place.line, "entry": place.seq},
+        "reason": wrong or check.reason,
+        "signed_heads": [{"entry": h.seq, "digest": h.digest, "at": h.at, "key": h.key_id} for h in heads],
+    }
+
+
+def _export(args: argparse.Namespace, settings: Settings, render: Render) -> int:
+    check = check_audit(audit_log(settings).folder, _span(args))
+    if check.standing is Standing.ALTERED:
+        raise RecordDamaged(
+            f"the journal does not hold at {check.place}: {check.reason}",
+            remedy="`localagent audit rotate --set-aside` keeps it beside a new one",
+        )
+    wanted = [e for e in check.entries if e.seq >= (args.first or 0)]
+    if not wanted:
+        raise AnswerIsNo("there is no such entry to export")
+    lines = [line_of(seq=e.seq, prev=e.prev, kind=e.kind, data=e.data, at=e.at) for e in wanted]
+    write_through(args.out, b"".join(lines))
+    head = wanted[-1]
+    if args.json:
+        render.json({"entries": len(wanted), "first": wanted[0].seq, "last": head.seq, "head": head.digest})
+    else:
+        render.line(f"entries {wanted[0].seq} to {head.seq} written to {args.out}, head {head.digest}")
+    return 0
+
+
+def _sign(args: argparse.Namespace, settings: Settings, render: Render) -> int:
+    signer = open_signer(settings, passphrase_of(args))
+    if signer is None:
+        raise AnswerIsNo("there is no key to sign with", remedy="`localagent key new` makes one")
+    log = audit_log(settings)
+    log.ready()
+    check = check_audit(log.folder)
+    if check.standing is Standing.ALTERED:
+        raise RecordDamaged(f"the journal does not hold at {check.place}: {check.reason}; its head is not signed")
+    signed = sign_now(settings, signer)
+    if signed is None:
+        raise AnswerIsNo("the journal is empty: there is no head to sign")
+    if args.json:
+        render.json({"entry": signed.seq, "digest": signed.digest, "at": signed.at, "key": signed.key_id})
+    else:
+        render.line(f"entry {signed.seq}, {signed.digest}: signed by key {signed.key_id[:16]}")
+    return 0

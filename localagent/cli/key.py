@@ -1,0 +1,92 @@
+"""`localagent key new|list|export|rotate`: the key that signs heads of the audit journal and attestations."""
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+
+from localagent.app import Settings
+from localagent.app.evidence import audit_log, key_ring
+from localagent.cli.passphrase import add_passphrase, passphrase_of
+from localagent.cli.render import Render
+from localagent.errors import AnswerIsNo, UsageFault
+from localagent.record.attest.keys import KeyNote, KeyRing
+from localagent.record.audit.entry import AuditKind
+from localagent.record.files import write_through
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the verb."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    making = actions.add_parser("new", help="make the first key", allow_abbrev=False)
+    rotating = actions.add_parser("rotate", help="make another and retire the active one", allow_abbrev=False)
+    listing = actions.add_parser("list", help="every key, active and retired", allow_abbrev=False)
+    exporting = actions.add_parser("export", help="a public key in PEM, for whoever verifies", allow_abbrev=False)
+    for action in (making, rotating):
+        add_passphrase(action)
+    exporting.add_argument("id", nargs="?", default="", metavar="ID", help="the start of its id (the active one)")
+    exporting.add_argument("--out", type=Path, metavar="FILE", help="write it here instead of standard output")
+    for action in (making, rotating, listing):
+        action.add_argument("--json", action="store_true", help="one JSON object on standard output")
+
+
+def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
+    """0, or the fault. A private key never leaves its file."""
+    ring = key_ring(settings)
+    if args.action == "list":
+        return _list(args, ring, render)
+    if args.action == "export":
+        return _export(args, ring, render)
+    log = audit_log(settings)
+    log.ready()
+    passphrase = passphrase_of(args)
+    if args.action == "new":
+        made = ring.new(passphrase)
+        log.append(AuditKind.KEY_MADE, {"key": made.id, "encrypted": made.encrypted})
+    else:
+        old, made = ring.rotate(passphrase)
+        log.append(AuditKind.KEY_ROTATED, {"key": made.id, "retired": old.id, "encrypted": made.encrypted})
+    if args.json:
+        render.json(asdict(made))
+        return 0
+    render.line(f"key {made.id}")
+    if not made.encrypted:
+        render.note(f"not encrypted: whoever reads {ring.folder} can sign; --passphrase-file encrypts it")
+    render.note("keep the public part where the journal's writers cannot reach: localagent key export --out FILE")
+    return 0
+
+
+def _list(args: argparse.Namespace, ring: KeyRing, render: Render) -> int:
+    notes, active = ring.notes(), ring.active()
+    if args.json:
+        render.json({"active": None if active is None else active.id, "keys": [asdict(n) for n in notes]})
+        return 0
+    for note in notes:
+        state = f"retired {note.retired}" if note.retired else "active"
+        render.line(f"{note.id}  made {note.created}  {state}{'  encrypted' if note.encrypted else ''}")
+    if active is not None and active not in notes:
+        render.line(f"{active.id}  handed over by systemd, active")
+    if active is None:
+        render.line("no key is active: `localagent key new` makes one")
+    return 0
+
+
+def _export(args: argparse.Namespace, ring: KeyRing, render: Render) -> int:
+    note = _wanted(args.id, ring)
+    if args.out is not None:
+        write_through(args.out, note.public.encode("ascii"))
+        render.note(f"key {note.id} written to {args.out}")
+    else:
+        render.line(note.public.rstrip("\n"))
+    return 0
+
+
+def _wanted(start: str, ring: KeyRing) -> KeyNote:
+    active = ring.active()
+    if not start:
+        if active is None:
+            raise AnswerIsNo("no key is active", remedy="`localagent key new` makes one")
+        return active
+    found = [n for n in {*ring.notes(), *([active] if active else [])} if n.id.startswith(start)]
+    if len(found) != 1:
+        raise UsageFault(f"{start!r} names {len(found)} keys", remedy="`localagent key list` lists them")
+    return found[0]

@@ -1,0 +1,72 @@
+"""`localagent replay`: do a past task again from its record, and say whether it goes the same way."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from localagent.app import Settings
+from localagent.app.fixing import Stop
+from localagent.app.replaying import Replayed, replay
+from localagent.cli.ending import ending_by
+from localagent.cli.progress import PlainSink
+from localagent.cli.render import Render
+from localagent.errors import UsageFault
+from localagent.record.store import TaskStore
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the verb."""
+    parser.add_argument("id", metavar="ID", help="the task; the start of its id is enough")
+    parser.add_argument("--repo", type=Path, metavar="DIR", help="a copy of the tree as the task saw it")
+    parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    parser.add_argument("--quiet", action="store_true", help="no progress, only the answer")
+
+
+def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
+    """0 the same, 1 it departs, or cannot be done again."""
+    if args.repo is not None and not args.repo.is_dir():
+        raise UsageFault(f"--repo: {args.repo} is not a directory")
+    record = TaskStore(settings.state_dir).open(args.id)
+    stop = Stop()
+    ending_by(stop)
+    sink = PlainSink(render, quiet=args.quiet or args.json)
+    answer = replay(record, settings, sink, stop, repo=args.repo)
+    if args.json:
+        render.json(_json(answer))
+    else:
+        _show(answer, render)
+    return 0 if answer.same else 1
+
+
+def _json(answer: Replayed) -> dict[str, Any]:
+    departure = answer.departure
+    return {
+        "task": answer.task,
+        "same": answer.same,
+        "events": answer.events,
+        "trajectory": answer.digest,
+        "same_patch": answer.same_patch,
+        "departure": None
+        if departure is None
+        else {"event": departure.event, "recorded": departure.recorded, "replayed": departure.replayed},
+        "changed": list(answer.changed),
+    }
+
+
+def _show(answer: Replayed, render: Render) -> None:
+    if answer.same:
+        render.line(f"the same: {answer.events} events, trajectory {answer.digest}")
+    elif answer.departure is None:
+        render.line(f"the same {answer.events} events, but another patch")
+    else:
+        at = answer.departure
+        render.line(f"departs at event {at.event + 1} of {answer.events}; the patch is {_patch(answer)}")
+        for name, event in (("recorded", at.recorded), ("replayed", at.replayed)):
+            render.line(f"  {name}: {'nothing more' if event is None else json.dumps(event)}")
+    for line in answer.changed:
+        render.line(f"  not as it was: {line}")
+
+
+def _patch(answer: Replayed) -> str:
+    return "the same" if answer.same_patch else "another one"

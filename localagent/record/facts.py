@@ -1,0 +1,94 @@
+"""What is known for certain about an ended task, in figures and digests: the file `evidence.json` beside the report.
+
+Attestations are made from it alone. The audit journal carries its digest, so a later change of it shows.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from localagent.domain.edit import digest_of
+from localagent.domain.task import Task, TaskResult
+from localagent.record.files import RecordDamaged
+from localagent.record.jsontext import load
+
+SCHEMA = "localagent/evidence/1"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Setting:
+    """What a task ran with that neither its request nor its result says. `policy` is the digest of the file's bytes."""
+
+    version: str
+    started: str
+    ended: str
+    policy: str
+    policy_name: str
+    least_level: str
+    use_model: bool
+    model: str
+    backend: str
+    tools: Mapping[str, str]
+
+
+def facts_of(task: Task, result: TaskResult, setting: Setting, diff: bytes, journal: tuple[int, str]) -> dict[str, Any]:
+    """The facts as JSON values. `journal`: lines and tip of the task's own journal."""
+    full, baseline, patch = result.full, result.baseline, result.patch
+    changed = [] if patch is None else patch.changes
+    return {
+        "schema": SCHEMA,
+        "task": task.id,
+        "version": setting.version,
+        "started": setting.started,
+        "ended": setting.ended,
+        "repo": task.repo,
+        "asked": {
+            "tests": list(task.tests),
+            "checks": list(task.checks),
+            "text": digest_of(task.text.encode("utf-8", "surrogateescape")) if task.text else "",
+            "seed": task.seed,
+            "python": task.python,
+            "max_candidates": task.budget.max_candidates,
+            "max_seconds": task.budget.max_seconds,
+            "jobs": task.budget.jobs,
+            "use_model": setting.use_model,
+            "model": setting.model,
+            "backend": setting.backend,
+        },
+        "outcome": result.verdict.value,
+        "exit": result.exit,
+        "snapshot": result.snapshot_digest,
+        "policy": {"name": setting.policy_name, "digest": setting.policy, "least_level": setting.least_level},
+        "model": None
+        if result.model_digest is None
+        else {"name": result.model_name, "digest": result.model_digest, "weights": result.model_weights},
+        "threads": result.threads,
+        "jail": {"backend": result.jail_backend, "level": result.jail_level},
+        "python": baseline.python if baseline else "",
+        "tools": {**setting.tools, **({"pytest": baseline.pytest} if baseline and baseline.pytest else {})},
+        "patch": None if patch is None else patch.digest,
+        "diff": digest_of(diff) if diff else None,
+        "files": [{"path": c.path, "before": digest_of(c.before), "after": digest_of(c.after)} for c in changed],
+        "fail_to_pass": list(full.fail_to_pass) if full else [],
+        "pass_to_pass": list(full.pass_to_pass) if full else [],
+        "still_failing": list(full.still_failing) if full else [],
+        "flaky": list(baseline.flaky) if baseline else [],
+        "checks": dict(result.checks) or (dict(full.checks) if full else {}),
+        "enumerated": result.enumerated,
+        "denied": dict(sorted(result.denied.items())),
+        "verified": result.verified,
+        "plausible": result.plausible,
+        "limits_hit": dict(sorted(result.limits_hit.items())),
+        "journal": {"lines": journal[0], "tip": journal[1]},
+    }
+
+
+def parse_facts(data: bytes, where: str) -> dict[str, Any]:
+    """Facts as they were written. RecordDamaged for anything else."""
+    try:
+        found = load(data)
+    except ValueError as error:
+        raise RecordDamaged(f"{where} is damaged: {error}") from error
+    if not isinstance(found, dict) or found.get("schema") != SCHEMA:
+        raise RecordDamaged(f"{where} is not the evidence of a task")
+    return found

@@ -1,0 +1,51 @@
+"""The trajectory of a task: its events in order, without times. Two of them compared; a digest of one.
+
+Left out: progress notes, which come by the clock, and by which route a check ran, which tells of a warm worker's health
+and not of the candidate.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from localagent.domain.edit import digest_of
+from localagent.record.jsontext import canonical, load
+
+_BY_THE_CLOCK = {"progress"}
+_NOT_COMPARED = {"route"}
+_ENDS = {"record"}  # the stage that writes down: not part of the work
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Departure:
+    """Where two trajectories first differ; `recorded` or `replayed` is None where that one had ended."""
+
+    event: int
+    recorded: Mapping[str, Any] | None
+    replayed: Mapping[str, Any] | None
+
+
+def trajectory(events: Iterable[tuple[str, Mapping[str, Any]]]) -> tuple[dict[str, Any], ...]:
+    """Kinds and data as they are compared."""
+    found = []
+    for kind, data in events:
+        if kind in _BY_THE_CLOCK or (kind == "stage" and data.get("stage") in _ENDS):
+            continue
+        kept = {name: value for name, value in data.items() if name not in _NOT_COMPARED}
+        found.append(load(canonical({"kind": kind, **kept})))
+    return tuple(found)
+
+
+def trajectory_digest(events: Sequence[Mapping[str, Any]]) -> str:
+    """The digest over all events."""
+    return digest_of(b"".join(canonical(event) for event in events))
+
+
+def first_departure(recorded: Sequence[Mapping[str, Any]], replayed: Sequence[Mapping[str, Any]]) -> Departure | None:
+    """The first event that differs, counted from 0; None if all are the same."""
+    for at in range(max(len(recorded), len(replayed))):
+        one = recorded[at] if at < len(recorded) else None
+        other = replayed[at] if at < len(replayed) else None
+        if one != other:
+            return Departure(event=at, recorded=one, replayed=other)
+    return None

@@ -1,0 +1,227 @@
+"""`audit`, `key` and `attest` from the command line down to the files, over a task that was kept and never run."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localagent.app.evidence import begin, open_signer, setting_of
+from localagent.app.settings import Settings
+from localagent.cli.main import main
+from localagent.domain.edit import FileChange, Patch
+from localagent.domain.outcome import Baseline, FullResult
+from localagent.domain.paths import RepoPath
+from localagent.domain.task import Task, TaskResult, Verdict
+from localagent.record.audit.segments import segments
+from localagent.record.store import TaskRecord, TaskStore
+from localagent.tree.diff import unified_diff
+
+PATCH = Patch(changes=(FileChange(path=RepoPath("a.py"), before=b"a = 1\n", after=b"a = 2\n"),))
+FULL = FullResult(accepted=True, reasons=(), fail_to_pass=("t",), pass_to_pass=(), pass_to_fail=(), still_failing=())
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    for name, folder in (("XDG_STATE_HOME", "state"), ("XDG_DATA_HOME", "data")):
+        monkeypatch.setenv(name, str(tmp_path / folder))
+    monkeypatch.delenv("CREDENTIALS_DIRECTORY", raising=False)
+    monkeypatch.delenv("LOCALAGENT_PASSPHRASE_FILE", raising=False)
+    (tmp_path / "repo").mkdir()
+    (tmp_path / "repo" / "a.py").write_bytes(b"a = 1\n")
+    return Settings.from_environ()
+
+
+def keep_task(settings: Settings, repo: Path, verdict: Verdict = Verdict.ACCEPTED) -> TaskRecord:
+    record = TaskStore(settings.state_dir).create(Task(id="", repo=str(repo)))
+    setting = setting_of(b"policy", "default", "L2", use_model=False, model="", backend="")
+    evidence = begin(settings, record, b"policy", setting, open_signer(settings))
+    evidence.started(apply=False)
+    accepted = verdict is Verdict.ACCEPTED
+    result = TaskResult(
+        verdict=verdict,
+        reason="",
+        exit=0 if accepted else 1,
+        patch=PATCH if accepted else None,
+        full=FULL if accepted else None,
+        baseline=Baseline(tests=(), python="3.11", pytest="9"),
+        snapshot_digest="sha256:" + "5" * 64,
+        jail_backend="bubblewrap",
+        jail_level="L4",
+    )
+    if accepted:
+        record.save_patch(PATCH)
+    evidence.ended(result, unified_diff(PATCH) if accepted else b"", (1, "sha256:" + "6" * 64))
+    evidence.reported({})
+    return record
+
+
+def said(capsys: pytest.CaptureFixture[str]) -> Any:
+    return json.loads(capsys.readouterr().out)
+
+
+def test_an_empty_journal_holds(settings: Settings, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["audit", "verify"]) == 0
+    assert "whole: 0 entries" in capsys.readouterr().out
+    assert not settings.state_dir.exists()
+
+
+def test_landing_is_on_the_record_before_and_after(
+    settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = keep_task(settings, tmp_path / "repo")
+    assert main(["apply", record.id]) == 0
+    assert main(["apply", record.id]) == 1
+    assert main(["undo", record.id]) == 0
+    out = tmp_path / "export.jsonl"
+    capsys.readouterr()
+    assert main(["audit", "export", "--out", str(out), "--json"]) == 0
+    head = said(capsys)["head"]
+    rows = [json.loads(row) for row in out.read_text().splitlines()]
+    landing = ["applying", "applied", "applying", "refused", "undoing", "undone"]
+    assert [row["kind"] for row in rows] == ["task-started", "task-ended", "reported", *landing]
+    assert rows[6]["data"]["why"] == "AnswerIsNo"
+    assert main(["audit", "verify", "--file", str(out), "--head", head]) == 0
+    out.write_text(out.read_text()[:-1].rsplit("\n", 1)[0] + "\n")
+    assert main(["audit", "verify", "--file", str(out), "--head", head]) == 1
+    assert "no entry has the digest" in capsys.readouterr().out
+
+
+def test_a_damaged_journal_stops_landing_and_is_set_aside_by_a_person(
+    settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = keep_task(settings, tmp_path / "repo")
+    segment = segments(settings.state_dir / "audit")[0]
+    rows = segment.read_bytes().splitlines(keepends=True)
+    segment.write_bytes(rows[0] + rows[1].replace(b'"exit":0', b'"exit":1') + rows[2])
+    assert main(["audit", "verify", "--json"]) == 1
+    assert said(capsys)["place"] == {"file": segment.name, "line": 2, "entry": 1}
+    segment.write_bytes(rows[0] + rows[1])
+    assert main(["apply", record.id]) == 1
+    assert "the journal ends with entry 1, the head names entry 2" in capsys.readouterr().err
+    assert (tmp_path / "repo" / "a.py").read_bytes() == b"a = 1\n"
+    assert main(["audit", "rotate", "--set-aside"]) == 0
+    assert main(["apply", record.id]) == 0
+    assert main(["audit", "verify"]) == 0
+
+
+def test_with_a_key_heads_are_signed_and_a_journal_written_anew_is_told(
+    settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["key", "new"]) == 0
+    keep_task(settings, tmp_path / "repo")
+    capsys.readouterr()
+    assert main(["audit", "verify", "--json"]) == 0
+    assert [h["entry"] for h in said(capsys)["signed_heads"]] == [4]
+    assert main(["audit", "sign", "--json"]) == 0
+    assert said(capsys)["entry"] == 4
+    folder = settings.state_dir / "audit"
+    heads = (folder / "heads.jsonl").read_bytes()
+    for path in (*segments(folder), folder / "head.json"):
+        path.unlink()
+    for _ in range(2):
+        keep_task(settings, tmp_path / "repo")
+    (folder / "heads.jsonl").write_bytes(heads)
+    capsys.readouterr()
+    assert main(["audit", "verify"]) == 1
+    assert "is another one in the journal" in capsys.readouterr().out
+
+
+def test_accepted_patches_attest_themselves_and_others_do_not(
+    settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keyless = keep_task(settings, tmp_path / "repo")
+    assert not (keyless.dir / "attestation.intoto.jsonl").exists()
+    assert main(["attest", keyless.id]) == 1
+    assert "no key to sign with" in capsys.readouterr().err
+    public, diff = tmp_path / "k.pub", tmp_path / "d"
+    assert main(["key", "new"]) == 0
+    assert main(["key", "export", "--out", str(public)]) == 0
+    diff.write_bytes(unified_diff(PATCH))
+    made = str(keep_task(settings, tmp_path / "repo").dir / "attestation.intoto.jsonl")
+    capsys.readouterr()
+    assert main(["attest", "verify", made, "--patch", str(diff), "--key", str(public), "--json"]) == 0
+    assert said(capsys)["verified"] is True
+    out = str(tmp_path / "late")
+    assert main(["attest", keyless.id, "--out", out]) == 0
+    assert main(["attest", "verify", out]) == 0
+    diff.write_bytes(b"other")
+    assert main(["attest", "verify", made, "--patch", str(diff)]) == 1
+    assert "the patch has the digest" in capsys.readouterr().err
+    gave_up = keep_task(settings, tmp_path / "repo", Verdict.GAVE_UP)
+    assert main(["attest", gave_up.id]) == 1
+    assert "no accepted patch" in capsys.readouterr().err
+    assert main(["key", "rotate"]) == 0
+    capsys.readouterr()
+    assert main(["attest", "verify", made]) == 0
+    assert "was retired" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["evidence.json", "patch.json"])
+def test_what_was_altered_since_is_not_signed(
+    settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    assert main(["key", "new"]) == 0
+    record = keep_task(settings, tmp_path / "repo")
+    if name == "evidence.json":
+        path = record.dir / name
+        path.write_bytes(path.read_bytes().replace(b'"plausible":0', b'"plausible":9'))
+        reason = "was altered: entry 2 of the audit journal has another digest"
+    else:
+        record.save_patch(Patch(changes=(FileChange(path=RepoPath("a.py"), before=b"a = 1\n", after=b"a = 3\n"),)))
+        reason = "is not the patch that was accepted"
+    assert main(["attest", record.id]) == 1
+    assert reason in capsys.readouterr().err
+
+
+def test_an_encrypted_key_is_never_asked_for_on_the_command_line(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    word = tmp_path / "word"
+    word.write_bytes(b"open sesame\n")
+    word.chmod(0o600)
+    assert main(["key", "new", "--passphrase-file", str(word)]) == 0
+    assert main(["audit", "sign"]) == 2
+    assert "encrypted and no passphrase" in capsys.readouterr().err
+    reading, writing = os.pipe()
+    os.write(writing, b"open sesame\n")
+    os.close(writing)
+    assert main(["audit", "sign", "--passphrase-fd", str(reading)]) == 0
+    os.close(reading)
+    monkeypatch.setenv("LOCALAGENT_PASSPHRASE_FILE", str(word))
+    assert main(["audit", "sign"]) == 0
+    assert main(["key", "rotate", "--passphrase", "open sesame"]) == 2
+
+
+def test_every_usage_fault_at_once(settings: Settings, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["attest", "20260101", "file", "--patch", "x", "--key", "y", "--json"]) == 2
+    err = capsys.readouterr().err
+    assert [name for name in ("FILE", "--patch", "--key", "--json") if f"{name}: only with verify" not in err] == []
+    assert main(["attest", "verify", "--out", "x"]) == 2
+    assert "name the file" in capsys.readouterr().err
+    assert main(["audit", "verify", "--from", "3", "--to", "1", "--head", "x"]) == 2
+    err = capsys.readouterr().err
+    assert "before --from" in err
+    assert "--head" in err
+
+
+def test_an_auditors_report(settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["key", "new"]) == 0
+    record = keep_task(settings, tmp_path / "repo")
+    assert main(["apply", record.id]) == 0
+    web, data = tmp_path / "r.html", tmp_path / "r.json"
+    capsys.readouterr()
+    assert main(["audit", "report", "--since", "2020-01-01", "--html", str(web), "--json", str(data)]) == 0
+    assert "patches applied 1, taken back 0, refused 0, attested 1" in capsys.readouterr().out
+    found = json.loads(data.read_bytes())
+    assert (found["schema"], found["totals"]["tasks"], found["chain"]["signed_heads"]) == (
+        "localagent/audit-report/1",
+        1,
+        1,
+    )
+    assert record.id.encode() in web.read_bytes()
+    segment = segments(settings.state_dir / "audit")[0]
+    segment.write_bytes(segment.read_bytes().replace(b'"exit":0', b'"exit":1'))
+    assert main(["audit", "report", "--since", "2020-01-01"]) == 1
+    assert main(["audit", "report", "--since", "yesterday"]) == 2

@@ -1,0 +1,151 @@
+"""Checking the audit journal: the law that no alteration passes, the place, spans, heads signed and not."""
+
+import os
+import random
+import signal
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bench.audit import WAYS, trial, write_journal
+from localagent.record.attest.dsse import Signer, key_id_of
+from localagent.record.audit.check import Span, check_audit
+from localagent.record.audit.entry import AuditKind, parse_line
+from localagent.record.audit.heads import check_heads, sign_head
+from localagent.record.audit.log import AuditLog
+from localagent.record.audit.segments import segments
+from localagent.record.files import RecordDamaged
+from localagent.record.journal import Standing
+
+
+@pytest.fixture(scope="module")
+def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_journal(tmp_path_factory.mktemp("state"), 90)
+
+
+@given(seed=st.integers(0, 1 << 32))
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_every_alteration_is_found_at_its_place(journal: Path, seed: int) -> None:
+    assert trial(journal, random.Random(seed))[1:] == (True, True)
+
+
+def test_the_bench_knows_each_kind_of_alteration() -> None:
+    assert {way.__name__ for way in WAYS} >= {"one_byte", "dropped", "doubled", "made_up", "swapped", "cut"}
+
+
+def test_the_place_is_the_altered_line(journal: Path) -> None:
+    path = segments(journal)[0]
+    before = path.read_bytes()
+    rows = before.splitlines(keepends=True)
+    try:
+        path.write_bytes(b"".join([*rows[:4], rows[4].replace(b"gave-up", b"accept!"), *rows[5:]]))
+        check = check_audit(journal)
+        assert str(check.place) == f"{path.name}:5 (entry 4)"
+        assert check.reason == "was altered: the next line carries another digest"
+        assert len(check.entries) == 4
+    finally:
+        path.write_bytes(before)
+
+
+def test_writing_the_same_in_another_way_is_an_alteration() -> None:
+    line = b'{"at":"2026-01-01T00:00:00.000000Z","data":{},"kind":"reported","prev":"sha256:' + b"0" * 64
+    line += b'","schema":"localagent/audit/1","seq":0}'
+    assert parse_line(line).kind is AuditKind.REPORTED
+    for other in (
+        line.replace(b":0}", b": 0}"),
+        line.replace(b'"seq":0', b'"seq":false'),
+        line.replace(b"ted", b"t\\u0065d"),
+    ):
+        with pytest.raises(ValueError, match=r"not written as|not a count"):
+            parse_line(other)
+
+
+def test_a_head_that_is_kept_elsewhere_must_be_there(journal: Path) -> None:
+    whole = check_audit(journal)
+    assert check_audit(journal, head=whole.entries[7].digest).standing is Standing.WHOLE
+    other = check_audit(journal, head="sha256:" + "a" * 64)
+    assert other.standing is Standing.ALTERED
+    assert "no entry has the digest" in other.reason
+
+
+def test_spans(journal: Path) -> None:
+    check = check_audit(journal, Span(first=40, last=50))
+    assert check.standing is Standing.WHOLE
+    assert check.entries[-1].seq == 50
+    assert check.entries[0].seq <= 40
+
+
+def test_moved_segments_are_told_from_what_must_be_there(tmp_path: Path) -> None:
+    folder = write_journal(tmp_path, 90)
+    first, second = segments(folder)[:2]
+    first.rename(tmp_path / "archived")
+    check = check_audit(folder)
+    assert check.standing is Standing.ALTERED
+    assert "earlier segments are not here" in check.reason
+    start = parse_line(second.read_bytes().splitlines()[0]).seq
+    assert check_audit(folder, Span(first=start)).standing is Standing.WHOLE
+    assert check_audit(folder, Span(first=start - 1)).standing is Standing.ALTERED
+
+
+@pytest.fixture
+def signer() -> Signer:
+    private = Ed25519PrivateKey.generate()
+    return Signer(key_id=key_id_of(private.public_key()), private=private)
+
+
+def test_signed_heads_hold_against_a_journal_written_anew(tmp_path: Path, signer: Signer) -> None:
+    keys = {signer.key_id: signer.private.public_key()}
+    folder = write_journal(tmp_path / "a", 5)
+    sign_head(folder, signer)
+    AuditLog(tmp_path / "a").append(AuditKind.REPORTED, {})
+    signed = sign_head(folder, signer)
+    heads = check_heads(folder, check_audit(folder), keys)
+    assert [h.seq for h in heads] == [4, 5]
+    assert heads[-1] == signed
+    other = write_journal(tmp_path / "b", 6)
+    (other / "heads.jsonl").write_bytes((folder / "heads.jsonl").read_bytes())
+    assert check_audit(other).standing is Standing.WHOLE
+    with pytest.raises(RecordDamaged, match=r"heads\.jsonl:1: entry 4, signed as .* is another one"):
+        check_heads(other, check_audit(other), keys)
+
+
+def test_altered_dropped_and_foreign_signed_heads_are_found(tmp_path: Path, signer: Signer) -> None:
+    folder = write_journal(tmp_path, 3)
+    for _ in range(3):
+        AuditLog(tmp_path).append(AuditKind.REPORTED, {})
+        sign_head(folder, signer)
+    keys, path = {signer.key_id: signer.private.public_key()}, folder / "heads.jsonl"
+    rows = path.read_bytes().splitlines(keepends=True)
+    check = check_audit(folder)
+    assert len(check_heads(folder, check, keys)) == 3
+    with pytest.raises(RecordDamaged, match="a key that is not known"):
+        check_heads(folder, check, {})
+    path.write_bytes(rows[0] + rows[2])
+    with pytest.raises(RecordDamaged, match=":2 does not follow"):
+        check_heads(folder, check_audit(folder), keys)
+    path.write_bytes(rows[0].replace(b'"sig":"', b'"sig":"AAAA'))
+    check = check_audit(folder)
+    with pytest.raises(RecordDamaged, match=r":1: .*signature"):
+        check_heads(folder, check, keys)
+
+
+def test_verifying_beside_a_writer_sees_one_moment(tmp_path: Path, signer: Signer) -> None:
+    child = os.fork()
+    if child == 0:
+        while True:
+            log = AuditLog(tmp_path, segment_bytes=4000)
+            log.append(AuditKind.REPORTED, {})
+            sign_head(log.folder, signer)
+    try:
+        seen = 0
+        while seen < 60:
+            check = check_audit(tmp_path / "audit")
+            assert check.standing is Standing.WHOLE, (str(check.place), check.reason)
+            check_heads(tmp_path / "audit", check, {signer.key_id: signer.private.public_key()})
+            seen = len(check.entries)
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
