@@ -46,7 +46,7 @@ STATE_SCHEMA = 1
 PIN = re.compile(r"^([A-Za-z0-9._-]+)==(\S+)", re.MULTILINE)
 TRIED = (
     ["localagent", "--version"],
-    ["localagent", "policy", "check"],
+    ["localagent", "policy", "show"],
     ["localagent", "model", "verify"],
     ["python", "-I", "-c", "from localagent.llm.backend import backend_name; print(backend_name())"],
 )
@@ -102,7 +102,7 @@ def own_wheel(work: Path) -> Path:
 
 
 def archive(form: str) -> bytes:
-    """git's archive of HEAD."""
+    """Git's archive of HEAD."""
     prefix = f"--prefix=localagent-{git('rev-parse', '--short=12', 'HEAD')}/"
     argv = ["git", "-c", f"safe.directory={ROOT}", "-C", str(ROOT), "archive", f"--format={form}", prefix, "HEAD"]
     return subprocess.run(argv, capture_output=True, check=True).stdout

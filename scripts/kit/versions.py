@@ -121,7 +121,11 @@ def install(place: Place, kit: verify.Sound) -> None:
     name = f"{about['version']}-{verify.digest(kit.folder / verify.SUMS)[:16]}"
     target, before = place.versions / name, used(place)
     if not (target / COMPLETE).is_file():
-        build(place, kit, about, target)
+        try:
+            build(place, kit, about, target)
+        except (Impossible, OSError):
+            dropped(target)
+            raise
     if before != name:
         written(target / CAME_FROM, before)
     if not place.key.exists():
