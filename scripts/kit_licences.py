@@ -10,7 +10,6 @@ import re
 import shutil
 import zipfile
 from pathlib import Path
-from pathlib import Path
 
 from bootstrap import ROOT, SetupError
 
@@ -55,10 +54,10 @@ def licences(kit: Path, wheels: Path) -> None:
 OFFER = """Source of components whose licences ask for it (LGPL, GPL, MPL), and of libraries inside third-party wheels.
 
 The wheels of this kit are the unaltered files that their packagers published; their digests stand in SHA256SUMS and in
-locks/. Python packages carry their own source. For every compiled component named here whoever made this kit (the holder
-of the key in SHA256SUMS.sig) gives the complete corresponding source to anybody who has the kit, on request, for three
-years from its making, for no more than the cost of handing it over. Libraries of the LGPL are separate files and may be
-replaced by changed ones.
+locks/. Python packages carry their own source. For every compiled component named here whoever made this kit (the
+holder of the key in SHA256SUMS.sig) gives the complete corresponding source to anybody who has the kit, on request, for
+three years from its making, for no more than the cost of handing it over. Libraries of the LGPL are separate files and
+may be replaced by changed ones.
 
 """
 

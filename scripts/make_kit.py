@@ -4,8 +4,8 @@
 
 Everything fetched is checked against requirements/*.txt by SHA-256, and the kit holds what git tracks at HEAD, nothing
 else of the checkout. llama.cpp is compiled for the plain baseline of the processor's family with all faster variants
-beside it, chosen at run time. Not promised: that two makers' kits are equal byte for byte (compilers differ); a kit fits
-the Python, the processor family and the C library that kit.json names.
+beside it, chosen at run time. Not promised: that two makers' kits are equal byte for byte (compilers differ). A kit
+fits the Python, the processor family and the C library that kit.json names.
 """
 
 import argparse
@@ -91,7 +91,7 @@ def portable_wheel() -> Path:
 
 
 def own_wheel(work: Path) -> Path:
-    """localagent's wheel, made of what git tracks at HEAD."""
+    """Localagent's wheel, made of what git tracks at HEAD."""
     copy = work / "source"
     with tarfile.open(fileobj=io.BytesIO(archive("tar"))) as tracked:
         tracked.extractall(copy, filter="data")
@@ -229,11 +229,12 @@ def seal(kit: Path, key: Ed25519PrivateKey) -> str:
     """Adds the programs and the signed list of all files. Answers the public key, in hexadecimal."""
     program = kit / "program"
     program.mkdir()
-    for name in ("verify.py", "places.py", "versions.py", "system.py"):
+    neighbours = ("verify.py", "places.py", "versions.py", "system.py")
+    for name in neighbours:
         shutil.copyfile(PROGRAMS / name, program / name)
-    verifier = hashlib.sha256((PROGRAMS / "verify.py").read_bytes()).hexdigest()
+    seals = ",".join(f"{name}={hashlib.sha256((program / name).read_bytes()).hexdigest()}" for name in neighbours)
     text = (PROGRAMS / "install.py").read_text(encoding="utf-8")
-    (program / "install.py").write_text(text.replace("@VERIFIER@", verifier, 1), encoding="utf-8")
+    (program / "install.py").write_text(text.replace("@NEIGHBOURS@", seals, 1), encoding="utf-8")
     shutil.copyfile(PROGRAMS / "localagent-kit.sh", program / "localagent-kit")
     (program / "localagent-kit").chmod(0o755)
     for name in SCRIPTS:

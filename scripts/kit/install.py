@@ -1,9 +1,9 @@
-"""Installs a kit, goes back to the one before, or takes everything away; nothing of a kit is used before it is verified.
+"""Installs a kit, goes back to the one before, takes all away; nothing of a kit is used before it is verified.
 
     install KIT --key KEY | upgrade KIT | rollback | uninstall [--purge] | status        (docs/kit.md)
 
-Standard library only. This program and verify.py stand surety for each other: it holds the digest of that file, and
-that file's list of digests holds this one, so a change to either is found by the other. Exit codes: 0 done, 1 refused
+Standard library only. This program and its neighbours stand surety for each other: it holds their digests, and the list
+that verify.py checks holds this one's, so a change to either is found by the other before it is imported. Exit codes: 0 done, 1 refused
 or not possible here (each reason named, what stood before stands), 2 usage, 130 interrupted.
 """
 
@@ -14,14 +14,14 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-VERIFIER_SHA256 = "@VERIFIER@"  # put in when a kit is made
+NEIGHBOURS = "@NEIGHBOURS@"  # file=sha256, put in when a kit is made
 
 
-def trusted_verifier() -> None:
-    """Lets verify.py and its neighbours be imported, if that file is the one this program was made with."""
-    found = hashlib.sha256((HERE / "verify.py").read_bytes()).hexdigest()
-    if found != VERIFIER_SHA256:
-        sys.exit("install: program/verify.py: altered; the kit is refused and nothing of it was used")
+def trust_neighbours() -> None:
+    """Lets the files beside this one be imported, if they are those that this program was made with."""
+    for name, expected in (pair.split("=") for pair in NEIGHBOURS.split(",")):
+        if hashlib.sha256((HERE / name).read_bytes()).hexdigest() != expected:
+            sys.exit(f"localagent-kit: program/{name}: altered; the kit is refused and nothing of it was used")
     sys.dont_write_bytecode = True
     sys.path.insert(0, str(HERE))
 
@@ -50,8 +50,8 @@ def arguments() -> argparse.ArgumentParser:
 
 def main() -> int:
     """Entry point."""
-    trusted_verifier()
-    import places  # noqa: PLC0415 - beside this file, and known to be sound only where the verifier said so
+    trust_neighbours()
+    import places  # noqa: PLC0415 - beside this file, and known to be sound by now
     import verify  # noqa: PLC0415
     import versions  # noqa: PLC0415
 
@@ -60,8 +60,8 @@ def main() -> int:
         place = places.Place.of(system=args.system, prefix=args.prefix, environ=os.environ)
         if args.command == "status":
             return versions.status(place)
-        if args.command == "verify":
-            kit = verify.checked(args.kit.resolve(), versions.known_key(place, args.key))
+        kit = verify.checked(args.kit.resolve(), versions.known_key(place, args.key)) if "kit" in args else None
+        if args.command == "verify" and kit:
             print(f"localagent-kit: {args.kit} is what {kit.key} signed ({len(kit.files)} files)")
             return 0
         with versions.alone(place):
@@ -69,8 +69,8 @@ def main() -> int:
                 versions.rollback(place)
             elif args.command == "uninstall":
                 versions.uninstall(place, purge=args.purge)
-            else:
-                versions.install(place, verify.checked(args.kit.resolve(), versions.known_key(place, args.key)))
+            elif kit:
+                versions.install(place, kit)
     except verify.NotSound as no:
         for fault in no.faults:
             print(f"localagent-kit: {fault}", file=sys.stderr)

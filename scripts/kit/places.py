@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 
-class Impossible(Exception):
+class Impossible(Exception):  # noqa: N818 - an answer, as in localagent.errors
     """It cannot be done here; the message says what, why and what to do."""
 
 

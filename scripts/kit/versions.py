@@ -1,8 +1,8 @@
 """Versions side by side below one prefix, and the one link that says which of them is used.
 
-A version is built at its own place, tried there, and marked complete last; `current` is replaced by rename, so a kill at
-any moment leaves the old one or the new one, and the next run clears what was not finished. What is not promised: that
-data written by a newer version is read by an older one (kits of different `state_schema` are refused as rollbacks).
+A version is built at its own place, tried there, and marked complete last; `current` is replaced by rename, so a kill
+at any moment leaves the old one or the new one, and the next run clears what was not finished. Not promised: that data
+written by a newer version is read by an older one (going back over a change of `state_schema` is refused).
 """
 
 import contextlib
@@ -45,9 +45,11 @@ def alone(place: Place) -> Iterator[None]:
         except BlockingIOError:
             say("another installer is at work here; waiting for it")
             fcntl.flock(held, fcntl.LOCK_EX)
-        yield
-        if not place.prefix.exists():
-            lock.unlink(missing_ok=True)
+        try:
+            yield
+        finally:
+            if not place.prefix.exists():
+                lock.unlink(missing_ok=True)
 
 
 def known_key(place: Place, given: str | None) -> str:
@@ -79,9 +81,7 @@ def fits(kit: dict[str, Any]) -> None:
     why = []
     if kit["python"] != here:
         wanted = f"{kit['python'][2]}.{kit['python'][3:]}"
-        why.append(
-            f"the kit is for Python {wanted}, this is {platform.python_version()} (PYTHON=python{wanted} sh install ...)"
-        )
+        why.append(f"the kit is for Python {wanted}, this is {platform.python_version()} (set PYTHON)")
     if kit["machine"] != platform.machine():
         why.append(f"the kit is for {kit['machine']}, this machine is {platform.machine()}")
     name, version = (*platform.libc_ver(), "")[:2]
@@ -99,7 +99,7 @@ def numbers(version: str) -> tuple[int, ...]:
 def used(place: Place) -> str:
     """The version in use, or ""."""
     try:
-        name = Path(os.readlink(place.current)).name
+        name = place.current.readlink().name
     except OSError:
         return ""
     return name if (place.versions / name / COMPLETE).is_file() else ""
@@ -122,7 +122,7 @@ def install(place: Place, kit: verify.Sound) -> None:
     target, before = place.versions / name, used(place)
     if not (target / COMPLETE).is_file():
         try:
-            build(place, kit, about, target)
+            build(kit, about, target)
         except (Impossible, OSError):
             dropped(target)
             raise
@@ -146,7 +146,7 @@ def install(place: Place, kit: verify.Sound) -> None:
         say(f"{place.commands} is not in PATH: add it, or run {place.commands / 'localagent'}")
 
 
-def build(place: Place, kit: verify.Sound, about: dict[str, Any], target: Path) -> None:
+def build(kit: verify.Sound, about: dict[str, Any], target: Path) -> None:
     """A complete version at `target`: environment, packages by hash, model, documents; each tried before it counts."""
     dropped(target)
     target.mkdir(parents=True, mode=0o755)
@@ -230,7 +230,7 @@ def linked(link: Path, target: Path) -> None:
 
 
 def rollback(place: Place) -> None:
-    """Switches to the version before. Impossible where there is none, or where it cannot read what was written since."""
+    """Switches to the version before. Impossible where there is none, or it cannot read what was written since."""
     now, before = used(place), previous(place)
     if not before:
         raise Impossible(f"no earlier kit stands below {place.versions}")
@@ -257,7 +257,7 @@ def uninstall(place: Place, *, purge: bool) -> None:
     """Removes links, versions and units; with `purge` data, settings and the appliance's user too."""
     for command, leads in COMMANDS.items():
         link = place.commands / command
-        if link.is_symlink() and os.readlink(link) == str(place.prefix / leads):
+        if link.is_symlink() and link.readlink() == place.prefix / leads:
             link.unlink()
     if place.system:
         system.withdraw(place, say)
