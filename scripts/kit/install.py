@@ -2,9 +2,9 @@
 
     install KIT --key KEY | upgrade KIT | rollback | uninstall [--purge] | status        (docs/kit.md)
 
-Standard library only. This program and its neighbours stand surety for each other: it holds their digests, and the list
-that verify.py checks holds this one's, so a change to either is found by the other before it is imported. Exit codes: 0 done, 1 refused
-or not possible here (each reason named, what stood before stands), 2 usage, 130 interrupted.
+Standard library only. This program and its neighbours stand surety for each other: it holds their digests, and the
+list that verify.py checks holds this one's, so a change to either is found by the other before it is imported. Exit
+codes: 0 done, 1 refused or not possible here (each reason named, what stood before stands), 2 usage, 130 interrupted.
 """
 
 import argparse
