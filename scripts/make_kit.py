@@ -127,6 +127,8 @@ def gather(kit: Path, work: Path) -> None:
             tracked(name, kit)
     models(kit)
     licences(kit, wheels)
+    tool = bootstrap.VENV / "bin" / "localagent"
+    need("writing the bill of materials", [tool, "sbom", "--out", kit / "sbom.cdx.json"])
     (kit / "README.txt").write_text(readme(), encoding="utf-8")
     (kit / "kit.json").write_text(json.dumps(description(kit), indent=1) + "\n", encoding="utf-8")
 
