@@ -23,6 +23,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "undo": ("undo", "take an applied patch back, exactly"),
     "hook": ("hook", "find and repair known mistakes in what is staged, before a commit"),
     "doctor": ("doctor", "say what works on this machine and what to do about the rest"),
+    "offline-proof": ("offline_proof", "show by a trace of system calls that nothing leaves the machine"),
     "sbom": ("sbom", "say what this installation is made of, as CycloneDX"),
     "model": ("model", "list, add, verify models"),
     "gate": ("gate", "say whether a patch, anybody's, may go in; nothing runs"),
