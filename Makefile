@@ -20,7 +20,7 @@ help:
 	@echo "make clean      remove .venv and everything built; models stay"
 
 setup:
-	@sh scripts/prerequisites.sh "$(PYTHON)" "$(if $(KIT),kit,$(or $(GPU),none))"
+	@sh scripts/prerequisites.sh "$(PYTHON)" "$(or $(GPU),$(if $(KIT)$(wildcard .venv/localagent-setup.json),kit,none))"
 	@"$(PYTHON)" -I scripts/bootstrap.py --gpu "$(GPU)" $(if $(KIT),--kit "$(KIT)" --key "$(KEY)")
 
 test: setup

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Names every missing prerequisite at once, each with the command that installs it. Installs nothing, needs no root.
-# usage: prerequisites.sh [PYTHON] [cuda|vulkan|none|kit]      kit: nothing will be compiled
+# usage: prerequisites.sh [PYTHON] [cuda|vulkan|none|kit]      kit: nothing has to be compiled
 python=${1:-python3}
 gpu=${2:-none}
 missing=0
