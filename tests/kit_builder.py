@@ -98,7 +98,7 @@ def payload(kit: Path, version: str, *, broken: bool = False) -> None:
 def make_kit(kit: Path, version: str, *, broken: bool = False, key: Ed25519PrivateKey = MAKER) -> Path:
     """A sealed kit."""
     payload(kit, version, broken=broken)
-    script("make_kit").seal(kit, key)
+    script("kit_seal").seal(kit, key)
     return kit
 
 

@@ -112,7 +112,7 @@ def test_a_kit_for_another_machine(home: Home, tmp_path: Path, change: dict[str,
     payload(kit, "1.0")
     about = json.loads((kit / "kit.json").read_text())
     (kit / "kit.json").write_text(json.dumps({**about, **change}))
-    script("make_kit").seal(kit, MAKER)
+    script("kit_seal").seal(kit, MAKER)
     ended = home.kit(kit, "install", "--key", PUBLIC)
     assert (ended.returncode, home.version()) == (1, "")
     assert reason in ended.stderr

@@ -136,7 +136,7 @@ def test_keys_are_read_strictly(tmp_path: Path) -> None:
 def test_an_archive_is_judged_before_it_is_unpacked(tmp_path: Path) -> None:
     tar = tmp_path / "kit.tar"
     tar.write_bytes(b"any bytes")
-    script("make_kit").signed_list(tmp_path / "kit.tar.SHA256SUMS", tmp_path, ["kit.tar"], MAKER)
+    script("kit_seal").signed_list(tmp_path / "kit.tar.SHA256SUMS", tmp_path, ["kit.tar"], MAKER)
     assert verify.checked_archive(tar, PUBLIC)
     tar.write_bytes(b"any Bytes")
     with pytest.raises(verify.NotSound, match="altered"):
