@@ -1,8 +1,10 @@
 # make setup | demo | demo-all | test | test-slow | bench | kit | clean       (docs/install.md, docs/kit.md say more)
 PYTHON ?= python3
 GPU ?=
-KIT ?=
-KEY ?=
+# Named on the command line only: a variable of this name in the environment means something else.
+KIT =
+KEY =
+OUT =
 # Tests wait for jails more than they compute.
 TEST_WORKERS ?= 3
 
