@@ -140,7 +140,10 @@ def kills(work: Path, count: int, dice: random.Random) -> bool:
             killed(home, argv, 600)
             seconds[name] = time.monotonic() - began
             continue
-        died = killed(home, argv, dice.uniform(0, seconds[name]))
+        whole = seconds[name]  # every second one near the end, where the switch is
+        died = killed(
+            home, argv, dice.uniform(*((0, whole) if number // len(operations) % 2 else (0.9 * whole, 1.1 * whole)))
+        )
         answer = home.version()
         seen[
             f"{name}: {'killed' if died else 'done'}, {'new' if answer == new else 'old' if answer == old else answer}"
