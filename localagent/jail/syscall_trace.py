@@ -5,8 +5,10 @@ numbers; io_uring, which would pass by, is seen by its setup. Not promised: that
 one in time.
 """
 
+import os
 import re
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -79,18 +81,28 @@ def traced(
 def _run(
     argv: Sequence[str], environ: Mapping[str, str], cwd: str, seconds: float
 ) -> "subprocess.CompletedProcess[bytes]":
+    """To its end, or to that of everything it started: what a killed strace traced would go on without it."""
     try:
-        return subprocess.run(
+        process = subprocess.Popen(
             argv,
             env=dict(environ),
             cwd=cwd,
             stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=seconds,
-            check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
         )
-    except (OSError, subprocess.TimeoutExpired) as fault:
+    except OSError as fault:
         raise CannotEnforce(f"{argv[0]}: {fault}", remedy=_REMEDY) from None
+    try:
+        out, err = process.communicate(timeout=seconds)
+    except BaseException as ended:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        if isinstance(ended, subprocess.TimeoutExpired):
+            raise CannotEnforce(f"{argv[0]} did not end within {seconds:.0f} seconds") from None
+        raise
+    return subprocess.CompletedProcess(argv, process.returncode, out, err)
 
 
 def read_calls(folder: Path) -> dict[int, list[Call]]:

@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -144,6 +145,22 @@ def test_without_a_tracer_there_is_no_answer(monkeypatch: pytest.MonkeyPatch, tm
     )
     with pytest.raises(CannotEnforce, match="may not trace here: not permitted"):
         find_tracer()
+
+
+@pytest.mark.slow
+@needs_strace
+def test_what_takes_too_long_is_ended_with_all_it_started(tmp_path: Path) -> None:
+    program = "import os, time; open('pid', 'w').write(str(os.getpid())); time.sleep(600)"
+    argv = ("/bin/sh", "-c", '"$0" -I -S -c "$1"; true', sys.executable, program)
+    with pytest.raises(CannotEnforce, match="did not end within"):
+        traced(find_tracer(), argv, environ={}, cwd=tmp_path, into=tmp_path / "trace", seconds=8)
+    pid = int((tmp_path / "pid").read_text())
+    for _ in range(500):
+        state = Path(f"/proc/{pid}/stat")
+        if not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z":
+            return
+        time.sleep(0.02)
+    pytest.fail("it goes on")
 
 
 def test_findings_have_an_end() -> None:
