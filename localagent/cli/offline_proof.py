@@ -5,7 +5,7 @@ from pathlib import Path
 
 from localagent import __version__
 from localagent.app import Settings
-from localagent.app.proving import Proof, Step, prove, steps
+from localagent.app.egress_proof import Proof, Step, prove, steps
 from localagent.cli.render import Render
 from localagent.jail.syscall_trace import Tracer
 from localagent.record.files import write_through
