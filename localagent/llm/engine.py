@@ -8,9 +8,11 @@ Runs in the confined child only.
 
 import ctypes
 import importlib.util
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -33,7 +35,22 @@ def bindings() -> Any:
         package.__path__ = list(spec.submodule_search_locations)
         package.__spec__ = spec
         sys.modules["llama_cpp"] = package
-    return importlib.import_module("llama_cpp.llama_cpp")
+    llama = importlib.import_module("llama_cpp.llama_cpp")
+    _load_variants(llama)
+    return llama
+
+
+def _load_variants(llama: Any) -> None:
+    """A portable build keeps its kernels in libraries of their own, of which the best for this processor is loaded.
+
+    Before llama.cpp looks for them itself: it would also look in the current folder, which may be a repository.
+    """
+    library = llama._lib
+    library.ggml_backend_reg_count.restype = ctypes.c_size_t
+    if library.ggml_backend_reg_count() == 0:
+        library.ggml_backend_load_all_from_path(os.fsencode(Path(library._name).parent))
+        if library.ggml_backend_reg_count() == 0:
+            raise CannotEnforce("llama.cpp has no kernels for this processor", remedy="install it anew: `make setup`")
 
 
 # the formats that weights are rewritten in, the most faithful first -> llama.cpp's number of each

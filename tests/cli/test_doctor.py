@@ -73,7 +73,10 @@ def test_a_missing_needed_tool_ends_with_4_an_optional_one_does_not(monkeypatch:
         row = Row(part="tools", name=name, state=State.ABSENT, needed=name in doctor.NEEDED_TOOLS)
         monkeypatch.setattr(doctor, "collect", lambda _, row=row: iter((row,)))
         render = Render(out=io.StringIO(), err=io.StringIO())
-        assert doctor.run(Namespace(json=False, attack=False, backend="auto"), Settings.from_environ(), render) == code
+        assert (
+            doctor.run(Namespace(json=False, attack=False, osv=None, backend="auto"), Settings.from_environ(), render)
+            == code
+        )
 
 
 def test_every_layer_that_does_not_work_has_a_remedy() -> None:

@@ -33,7 +33,7 @@ def test_make_targets_exist(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
 def test_verbs_exist(page: Path) -> None:
-    assert set(re.findall(r"(?:bin/|`)localagent ([a-z]+)", code_of(page))) <= set(VERBS)
+    assert set(re.findall(r"(?:bin/|`)localagent ([a-z]+(?:-[a-z]+)*)", code_of(page))) <= set(VERBS)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())

@@ -1,0 +1,182 @@
+"""Spoils a kit in one place, again and again, and kills its installer: `python bench/kit.py [KIT KEY]`.
+
+Without KIT a small one is made. Every change must be refused with nothing installed; after every kill the command must
+answer as before or as after, and the same command once more must end as if nothing had happened. Exit 1 if not.
+"""
+
+import argparse
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+from kit_builder import PUBLIC, Home, make_kit  # noqa: E402
+
+KINDS = ("flip", "flip a program", "drop", "add", "rename", "reorder")
+
+
+def linked(kit: Path, target: Path) -> Path:
+    """A copy by hard links: what is spoiled is replaced, never written in place."""
+    shutil.copytree(kit, target, copy_function=os.link)
+    return target
+
+
+def replaced(path: Path, data: bytes) -> None:
+    path.unlink()
+    path.write_bytes(data)
+
+
+def spoiled(kit: Path, kind: str, dice: random.Random) -> str:
+    """Changes one thing; says which."""
+    files = sorted(p for p in kit.rglob("*") if p.is_file())
+    if kind == "flip a program":
+        files = [p for p in files if p.parent in (kit, kit / "program")]
+    path = dice.choice([p for p in files if p.stat().st_size])
+    name = path.relative_to(kit)
+    if kind.startswith("flip"):
+        data = bytearray(path.read_bytes())
+        at = dice.randrange(len(data))
+        data[at] ^= dice.randrange(1, 256)
+        replaced(path, bytes(data))
+        return f"{name} at {at}"
+    if kind == "drop":
+        path.unlink()
+    elif kind == "add":
+        choice = dice.randrange(3)
+        new = path.with_name(f"{dice.choice(['', '.', 'x'])}new{dice.randrange(99)}{path.suffix}")
+        if choice == 2:
+            new.mkdir()
+        else:
+            new.write_bytes(path.read_bytes() if choice else b"")
+    elif kind == "rename":
+        path.rename(path.with_name(path.name + dice.choice(["x", ".bak", "~"])))
+    elif dice.random() < 0.5:
+        lines = (kit / "SHA256SUMS").read_bytes().splitlines(keepends=True)
+        a, b = dice.sample(range(len(lines)), 2)
+        lines[a], lines[b] = lines[b], lines[a]
+        replaced(kit / "SHA256SUMS", b"".join(lines))
+        return "lines of SHA256SUMS"
+    else:
+        other = dice.choice([p for p in files if p.stat().st_size != path.stat().st_size])
+        one, two = path.read_bytes(), other.read_bytes()
+        replaced(path, two)
+        replaced(other, one)
+        return f"{name} and {other.relative_to(kit)} exchanged"
+    return str(name)
+
+
+def changes(kit: Path, key: str, work: Path, count: int, dice: random.Random) -> bool:
+    refused: Counter[str] = Counter()
+    home = Home(work / "home")
+    home.path.mkdir()
+    for number in range(count):
+        kind = KINDS[number % len(KINDS)]
+        copy = linked(kit, work / "spoiled")
+        what = spoiled(copy, kind, dice)
+        command = dice.choice(["install", "verify", "upgrade"])
+        ended = home.kit(copy, command, "--key", key)
+        if ended.returncode == 0 or home.left():
+            print(f"NOT REFUSED: {kind}, {what}, {command}: {ended.returncode} {home.left()[:3]} {ended.stdout[-200:]}")
+        else:
+            refused[kind] += 1
+        shutil.rmtree(copy)
+    print(f"single changes: {sum(refused.values())} of {count} refused with nothing installed; {dict(refused)}")
+    return sum(refused.values()) == count
+
+
+def killed(home: Home, argv: list[str], after: float) -> bool:
+    """Runs and kills the whole group after some seconds; True if it was still running."""
+    environ = {"HOME": str(home.path), "PATH": "/usr/bin:/bin", "PYTHON": sys.executable}
+    process = subprocess.Popen(
+        argv, env=environ, cwd="/", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    try:
+        process.wait(after)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        return True
+    return False
+
+
+def kills(work: Path, count: int, dice: random.Random) -> bool:
+    one, two = make_kit(work / "one", "1"), make_kit(work / "two", "2")
+    home = Home(work / "killed")
+    home.path.mkdir()
+    tool = str(home.path / ".local" / "bin" / "localagent-kit")
+    home.kit(one, "install", "--key", PUBLIC)
+    with_one = work / "with-one"
+    shutil.copytree(home.path, with_one, symlinks=True)
+    home.kit(two, "install")
+    with_two = work / "with-two"
+    shutil.copytree(home.path, with_two, symlinks=True)
+    operations = {  # name: what stands before, the command, the versions before and after
+        "install": (None, ["sh", str(one / "install"), "--key", PUBLIC], "", "localagent 1"),
+        "upgrade": (with_one, [tool, "upgrade", str(two)], "localagent 1", "localagent 2"),
+        "rollback": (with_two, [tool, "rollback"], "localagent 2", "localagent 1"),
+        "uninstall": (with_one, [tool, "uninstall"], "localagent 1", ""),
+    }
+    seen: Counter[str] = Counter()
+    wrong = 0
+    seconds: dict[str, float] = {}
+    for number in range(count + len(operations)):
+        name = list(operations)[number % len(operations)]
+        before, argv, old, new = operations[name]
+        shutil.rmtree(home.path)
+        if before:
+            shutil.copytree(before, home.path, symlinks=True)
+        else:
+            home.path.mkdir()
+        if name not in seconds:  # once to the end, to know how long it takes
+            began = time.monotonic()
+            killed(home, argv, 600)
+            seconds[name] = time.monotonic() - began
+            continue
+        whole = seconds[name]  # every second one near the end, where the switch is
+        died = killed(
+            home, argv, dice.uniform(*((0, whole) if number // len(operations) % 2 else (0.9 * whole, 1.1 * whole)))
+        )
+        answer = home.version()
+        seen[
+            f"{name}: {'killed' if died else 'done'}, {'new' if answer == new else 'old' if answer == old else answer}"
+        ] += 1
+        if name == "uninstall" and answer == "" and not Path(tool).exists():
+            argv = ["sh", str(one / "uninstall")]
+        home.run(*argv)
+        if answer not in (old, new) or home.version() != new:
+            wrong += 1
+            print(f"WRONG: {name}: answered {answer!r}, then {home.version()!r}")
+    for line, times in sorted(seen.items()):
+        print(f"  {line}: {times}")
+    print(f"kills: {count - wrong} of {count} left the old or the new version, and ended well when repeated")
+    return wrong == 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("kit", nargs="?", type=Path)
+    parser.add_argument("key", nargs="?")
+    parser.add_argument("--changes", type=int, default=240)
+    parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=1)
+    args = parser.parse_args()
+    dice = random.Random(args.seed)
+    near = args.kit.resolve().parent if args.kit else None  # hard links do not cross file systems
+    with tempfile.TemporaryDirectory(prefix="localagent-kit-", dir=near) as folder:
+        work = Path(folder)
+        kit = args.kit.resolve() if args.kit else make_kit(work / "kit", "1")
+        good = changes(kit, args.key or PUBLIC, work, args.changes, dice)
+        good = kills(work, args.kills, dice) and good
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

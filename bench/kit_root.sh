@@ -1,0 +1,114 @@
+#!/bin/sh
+# Installs a kit in a root file system of its own, without a network: `sh bench/kit_root.sh KIT KEY [OTHER_KIT] [--tests]`, TEST_ARGS=... for some.
+#
+# The root is a new mount namespace, changed into by pivot_root: this machine's /usr read-only without its compilers,
+# without /usr/local and without anything of /opt, /root, /home, /var and /etc but what is made here. That is an
+# approximation of a bare machine, not one: the C library and Python are this machine's. Needs root; leaves nothing.
+set -eu
+if [ "${KIT_ROOT_STAGE:-}" != inside ]; then
+    kit=$(readlink -f "$1") key=$2 other='' tests=''
+    shift 2
+    for word in "$@"; do
+        case $word in
+            --tests) tests=yes ;;
+            *) other=$(readlink -f "$word") ;;
+        esac
+    done
+    here=$(readlink -f "$0")
+    root=$(mktemp -d /tmp/kit-root.XXXXXX)
+    trap 'rmdir "$root"' EXIT
+    env -i KIT_ROOT_STAGE=inside ROOT="$root" KIT="$kit" OTHER="$other" KEY="$key" TESTS="$tests" \
+        TEST_ARGS="${TEST_ARGS:-}" PATH=/usr/sbin:/usr/bin:/sbin:/bin \
+        unshare --mount --net --pid --ipc --uts --fork --propagation private /bin/sh "$here"
+    exit
+fi
+
+# --- the root --------------------------------------------------------------------------------------------------------
+mount -t tmpfs -o size=4g,mode=755 kit-root "$ROOT"
+cd "$ROOT"
+mkdir usr etc proc dev tmp home var opt kit other old run sys
+chmod 1777 tmp
+mount --bind /usr usr && mount -o remount,bind,ro usr
+mkdir empty
+mount --bind empty usr/local
+: >nothing
+for tool in usr/bin/*gcc* usr/bin/*g++* usr/bin/*clang* usr/bin/c++ usr/bin/cc usr/bin/*-as usr/bin/as usr/bin/*-ld usr/bin/ld; do
+    [ ! -f "$tool" ] || mount --bind nothing "$tool"
+done
+for name in bin sbin lib lib32 lib64 libx32; do
+    [ ! -L "/$name" ] || ln -s "$(readlink "/$name")" "$name"
+done
+printf 'root:x:0:0::/root:/bin/sh\nmaria:x:1000:1000::/home/maria:/bin/sh\n' >etc/passwd
+printf 'root:x:0:\nmaria:x:1000:\n' >etc/group
+: >etc/shadow
+mkdir -p root home/maria var/lib var/cache var/tmp
+cp /etc/ld.so.cache etc/ 2>/dev/null || true
+[ ! -d /etc/alternatives ] || cp -a /etc/alternatives etc/
+chown 1000:1000 home/maria
+mount --bind "$KIT" kit && mount -o remount,bind,ro kit
+[ -z "$OTHER" ] || { mount --bind "$OTHER" other && mount -o remount,bind,ro other; }
+mount -t proc proc proc
+mount --rbind /dev dev
+mount --rbind /sys sys
+pivot_root . old
+cd /
+umount -l /old
+rmdir /old
+
+# --- what is tried in it ---------------------------------------------------------------------------------------------
+maria() { # a command, as a user with an empty home and no rights
+    setpriv --reuid 1000 --regid 1000 --clear-groups env -i HOME=/home/maria PATH=/usr/bin:/bin sh -c "cd && $*"
+}
+told() { # a command, and its last lines
+    maria "$*" >/tmp/told 2>&1 || { tail -n 40 /tmp/told; exit 9; }
+    tail -n 12 /tmp/told
+}
+heading() { printf '\n== %s\n' "$*"; }
+
+heading "no network, no compiler, no index"
+python3 - <<'P'
+import socket
+try:
+    socket.create_connection(("192.0.2.1", 9), 2)
+except OSError as why:
+    print("connect:", why)
+P
+maria 'gcc --version' && exit 9 || echo "no compiler runs"
+heading "verify, install as a user"
+maria "sh /kit/verify --key $KEY"
+maria "sh /kit/install --key $KEY"
+maria '.local/bin/localagent --version'
+maria '.local/bin/localagent doctor' | grep -E 'level |llama.cpp|tasks can'
+heading "demo"
+source=$(ls /kit/source/*.tar.gz)
+maria "mkdir checkout && tar xzf $source -C checkout --strip-components 1 && cp -R checkout/examples/ledger ."
+maria '.local/bin/localagent fix --repo ledger --out ledger.diff --quiet'
+maria 'cat ledger.diff'
+if [ -n "$OTHER" ]; then
+    heading "upgrade, rollback"
+    maria '.local/bin/localagent-kit upgrade /other'
+    maria '.local/bin/localagent-kit rollback'
+    maria '.local/bin/localagent --version'
+fi
+heading "uninstall, purge"
+maria '.local/bin/localagent-kit uninstall'
+maria 'find . -path ./checkout -prune -o -path ./ledger -prune -o -type f -print'
+maria 'sh /kit/uninstall --purge'
+maria 'find .local .config .cache -type f 2>/dev/null' || true
+heading "install for the machine, and away again"
+sh /kit/install --system --key "$KEY"
+grep localagent /etc/passwd /etc/group
+find /etc/localagent /var/lib/localagent /var/cache/localagent /opt/localagent -maxdepth 1 -printf '%M %u:%g %p\n'
+maria '/usr/local/bin/localagent fix --repo ledger --out ledger-2.diff --quiet && cmp ledger.diff ledger-2.diff'
+/usr/local/bin/localagent-kit uninstall --system --purge
+grep -c localagent /etc/passwd /etc/group || true
+find /opt /etc/localagent /var/lib /var/cache /usr/local -mindepth 1 2>/dev/null || true
+heading "make setup KIT=..., make demo"
+told "cd checkout && make setup KIT=/kit KEY=$KEY"
+told 'cd checkout && make demo'
+if [ -n "$TESTS" ]; then
+    heading "make test"
+    maria 'cd checkout && git init -q && git add -A && git -c user.name=m -c user.email=m@localhost commit -qm all'
+    told "cd checkout && make test PYTEST_ARGS='$TEST_ARGS'"
+fi
+heading "all of it went well"

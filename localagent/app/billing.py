@@ -1,0 +1,119 @@
+"""Gathers what the bill of materials tells: installed metadata, the locks, the packagers' own bills, model manifests.
+
+Read from the environment that runs, so the bill is of this installation. Not promised: that files were not altered
+since they were installed; the digest of each RECORD lets that be checked.
+"""
+
+import hashlib
+import json
+import re
+from collections import deque
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from email.message import Message
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from localagent.app.settings import Settings, data_root
+from localagent.llm.manifest import Manifest, load_manifest
+from localagent.record.bill import Part, Weights, bill
+
+_PIN = re.compile(r"^([A-Za-z0-9._-]+)==(\S+)((?:[^\n]*\\\n)*[^\n]*)", re.MULTILINE)
+_HASH = re.compile(r"sha256:([0-9a-f]{64})")
+_BESIDE = ("pip",)  # used, and no requirement of anybody
+
+
+def bill_of_materials(settings: Settings) -> str:
+    """CycloneDX JSON of this installation."""
+    parts = list(installed())
+    models = [_weights(load_manifest(path)) for path in sorted(settings.models_dir.glob("*.toml"))]
+    own = next(part for part in parts if part.name == "localagent")
+    return bill(own, [part for part in parts if part is not own], models, when=datetime.now(UTC))
+
+
+def installed() -> Iterator[Part]:
+    """This package and everything it needs here, by name; what a marker leaves out on this machine is not there."""
+    locks = locked(data_root() / "requirements")
+    found: dict[str, Distribution] = {}
+    needs: dict[str, tuple[str, ...]] = {}
+    waiting = deque(["localagent", *_BESIDE])
+    while waiting:
+        name = waiting.popleft()
+        if name in found:
+            continue
+        try:
+            found[name] = distribution(name)
+        except PackageNotFoundError:
+            continue
+        wanted = (Requirement(line) for line in found[name].requires or ())
+        needs[name] = tuple(
+            sorted({canonicalize_name(r.name) for r in wanted if r.marker is None or r.marker.evaluate({"extra": ""})})
+        )
+        waiting.extend(needs[name])
+    for name, package in sorted(found.items()):
+        told: Message = package.metadata  # type: ignore[assignment]
+        yield Part(
+            name=name,
+            version=package.version,
+            licence=_licence(told),
+            packager=str(told["Maintainer"] or told["Author"] or told["Author-email"] or "").replace("\n", " "),
+            description=str(told["Summary"] or ""),
+            locked=locks.get((name, package.version), ()),
+            record=hashlib.sha256((package.read_text("RECORD") or "").encode()).hexdigest(),
+            needs=needs[name],
+            inside=tuple(_inside(package)),
+        )
+
+
+def locked(folder: Path) -> dict[tuple[str, str], tuple[str, ...]]:
+    """(name, version) to the SHA-256 of the files that our locks accept."""
+    found: dict[tuple[str, str], tuple[str, ...]] = {}
+    for path in sorted(folder.glob("*.txt")):
+        for name, version, rest in _PIN.findall(path.read_text(encoding="utf-8")):
+            found[canonicalize_name(name), version] = tuple(sorted(_HASH.findall(rest)))
+    return found
+
+
+def _licence(told: Message) -> str:
+    """The newest of the fields that speak of it: an SPDX expression, else a short free text, else classifiers."""
+    classified = [str(c).rsplit("::", 1)[-1].strip() for c in told.get_all("Classifier", []) if "License ::" in str(c)]
+    free = str(told["License"] or "").strip()
+    short = free if free and "\n" not in free and len(free) < 80 and free != "UNKNOWN" else ""
+    return str(told["License-Expression"] or "") or short or ", ".join(classified)
+
+
+def _inside(package: Distribution) -> Iterator[tuple[str, str, str]]:
+    """The libraries that a wheel's repair put in, as the bill says that the packager's tool left (PEP 770)."""
+    own = canonicalize_name(package.name)
+    for path in package.files or ():
+        if path.parts[-2:-1] == ("sboms",) and path.name.endswith(".cdx.json"):
+            try:
+                components = json.loads(path.read_text())["components"]
+                told = [(str(c["name"]), str(c.get("version", "")), str(c.get("purl", ""))) for c in components]
+            except (OSError, ValueError, KeyError, TypeError):
+                told = [(path.name, "", "")]  # it says that something is inside, and not what
+            yield from sorted({part for part in told if canonicalize_name(part[0]) != own})
+
+
+def _weights(manifest: Manifest) -> Weights:
+    origin = manifest.origin
+    return Weights(
+        name=manifest.name,
+        version=origin.version,
+        sha256=manifest.sha256,
+        licence=manifest.licence,
+        card=f"models/{manifest.name}.md",
+        statements={
+            "file": manifest.file,
+            "bytes": str(manifest.bytes),
+            "quantization": manifest.quantization,
+            "context-tokens": str(manifest.context_tokens),
+            "source": origin.upstream,
+            "base-model": origin.base_model,
+            "package": f"{origin.package} {origin.version}".strip(),
+            "package-sha256": origin.package_sha256,
+        },
+    )

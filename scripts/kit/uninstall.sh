@@ -1,0 +1,5 @@
+#!/bin/sh
+# Works on what is installed, not on this kit. usage: sh uninstall [--system] [--purge]
+set -eu
+here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd -P)
+exec "${PYTHON:-python3}" -I -B "$here/program/install.py" uninstall "$@"

@@ -1,0 +1,282 @@
+"""Versions side by side below one prefix, and the one link that says which of them is used.
+
+A version is built at its own place, tried there, and marked complete last; `current` is replaced by rename, so a kill
+at any moment leaves the old one or the new one, and the next run clears what was not finished. Not promised: that data
+written by a newer version is read by an older one (going back over a change of `state_schema` is refused).
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import system
+import verify
+from places import Impossible, Place
+
+COMPLETE = "complete"
+CAME_FROM = "came-from"
+COMMANDS = {"localagent": "current/bin/localagent", "localagent-kit": "current/program/localagent-kit"}
+TRIED_SECONDS = 120.0
+SHARED = ("docs", "licences", "policies", "systemd", "sbom.cdx.json", "README.txt")
+
+
+def say(text: str) -> None:
+    """One line of progress."""
+    print(f"localagent-kit: {text}", flush=True)
+
+
+@contextlib.contextmanager
+def alone(place: Place) -> Iterator[None]:
+    """One installer at a time for a prefix. The lock lies beside it, so that an uninstall leaves no prefix."""
+    place.prefix.parent.mkdir(parents=True, exist_ok=True)
+    lock = place.prefix.with_name(f".{place.prefix.name}.lock")
+    with lock.open("w") as held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("another installer is at work here; waiting for it")
+            fcntl.flock(held, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            if not place.prefix.exists():
+                lock.unlink(missing_ok=True)
+
+
+def known_key(place: Place, given: str | None) -> str:
+    """The maker's key: the one that was trusted here before, which a given one must not contradict."""
+    pinned = verify.read_key(str(place.key)) if place.key.is_file() else None
+    key = verify.read_key(given) if given else pinned
+    if key is None:
+        raise Impossible(
+            "whose kit is it? --key KEY names the maker's public key, 64 hexadecimal digits that you learned another"
+            " way than from the kit; it is asked for once"
+        )
+    if pinned and pinned != key:
+        raise Impossible(
+            f"kits of the key {pinned} are installed here, and --key names {key}: uninstall first if the maker changed"
+        )
+    return key
+
+
+def described(folder: Path) -> dict[str, Any]:
+    """kit.json of a verified kit or of a complete version."""
+    found = json.loads((folder / "kit.json").read_text(encoding="utf-8"))
+    assert isinstance(found, dict)
+    return found
+
+
+def fits(kit: dict[str, Any]) -> None:
+    """Impossible, with every reason, where this machine cannot run the kit."""
+    here = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    why = []
+    if kit["python"] != here:
+        wanted = f"{kit['python'][2]}.{kit['python'][3:]}"
+        why.append(f"the kit is for Python {wanted}, this is {platform.python_version()} (set PYTHON)")
+    if kit["machine"] != platform.machine():
+        why.append(f"the kit is for {kit['machine']}, this machine is {platform.machine()}")
+    name, version = (*platform.libc_ver(), "")[:2]
+    if name != "glibc" or numbers(version) < numbers(kit["glibc"]):
+        why.append(f"the kit needs glibc {kit['glibc']} or newer, here is {name or 'another libc'} {version}".rstrip())
+    if why:
+        raise Impossible("\nlocalagent-kit: ".join(why))
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """A version of the C library, for comparing."""
+    return tuple(int(part) for part in re.findall(r"\d+", version))
+
+
+def used(place: Place) -> str:
+    """The version in use, or ""."""
+    try:
+        name = place.current.readlink().name
+    except OSError:
+        return ""
+    return name if (place.versions / name / COMPLETE).is_file() else ""
+
+
+def previous(place: Place) -> str:
+    """The version that stood before the one in use, if it still stands, or ""."""
+    try:
+        name = (place.versions / used(place) / CAME_FROM).read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""
+    return name if name and (place.versions / name / COMPLETE).is_file() else ""
+
+
+def install(place: Place, kit: verify.Sound) -> None:
+    """Builds the kit's version beside what stands, tries it, and switches to it."""
+    about = described(kit.folder)
+    fits(about)
+    name = f"{about['version']}-{verify.digest(kit.folder / verify.SUMS)[:16]}"
+    target, before = place.versions / name, used(place)
+    if not (target / COMPLETE).is_file():
+        try:
+            build(kit, about, target)
+        except (Impossible, OSError):
+            dropped(target)
+            raise
+    if before != name:
+        written(target / CAME_FROM, before)
+    if not place.key.exists():
+        written(place.key, f"ed25519 {kit.key}\n")
+    if place.system:
+        system.prepare(place, kit.folder, say)
+    for command, leads in COMMANDS.items():
+        linked(place.commands / command, place.prefix / leads)
+    linked(place.current, Path("versions") / name)
+    for old in place.versions.iterdir():
+        if old.name not in (name, previous(place)):
+            dropped(old)
+    say(
+        f"{name} is in use"
+        + (f"; `localagent-kit rollback` goes back to {before}" if before and before != name else "")
+    )
+    if str(place.commands) not in os.environ.get("PATH", "").split(os.pathsep):
+        say(f"{place.commands} is not in PATH: add it, or run {place.commands / 'localagent'}")
+
+
+def build(kit: verify.Sound, about: dict[str, Any], target: Path) -> None:
+    """A complete version at `target`: environment, packages by hash, model, documents; each tried before it counts."""
+    dropped(target)
+    target.mkdir(parents=True, mode=0o755)
+    say(f"building {target}")
+    python = target / "bin" / "python"
+    run([sys.executable, "-I", "-m", "venv", "--without-pip", target])
+    wheels = kit.folder / "wheels"
+    pip = next(wheels.glob("pip-*.whl"))
+    options = ("--isolated", "--no-input", "--disable-pip-version-check", "--no-cache-dir", "--quiet")
+    run([python, "-I", pip / "pip", *options, "install", "--no-index", "--no-deps", "--require-hashes",
+         "--find-links", wheels, "-r", kit.folder / "locks" / "installed.txt"])  # fmt: skip
+    data = next(target.glob("lib/python*/site-packages")) / "localagent" / "_data" / "models"
+    for name in about["models"]:
+        data.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(kit.folder / "models" / name, data / name)
+        if verify.digest(data / name) != kit.files[f"models/{name}"]:
+            raise Impossible(f"models/{name} changed while it was copied; the kit's folder is not yours alone")
+    shutil.copytree(kit.folder / "program", target / "program")
+    for name in (*SHARED, "kit.json"):
+        source = kit.folder / name
+        if source.is_dir():
+            shutil.copytree(source, target / "share" / name)
+        elif source.is_file():
+            shutil.copyfile(source, target / name)
+    for argv in about["tried"]:
+        say(f"trying {' '.join(argv)[:70]}")
+        run([target / "bin" / argv[0], *argv[1:]])
+    os.sync()
+    written(target / COMPLETE, "")
+
+
+def dropped(version: Path) -> None:
+    """A version's folder is gone; killed on the way, it counts as unfinished."""
+    (version / COMPLETE).unlink(missing_ok=True)
+    if version.exists():
+        shutil.rmtree(version)
+
+
+def run(argv: list[str | Path]) -> None:
+    """One command of the kit with nothing of the caller's environment; Impossible with its last words if it fails."""
+    environ = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "LANG": "C.UTF-8", "PIP_CONFIG_FILE": os.devnull}
+    try:
+        ended = subprocess.run(
+            [str(part) for part in argv],
+            cwd="/",
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=TRIED_SECONDS * 5,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as fault:
+        raise Impossible(f"{argv[0]}: {fault}; what stood before stands") from None
+    if ended.returncode != 0:
+        last = (ended.stderr or ended.stdout).decode("utf-8", "replace").strip().splitlines()[-8:]
+        words = "\n    ".join(["", *last])
+        raise Impossible(
+            f"{' '.join(map(str, argv))[:200]} failed ({ended.returncode}); what stood before stands{words}"
+        )
+
+
+def written(path: Path, text: str) -> None:
+    """The whole file or none of it."""
+    scratch = path.with_name(f".{path.name}.new")
+    with scratch.open("w", encoding="utf-8") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
+    scratch.replace(path)
+
+
+def linked(link: Path, target: Path) -> None:
+    """A link replaced by rename. Impossible where something that is no link stands in its place."""
+    if link.exists() and not link.is_symlink():
+        raise Impossible(f"{link} is there and is not ours: move it away")
+    link.parent.mkdir(parents=True, exist_ok=True)
+    scratch = link.with_name(f".{link.name}.new")
+    scratch.unlink(missing_ok=True)
+    scratch.symlink_to(target)
+    scratch.replace(link)
+
+
+def rollback(place: Place) -> None:
+    """Switches to the version before. Impossible where there is none, or it cannot read what was written since."""
+    now, before = used(place), previous(place)
+    if not before:
+        raise Impossible(f"no earlier kit stands below {place.versions}")
+    schemas = [described(place.versions / name)["state_schema"] for name in (now, before)]
+    if schemas[1] < schemas[0]:
+        raise Impossible(f"{before} reads state of schema {schemas[1]}, and {now} has written schema {schemas[0]}")
+    linked(place.current, Path("versions") / before)
+    say(f"{before} is in use; `localagent-kit upgrade KIT` goes forward again")
+
+
+def status(place: Place) -> int:
+    """Prints what is installed; 1 when nothing is."""
+    now = used(place)
+    if not now:
+        say(f"nothing is installed below {place.prefix}")
+        return 1
+    say(f"in use: {now} ({place.versions / now})")
+    say(f"before: {previous(place) or 'none'}")
+    say(f"maker:  {verify.read_key(str(place.key))}")
+    return 0
+
+
+def uninstall(place: Place, *, purge: bool) -> None:
+    """Removes links, versions and units; with `purge` data, settings and the appliance's user too."""
+    for command, leads in COMMANDS.items():
+        link = place.commands / command
+        if link.is_symlink() and link.readlink() == place.prefix / leads:
+            link.unlink()
+    if place.system:
+        system.withdraw(place, say)
+    place.current.unlink(missing_ok=True)
+    for version in list(place.versions.iterdir()) if place.versions.is_dir() else ():
+        dropped(version)
+    if place.versions.is_dir():
+        place.versions.rmdir()
+    place.key.unlink(missing_ok=True)
+    for scratch in place.prefix.glob(".*.new"):
+        scratch.unlink()
+    if place.prefix.is_dir():
+        try:
+            place.prefix.rmdir()
+        except OSError:
+            say(f"{place.prefix} holds files that are not ours; they stay")
+    for folder in place.data if purge else ():
+        if folder.is_dir() and not folder.is_symlink():
+            shutil.rmtree(folder)
+    if purge and place.system:
+        system.forget(say)
+    say("removed" + ("" if purge else "; data and settings stay (--purge removes them)"))

@@ -1,0 +1,149 @@
+"""A kit installs, upgrades, goes back and leaves nothing; a refused or failing one changes nothing. Real programs."""
+
+import json
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from kit_builder import MODEL, PUBLIC, Home, copied, make_kit, script
+
+
+@pytest.fixture(scope="module")
+def kits(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
+    folder = tmp_path_factory.mktemp("a maker's kits")
+    return make_kit(folder / "one", "1.0"), make_kit(folder / "two", "2.0"), make_kit(folder / "bad", "3", broken=True)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    (tmp_path / "a home").mkdir()
+    return Home(tmp_path / "a home")
+
+
+def test_from_nothing_to_nothing(kits: tuple[Path, Path, Path], home: Home) -> None:
+    one, two, bad = kits
+    tool = home.path / ".local" / "bin" / "localagent-kit"
+
+    ended = home.kit(one, "install", "--key", PUBLIC)
+    assert (ended.returncode, home.version()) == (0, "localagent 1.0"), ended.stderr
+    weights = list(home.prefix.glob("versions/1.0-*/lib/python*/site-packages/localagent/_data/models/m.gguf"))
+    assert [path.read_bytes() for path in weights] == [MODEL]
+
+    ended = home.run(tool, "upgrade", two)  # the maker's key is known by now
+    assert (ended.returncode, home.version()) == (0, "localagent 2.0"), ended.stderr
+    assert "rollback` goes back to 1.0-" in ended.stdout
+
+    ended = home.kit(bad, "upgrade")
+    assert (ended.returncode, home.version()) == (1, "localagent 2.0")
+    assert "what stood before stands" in ended.stderr
+    assert not list(home.prefix.glob("versions/3-*"))
+
+    assert home.run(tool, "rollback").returncode == 0
+    assert home.version() == "localagent 1.0"
+    ended = home.run(tool, "rollback")
+    assert (ended.returncode, home.version()) == (1, "localagent 1.0")
+    assert "no earlier kit" in ended.stderr
+    assert home.kit(two, "install").returncode == 0
+    assert home.version() == "localagent 2.0"
+
+    data = home.path / ".local" / "state" / "localagent" / "tasks"
+    data.mkdir(parents=True)
+    (data / "journal").write_text("kept")
+    (home.path / "mine").write_text("not the kit's")
+    assert home.run(tool, "uninstall").returncode == 0
+    assert home.left() == [".local/state/localagent/tasks/journal", "mine"]
+    assert home.kit(one, "uninstall", "--purge").returncode == 0
+    assert home.left() == ["mine"]
+
+
+def test_without_a_key_or_with_anothers_nothing_is_used(
+    kits: tuple[Path, Path, Path], home: Home, tmp_path: Path
+) -> None:
+    one = kits[0]
+    ended = home.kit(one, "install")
+    assert (ended.returncode, home.left()) == (1, [])
+    assert "whose kit is it?" in ended.stderr
+    ended = home.kit(one, "install", "--key", "0" * 64)
+    assert (ended.returncode, home.left()) == (1, [])
+    assert "nothing of it was unpacked or run" in ended.stderr
+    stranger = Ed25519PrivateKey.generate()
+    foreign = make_kit(tmp_path / "foreign", "9", key=stranger)
+    assert home.kit(one, "install", "--key", PUBLIC).returncode == 0
+    for args in ((), ("--key", stranger.public_key().public_bytes_raw().hex())):
+        ended = home.kit(foreign, "install", *args)
+        assert (ended.returncode, home.version()) == (1, "localagent 1.0")
+    assert "uninstall first if the maker changed" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "find", "put"),
+    [
+        ("verify.py", "return encoded", "return True or encoded"),
+        ("install.py", ".hexdigest() != expected", ".hexdigest() == None"),
+        ("versions.py", "def install", "print('ran')\ndef install"),
+    ],
+)
+def test_the_programs_stand_surety_for_each_other(
+    kits: tuple[Path, Path, Path], home: Home, tmp_path: Path, name: str, find: str, put: str
+) -> None:
+    spoiled = copied(kits[0], tmp_path / "kit")
+    program = spoiled / "program" / name
+    text = program.read_text()
+    assert find in text
+    program.write_text(text.replace(find, put, 1))
+    ended = home.kit(spoiled, "install", "--key", PUBLIC)
+    assert (ended.returncode, home.left()) == (1, [])
+    assert f"program/{name}: altered" in ended.stderr
+    assert "ran" not in ended.stdout
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"python": "cp38"}, "the kit is for Python 3.8"),
+        ({"machine": "vax"}, "the kit is for vax"),
+        ({"glibc": "99.1"}, "the kit needs glibc 99.1 or newer"),
+    ],
+)
+def test_a_kit_for_another_machine(home: Home, tmp_path: Path, change: dict[str, str], reason: str) -> None:
+    from kit_builder import MAKER, payload
+
+    kit = tmp_path / "kit"
+    payload(kit, "1.0")
+    about = json.loads((kit / "kit.json").read_text())
+    (kit / "kit.json").write_text(json.dumps({**about, **change}))
+    script("kit_seal").seal(kit, MAKER)
+    ended = home.kit(kit, "install", "--key", PUBLIC)
+    assert (ended.returncode, home.version()) == (1, "")
+    assert reason in ended.stderr
+
+
+def test_what_is_not_ours_in_the_way_stays(kits: tuple[Path, Path, Path], home: Home) -> None:
+    tool = home.path / ".local" / "bin" / "localagent"
+    tool.parent.mkdir(parents=True)
+    tool.write_text("somebody's program")
+    ended = home.kit(kits[0], "install", "--key", PUBLIC)
+    assert ended.returncode == 1
+    assert "is not ours" in ended.stderr
+    assert tool.read_text() == "somebody's program"
+    tool.unlink()
+    elsewhere = home.path / "elsewhere"
+    elsewhere.write_text("mine")
+    assert home.kit(kits[0], "install", "--key", PUBLIC).returncode == 0
+    tool.unlink()
+    tool.symlink_to(elsewhere)
+    assert home.kit(kits[0], "uninstall").returncode == 0
+    assert tool.readlink() == elsewhere
+
+
+def test_an_unfinished_version_is_never_used_and_is_built_anew(kits: tuple[Path, Path, Path], home: Home) -> None:
+    one, two, _ = kits
+    assert home.kit(one, "install", "--key", PUBLIC).returncode == 0
+    assert home.kit(two, "install").returncode == 0
+    (version,) = home.prefix.glob("versions/1.0-*")
+    (version / "complete").unlink()
+    assert home.kit(one, "rollback").returncode == 1
+    assert home.version() == "localagent 2.0"
+    (version / "bin" / "localagent").write_text("half")
+    assert home.kit(one, "install").returncode == 0
+    assert home.version() == "localagent 1.0"

@@ -1,0 +1,92 @@
+"""Making a kit: what it needs is read off the wheels, every component brings its licence, the key stays the maker's."""
+
+import zipfile
+from pathlib import Path
+
+import pytest
+from kit_builder import MAKER, PUBLIC, copied, make_kit, script
+
+maker, seal, licences, bootstrap = (script(name) for name in ("make_kit", "kit_seal", "kit_licences", "bootstrap"))
+
+
+def wheel(folder: Path, name: str, files: dict[str, bytes]) -> Path:
+    folder.mkdir(exist_ok=True)
+    with zipfile.ZipFile(folder / name, "w") as packed:
+        for path, data in files.items():
+            packed.writestr(path, data)
+    return folder / name
+
+
+def metadata(licence: str) -> bytes:
+    return f"Metadata-Version: 2.4\nName: Some_Part\nVersion: 1\nLicense-Expression: {licence}\n".encode()
+
+
+def test_the_oldest_c_library_is_read_off_tags_and_symbols(tmp_path: Path) -> None:
+    pure = wheel(tmp_path, "a-1-py3-none-any.whl", {})
+    tagged = wheel(tmp_path, "b-1-cp311-cp311-manylinux_2_27_x86_64.manylinux_2_28_x86_64.whl", {})
+    assert maker.least_glibc([pure]) == "2.17"
+    assert maker.least_glibc([pure, tagged]) == "2.27"
+    made = wheel(tmp_path, "c-1-py3-none-linux_x86_64.whl", {"c/lib.so": b"GLIBC_2.4 GLIBC_2.34\0 GLIBC_PRIVATE"})
+    assert maker.least_glibc([pure, tagged, made]) == "2.34"
+
+
+def test_a_component_without_a_licence_text_stops_the_making(tmp_path: Path) -> None:
+    name = "some_part-1-py3-none-any.whl"
+    info = "some_part-1.dist-info"
+    wheel(tmp_path / "wheels", name, {f"{info}/METADATA": metadata("Strange-1.0")})
+    with pytest.raises(bootstrap.SetupError, match="carries no licence text"):
+        licences.licences(tmp_path / "kit", tmp_path / "wheels")
+
+
+def test_texts_and_the_offer_of_source(tmp_path: Path) -> None:
+    name = "some_part-1-py3-none-any.whl"
+    files = {
+        "some_part-1.dist-info/METADATA": metadata("LGPL-2.0-or-later"),
+        "some_part-1.dist-info/licenses/COPYING": b"short notice",
+        "some_part.libs/libnl-3-1abc.so.200": b"",
+    }
+    wheel(tmp_path / "wheels", name, files)
+    licences.licences(tmp_path / "kit", tmp_path / "wheels")
+    texts = {path.name for path in (tmp_path / "kit" / "licences" / "some-part-1").iterdir()}
+    assert texts == {"00-COPYING", "LGPL-2.0-or-later.txt", "LGPL-2.1-only.txt"}
+    offer = (tmp_path / "kit" / "licences" / "SOURCES.txt").read_text()
+    assert "Some_Part 1 (LGPL-2.0-or-later)" in offer
+    assert "holds the library libnl-3-1abc.so.200 LGPL-2.1-only" in offer
+
+
+def test_the_makers_key_is_made_once_and_must_be_kept(tmp_path: Path) -> None:
+    path = tmp_path / "keys" / "maker.pem"
+    first = seal.maker_key(path)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert seal.maker_key(path).public_key() == first.public_key()
+    path.chmod(0o644)
+    with pytest.raises(bootstrap.SetupError, match="can be read by others"):
+        seal.maker_key(path)
+    path.chmod(0o600)
+    path.write_text("words")
+    with pytest.raises(bootstrap.SetupError, match="not an unencrypted private key"):
+        seal.maker_key(path)
+
+
+def test_an_archive_is_the_same_again(tmp_path: Path) -> None:
+    kit = make_kit(tmp_path / "kit", "1")
+    first = seal.packed(kit, MAKER, 1_000_000_000).read_bytes()
+    (kit / "docs" / "kit.md").touch()
+    assert seal.packed(kit, MAKER, 1_000_000_000).read_bytes() == first
+    script("verify").checked_archive(tmp_path / "kit.tar", PUBLIC)
+
+
+def test_setup_takes_a_kit_only_when_it_is_sound(tmp_path: Path) -> None:
+    kit = make_kit(tmp_path / "kit", "1")
+    assert bootstrap.verified_kit(kit, PUBLIC) == kit.resolve()
+    with pytest.raises(bootstrap.SetupError, match="whose kit is it"):
+        bootstrap.verified_kit(kit, "")
+    spoiled = copied(kit, tmp_path / "spoiled")
+    (spoiled / "wheels" / "more.whl").write_bytes(b"")
+    with pytest.raises(bootstrap.SetupError, match="nothing of it was used"):
+        bootstrap.verified_kit(spoiled, PUBLIC)
+
+
+def test_llama_is_never_built_for_one_processor() -> None:
+    assert maker.PORTABLE["GGML_NATIVE"] == "OFF"
+    assert maker.PORTABLE["GGML_CPU_ALL_VARIANTS"] == "ON"
