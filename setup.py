@@ -1,4 +1,4 @@
-"""Packs models/, policies/ and sandbox/ below localagent/_data/, so that an installed localagent needs no checkout.
+"""Packs models/, policies/, sandbox/, systemd/ below localagent/_data/: an installed localagent needs no checkout.
 
 Weights are never packed. An editable install packs nothing: there the folders beside the package are read.
 """
@@ -13,6 +13,7 @@ PACKED = {
     "models": (".toml", ".md", ".json"),
     "policies": (".toml", ".md", ".txt"),
     "sandbox": (".toml", ".json", ".md", ".txt"),
+    "systemd": (".toml", ".service", ".socket", ".conf"),
 }
 
 

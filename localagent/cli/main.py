@@ -27,6 +27,8 @@ VERBS: dict[str, tuple[str, str]] = {
     "gate": ("gate", "say whether a patch, anybody's, may go in; nothing runs"),
     "policy": ("policy", "show or check a policy"),
     "jail": ("jail", "run a command in the jail"),
+    "serve": ("serve", "work on tasks for others, over a Unix socket"),
+    "tasks": ("tasks", "list, show, cancel and approve tasks of the daemon"),
     "deps": ("deps", "check, approve and install dependencies from an offline index"),
 }
 
