@@ -133,7 +133,8 @@ class Blobs:
             )
         folder = self._place(uid, digest)
         try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for one in (self._folder, folder.parent, folder):  # each closed: a name of a folder tells as well
+                one.mkdir(mode=0o700, exist_ok=True)
         except OSError as fault:
             raise _full(fault) from fault
         return BlobWriter(folder, digest, size)

@@ -73,7 +73,8 @@ class Pool:
 
     def sweep(self) -> None:
         """Remove what workers of an earlier daemon left. They end with it; what they still hold goes a little later."""
-        (self._folder / WORK).mkdir(mode=0o711, exist_ok=True)
+        (self._folder / WORK).mkdir(exist_ok=True)
+        (self._folder / WORK).chmod(0o711)
         self.tidy()
 
     @property
@@ -110,7 +111,7 @@ class Pool:
     def _start(self, lease: Lease) -> None:
         place = self._folder / WORK / f"{lease.task}.{lease.token[:8]}"
         try:
-            place.mkdir(mode=0o711)
+            place.mkdir()
             place.chmod(0o711)
             hear, parent = os.pipe2(os.O_CLOEXEC)
             order: dict[str, object] = {

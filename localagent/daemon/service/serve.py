@@ -60,7 +60,7 @@ def serve(request: ServeRequest, settings: Settings, tell: Callable[[str], None]
     """Serve until SIGTERM or SIGINT; 0. UsageFault or CannotEnforce before anything is served."""
     configuration = load_configuration(request.configuration)
     known = _known(request, settings)
-    with _locked(request.folder):
+    with _closed_to_others(), _locked(request.folder):
         schema.prepare(request.folder)
         with _listening(request) as server:
             rows = Rows(request.folder)
@@ -230,10 +230,22 @@ class Daemon:
 
 
 @contextmanager
+def _closed_to_others() -> Iterator[None]:
+    """Whatever is made, by this process or its children, is for nobody else unless it says so."""
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+@contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """The folder, made where it is missing, the daemon's alone, and nobody else's as long as this lasts."""
     try:
-        folder.mkdir(mode=0o711, parents=True, exist_ok=True)
+        if not folder.is_dir():
+            folder.mkdir(mode=0o711, parents=True)
+            folder.chmod(0o711)
         facts = folder.stat()
         if facts.st_uid != os.geteuid() or facts.st_mode & 0o022:
             raise CannotEnforce(
@@ -294,7 +306,7 @@ def bound(path: Path, group: str) -> socket.socket:
             raise CannotEnforce(f"{path} is there, and no socket", remedy="name another path")
         path.unlink()
     server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
-    before = os.umask(0o177)  # nobody else until the group is right
+    before = os.umask(0o177)  # for nobody else until the group is right
     try:
         server.bind(str(path))
         if group:
