@@ -190,6 +190,31 @@ def test_nobody_can_open_a_network_or_start_a_program_there(daemon: Served, clie
         assert held <= unix
 
 
+DENIED = """
+import errno, os, socket
+from localagent.daemon.service.front import deny_network
+socket.socket(socket.AF_INET).close()
+assert deny_network()
+socket.socketpair()
+for family in (socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK, socket.AF_PACKET, socket.AF_VSOCK):
+    try:
+        socket.socket(family, socket.SOCK_RAW if family == socket.AF_PACKET else socket.SOCK_DGRAM)
+    except OSError as fault:
+        assert fault.errno == errno.EAFNOSUPPORT, fault
+    else:
+        raise SystemExit(f"{family} was opened")
+try:
+    os.execv("/bin/true", ["true"])
+except PermissionError:
+    print("denied")
+"""
+
+
+def test_what_the_front_is_denied(daemon: Served) -> None:
+    ran = run(daemon, "-c", DENIED)
+    assert (ran.stdout, ran.stderr) == ("denied\n", "")
+
+
 def link_of(path: Path) -> str:
     try:
         return str(path.readlink())
