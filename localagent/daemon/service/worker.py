@@ -32,6 +32,7 @@ from localagent.record.store import TaskStore
 from localagent.wire.service.order import TaskOrder
 
 PATIENCE_SECONDS = 600.0  # how long an answer waits for room on the disk
+NICE = 10
 STOPPED = 75  # exit code: ended on purpose before there was an answer
 _GATHER_SECONDS = 0.25
 _MOST_REPORT_BYTES = 32 << 20
@@ -174,6 +175,7 @@ def _outcome(request: FixRequest, settings: Settings, sink: StoreSink, stop: Sto
 def main(argument: str) -> int:
     """The process. `argument` is JSON, as `pool` makes it; `parent` in it is a descriptor."""
     log_to_stderr()
+    os.nice(NICE)  # whoever asks how it goes is answered first
     order = json.loads(argument)
     stop = Stop()
     threading.Thread(target=_end_with, args=(int(order["parent"]),), name="parent", daemon=True).start()
