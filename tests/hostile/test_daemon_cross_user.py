@@ -452,6 +452,55 @@ def test_a_connection_that_is_reset_in_the_middle_costs_nothing(scene: Scene) ->
     assert list((scene.daemon.state / "blobs").rglob(".part-*")) == []
 
 
+def test_roles_reach_exactly_as_far_as_they_are_told() -> None:
+    grants = f"""
+[[grant]]
+users = ["{VICTIM}", "{ATTACKER}"]
+roles = ["submit"]
+[[grant]]
+groups = ["{STRANGER}"]
+roles = ["approve"]
+[[grant]]
+users = ["{STRANGER + 1}"]
+roles = ["read-all"]
+[[grant]]
+users = ["{STRANGER + 2}"]
+roles = ["admin"]
+"""
+    with served(hold=True, workers=1, more=grants) as daemon:
+        daemon.socket.chmod(0o666)
+        task = ordered(daemon.client(), {"a.py": ""})["id"]
+        look, approve, cancel, metrics = (
+            ask("GET", f"/v1/tasks/{task}"),
+            ask("POST", f"/v1/tasks/{task}/approve"),
+            ask("POST", f"/v1/tasks/{task}/cancel"),
+            ask("GET", "/metrics"),
+        )
+        report = ask("GET", f"/v1/tasks/{task}/report")
+        expected = {
+            VICTIM: [200, 409, 403, 403],  # sees it, has no report yet, approves nothing of one's own
+            ATTACKER: [404, 404, 404, 403],
+            STRANGER + 1: [200, 409, 404, 200],
+        }
+        for uid, wanted in expected.items():
+            found = become(uid, lambda: [status(talk(daemon.socket, one)) for one in (look, report, approve, metrics)])
+            assert found == wanted, uid
+        assert become(
+            STRANGER, lambda: [status(talk(daemon.socket, one)) for one in (cancel, report, look, approve)]
+        ) == [
+            404,
+            404,
+            200,
+            200,
+        ]
+        assert become(STRANGER, lambda: status(talk(daemon.socket, approve))) == 409
+        assert become(STRANGER + 2, lambda: status(talk(daemon.socket, cancel))) in (200, 202)
+        with daemon.rows() as rows:
+            row = rows.find(task, VICTIM)
+        assert row is not None
+        assert row.cancel or row.state.over
+
+
 def test_there_are_forty_probes() -> None:
     probes = 2 * len(TASK_PROBES) + len(HEADER_PROBES) + len(BLOB_PROBES) + len(MALFORMED) + len(JSONS)
     assert probes >= 40
