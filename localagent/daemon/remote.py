@@ -87,9 +87,10 @@ def _ordered(client: Client, request: FixRequest, snapshot: Snapshot, priority: 
     order = pack_order(order_for(request, manifest, priority))
     key = secrets.token_hex(16)
     until = time.monotonic() + _BUSY_SECONDS
+    client.get("/version")  # nobody there at all is said at once; who goes away later is waited for
     while True:
         try:
-            _upload(client, snapshot, manifest, data)
+            upload(client, snapshot, manifest, data)
             found = client.post("/v1/tasks", order, headers={"idempotency-key": key}).json()
             if not isinstance(found, dict) or not TASK_ID.fullmatch(str(found.get("id"))):
                 raise InternalFault("the daemon's answer to an order is not a task")
@@ -99,9 +100,13 @@ def _ordered(client: Client, request: FixRequest, snapshot: Snapshot, priority: 
                 continue  # removed between our question and our order
             if no.kind == "quota" or not wait_after(no, until=until, most=_BUSY_SECONDS):
                 raise
+        except DaemonGone:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.2)
 
 
-def _upload(client: Client, snapshot: Snapshot, manifest: str, data: bytes) -> None:
+def upload(client: Client, snapshot: Snapshot, manifest: str, data: bytes) -> None:
     """Everything of the snapshot that the daemon lacks, each content once."""
     where = {x.digest: x for x in snapshot.entries.values() if x.kind is FileKind.REGULAR}
     digests = [manifest, *where]

@@ -16,6 +16,7 @@ from jsonschema import Draft202012Validator
 from service_builder import Served, digest, ordered, put, served, talk, uploaded
 
 from localagent.cli.main import main
+from localagent.daemon.remote import upload
 from localagent.daemon.service.configuration import load_configuration
 from localagent.daemon.service.desk import depth_of
 from localagent.daemon.service.door import Door
@@ -24,7 +25,9 @@ from localagent.daemon.service.leases import append, finish, take
 from localagent.daemon.service.rows import Result, Rows
 from localagent.domain.task import Event
 from localagent.errors import UsageFault
+from localagent.tree.snapshot import take_snapshot
 from localagent.wire.service.client import Client, DaemonGone, DaemonRefuses
+from localagent.wire.service.manifest import pack_manifest
 from localagent.wire.service.order import TaskOrder, pack_order
 
 FILES = {"a.py": "x = 1\n"}
@@ -118,6 +121,36 @@ def test_an_order_for_what_was_not_uploaded(client: Client) -> None:
     manifest = put(client, json.dumps({"schema": "localagent/snapshot/1", "entries": [entry]}).encode())
     with pytest.raises(DaemonRefuses, match="1 contents of the snapshot"):
         client.post("/v1/tasks", {"snapshot": manifest})
+
+
+class Counting(Client):
+    """Remembers what it uploads."""
+
+    __slots__ = ("put_targets",)
+    put_targets: list[str]
+
+    def put(self, target: str, body: bytes) -> Any:
+        self.put_targets.append(target)
+        return super().put(target, body)
+
+
+def test_only_what_is_missing_is_uploaded(daemon: Served, tmp_path: Path) -> None:
+    repo = tmp_path / "repo"
+    repo.mkdir()
+    for name in "abcd":
+        (repo / name).write_text("same" if name in "cd" else name)
+    counts = []
+    for turn in range(3):
+        if turn == 2:
+            (repo / "a").write_text("changed")
+        client = Counting(daemon.socket)
+        client.put_targets = []
+        snapshot = take_snapshot(repo, tmp_path / f"store-{turn}")
+        data = pack_manifest(snapshot)
+        upload(client, snapshot, digest(data), data)
+        client.close()
+        counts.append(len(client.put_targets))
+    assert counts == [4, 0, 2]  # three contents and the manifest; nothing; one content and the manifest
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from localagent.daemon.service import handling, handling_more
+from localagent.daemon.service import handling, telling, uploading
 from localagent.daemon.service.answers import answer
 from localagent.daemon.service.roles import Role
 
@@ -41,33 +41,33 @@ async def openapi(request: Request) -> Response:
 
 _OVER = {200: "as asked", 409: "not in that state"}
 ENDPOINTS = (
-    Endpoint(method="GET", path="/healthz", handler=handling_more.health, answers={200: "alive"}),
-    Endpoint(method="GET", path="/readyz", handler=handling_more.readiness, answers={200: "ready", 503: "not ready"}),
-    Endpoint(method="GET", path="/version", handler=handling_more.version, answers={200: "as asked"}),
+    Endpoint(method="GET", path="/healthz", handler=telling.health, answers={200: "alive"}),
+    Endpoint(method="GET", path="/readyz", handler=telling.readiness, answers={200: "ready", 503: "not ready"}),
+    Endpoint(method="GET", path="/version", handler=telling.version, answers={200: "as asked"}),
     Endpoint(
         method="GET",
         path="/metrics",
-        handler=handling_more.metrics,
+        handler=telling.metrics,
         role=Role.READ_ALL,
         media="text/plain",
         answers={200: "as asked"},
     ),
     Endpoint(method="GET", path="/v1/openapi.json", handler=openapi, answers={200: "as asked"}),
-    Endpoint(method="GET", path="/v1/models", handler=handling_more.models, answers={200: "as asked"}),
-    Endpoint(method="GET", path="/v1/policy", handler=handling_more.policy, answers={200: "as asked"}),
+    Endpoint(method="GET", path="/v1/models", handler=telling.models, answers={200: "as asked"}),
+    Endpoint(method="GET", path="/v1/policy", handler=telling.policy, answers={200: "as asked"}),
     Endpoint(
         method="POST",
         path="/v1/blobs/missing",
-        handler=handling_more.missing_blobs,
+        handler=uploading.missing_blobs,
         role=Role.SUBMIT,
         body="Digests",
         answers={200: "as asked"},
     ),
-    Endpoint(method="HEAD", path="/v1/blobs/{digest}", handler=handling_more.has_blob, answers={200: "uploaded"}),
+    Endpoint(method="HEAD", path="/v1/blobs/{digest}", handler=uploading.has_blob, answers={200: "uploaded"}),
     Endpoint(
         method="PUT",
         path="/v1/blobs/{digest}",
-        handler=handling_more.put_blob,
+        handler=uploading.put_blob,
         role=Role.SUBMIT,
         body="bytes",
         answers={201: "kept", 200: "was kept before", 507: "no room"},

@@ -22,6 +22,7 @@ from starlette.routing import Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn import Config, Server
 
+from localagent import __version__
 from localagent.daemon.service.answers import Refused, fault_answer, nothing
 from localagent.daemon.service.blobs import Blobs
 from localagent.daemon.service.configuration import load_configuration
@@ -29,10 +30,10 @@ from localagent.daemon.service.connection import Connection, connection_class
 from localagent.daemon.service.desk import Desk, Known
 from localagent.daemon.service.door import MOST_HEADER_BYTES, Door, head_fault
 from localagent.daemon.service.endpoints import document, routes
-from localagent.daemon.service.handling_more import measured
 from localagent.daemon.service.logs import log_to_stderr
 from localagent.daemon.service.roles import Grant, Role
 from localagent.daemon.service.rows import Rows
+from localagent.daemon.service.telling import measured
 from localagent.daemon.service.watch import Watch
 from localagent.errors import InternalFault, LocalagentError
 
@@ -188,7 +189,7 @@ class Front:
 
 
 def main(argument: str) -> int:
-    """The process: `argument` is JSON with `folder`, `configuration`, `known`, `socket`, `parent` and `beat`."""
+    """The process: `argument` is JSON as `serve` makes it; `socket`, `parent` and `beat` are descriptors."""
     order = json.loads(argument)
     log_to_stderr()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent says when
@@ -204,7 +205,12 @@ def main(argument: str) -> int:
         folder=folder,
         configuration=configuration,
         grants=grants_of(configuration.grants, facts),
-        known=Known(**{**order["known"], "models": tuple(order["known"]["models"]), "network_denied": denied}),
+        known=Known(
+            version=__version__,
+            policy={"text": Path(order["policy"]).read_text(encoding="utf-8")},
+            models=tuple(order["models"]),
+            network_denied=denied,
+        ),
         reads=reads,
         writes=writes,
         blobs=Blobs(folder, writes),

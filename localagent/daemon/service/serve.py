@@ -4,12 +4,10 @@ It reads nothing that a client sent. When it is killed, the front and the worker
 """
 
 import fcntl
-import grp
 import os
 import select
 import signal
 import socket
-import stat
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -18,29 +16,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from localagent import __version__
 from localagent.app.settings import Settings
 from localagent.daemon.service import schema
 from localagent.daemon.service.blobs import Blobs
 from localagent.daemon.service.configuration import Configuration, load_configuration
 from localagent.daemon.service.leases import reclaim
+from localagent.daemon.service.listening import listening
 from localagent.daemon.service.pool import Pool, Terms, start_process
 from localagent.daemon.service.retention import tidy
 from localagent.daemon.service.rows import Rows
-from localagent.daemon.service.systemd import Notify, handed_socket
-from localagent.domain.edit import digest_of
+from localagent.daemon.service.systemd import Notify
 from localagent.errors import AnswerIsNo, CannotEnforce, InternalFault
 from localagent.llm.registry import Registry
-from localagent.policy.load import parse_policy
+from localagent.policy.load import load_policy
 
 LOCK_NAME = "daemon.lock"
-BACKLOG = 1024
 STEP_SECONDS = 0.1
 TIDY_SECONDS = 600.0
 SILENT_SECONDS = 20.0  # without a beat of the front, until it counts as hung
 START_SECONDS = 60.0
 FRONT_RESTARTS = 5  # within a minute; more is a fault that restarting does not mend
-_MOST_POLICY_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,46 +54,37 @@ class ServeRequest:
 def serve(request: ServeRequest, settings: Settings, tell: Callable[[str], None]) -> int:
     """Serve until SIGTERM or SIGINT; 0. UsageFault or CannotEnforce before anything is served."""
     configuration = load_configuration(request.configuration)
-    known = _known(request, settings)
+    models = _models(request, settings)
     with _closed_to_others(), _locked(request.folder):
         schema.prepare(request.folder)
-        with _listening(request) as server:
+        with listening(request.socket_path, request.group, request.environ) as server:
             rows = Rows(request.folder)
             again = reclaim(rows)
             blobs = Blobs(request.folder, rows)
             blobs.sweep()
             if again:
                 tell(f"{again} tasks of an earlier daemon go back into the queue")
-            daemon = Daemon(request, settings, configuration, rows, server, known)
+            daemon = Daemon(request, settings, configuration, rows, server, models)
             try:
                 return daemon.run(blobs, tell)
             finally:
                 rows.close()
 
 
-def _known(request: ServeRequest, settings: Settings) -> dict[str, Any]:
-    try:
-        with request.policy.open("rb") as stream:
-            data = stream.read(_MOST_POLICY_BYTES)
-    except OSError as fault:
-        raise CannotEnforce(f"{request.policy}: {fault.strerror}", remedy="name a policy with --policy") from fault
-    parse_policy(data, str(request.policy))
-    models = Registry(settings.models_dir, settings.data_dir).list()
-    return {
-        "version": __version__,
-        "policy": {"digest": digest_of(data), "text": data.decode()},
-        "models": [
-            {
-                "name": model.name,
-                "sha256": model.sha256,
-                "bytes": model.bytes,
-                "licence": model.licence,
-                "default": model.default,
-                "installed": model.path is not None,
-            }
-            for model in models
-        ],
-    }
+def _models(request: ServeRequest, settings: Settings) -> list[dict[str, Any]]:
+    """The models that orders may name; UsageFault when the policy that they would run under is wrong."""
+    load_policy(request.policy)
+    return [
+        {
+            "name": model.name,
+            "sha256": model.sha256,
+            "bytes": model.bytes,
+            "licence": model.licence,
+            "default": model.default,
+            "installed": model.path is not None,
+        }
+        for model in Registry(settings.models_dir, settings.data_dir).list()
+    ]
 
 
 class Daemon:
@@ -111,10 +97,10 @@ class Daemon:
         configuration: Configuration,
         rows: Rows,
         server: socket.socket,
-        known: dict[str, Any],
+        models: list[dict[str, Any]],
     ) -> None:
         self._request, self._configuration = request, configuration
-        self._rows, self._server, self._known = rows, server, known
+        self._rows, self._server, self._models = rows, server, models
         terms = Terms(
             workers=request.workers or configuration.workers, configuration=request.configuration, policy=request.policy
         )
@@ -122,7 +108,7 @@ class Daemon:
         self._notify = Notify(request.environ)
         self._front: subprocess.Popen[bytes] | None = None
         self._parent = self._beat = -1
-        self._beat_at = self._front_at = 0.0
+        self._beat_at = 0.0
         self._restarts: list[float] = []
         self._asked = False
 
@@ -188,7 +174,8 @@ class Daemon:
         order: dict[str, object] = {
             "folder": str(self._request.folder),
             "configuration": str(self._request.configuration),
-            "known": self._known,
+            "policy": str(self._request.policy),
+            "models": self._models,
             "socket": self._server.fileno(),
             "parent": hear,
             "beat": beat,
@@ -263,59 +250,3 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(number)
-
-
-@contextmanager
-def _listening(request: ServeRequest) -> Iterator[socket.socket]:
-    """The socket to serve: systemd's, or one made at the path and removed at the end."""
-    handed = handed_socket(request.environ)
-    if handed is not None:
-        if request.socket_path is not None:
-            handed.close()
-            raise CannotEnforce("systemd handed a socket over, and --socket names another", remedy="leave one away")
-        with handed:
-            yield handed
-        return
-    if request.socket_path is None:
-        raise CannotEnforce("no socket was handed over by systemd", remedy="name one: localagent serve --socket PATH")
-    server = bound(request.socket_path, request.group)
-    inode = request.socket_path.lstat().st_ino
-    try:
-        with server:
-            yield server
-    finally:
-        with suppress(OSError):
-            if request.socket_path.lstat().st_ino == inode:
-                request.socket_path.unlink()
-
-
-def bound(path: Path, group: str) -> socket.socket:
-    """A listening socket at `path`, mode 0660, in a folder that nobody else can write to; a stale one is replaced."""
-    path = path.absolute()
-    try:
-        facts = path.parent.stat()
-    except OSError as fault:
-        raise CannotEnforce(f"{path.parent}: {fault.strerror}", remedy="make that folder first") from fault
-    if facts.st_uid not in (0, os.geteuid()) or facts.st_mode & 0o022:
-        raise CannotEnforce(
-            f"{path.parent} is open to other users: one of them could put a socket in place of ours",
-            remedy="name a path in a folder that only you can write to",
-        )
-    with suppress(FileNotFoundError):
-        if not stat.S_ISSOCK(path.lstat().st_mode):
-            raise CannotEnforce(f"{path} is there, and no socket", remedy="name another path")
-        path.unlink()
-    server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
-    before = os.umask(0o177)  # for nobody else until the group is right
-    try:
-        server.bind(str(path))
-        if group:
-            os.chown(path, -1, grp.getgrnam(group).gr_gid, follow_symlinks=False)
-        path.chmod(0o660)
-        server.listen(BACKLOG)
-    except (OSError, KeyError) as fault:
-        server.close()
-        raise CannotEnforce(f"no socket at {path}: {fault}", remedy="name another path or group") from fault
-    finally:
-        os.umask(before)
-    return server
