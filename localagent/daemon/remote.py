@@ -97,6 +97,7 @@ def _ordered(client: Client, request: FixRequest, snapshot: Snapshot, priority: 
             return str(found["id"])
         except DaemonRefuses as no:
             if no.kind == "missing" and time.monotonic() < until:
+                time.sleep(0.2)
                 continue  # removed between our question and our order
             if no.kind == "quota" or not wait_after(no, until=until, most=_BUSY_SECONDS):
                 raise

@@ -14,6 +14,7 @@ import signal
 import socket
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from starlette.datastructures import State
@@ -195,7 +196,7 @@ def main(argument: str) -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent says when
     denied = deny_network()
     folder = Path(order["folder"])
-    configuration = load_configuration(Path(order["configuration"]))
+    configuration = replace(load_configuration(Path(order["configuration"])), workers=int(order["workers"]))
     reads, writes = Rows(folder), Rows(folder)
     server = socket.socket(fileno=int(order["socket"]))
     server.setblocking(False)

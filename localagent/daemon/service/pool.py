@@ -68,8 +68,8 @@ class Pool:
     def __init__(self, rows: Rows, folder: Path, settings: Settings, terms: Terms) -> None:
         self._rows, self._folder, self._settings, self._terms = rows, folder, settings, terms
         self._running: dict[str, _Running] = {}
+        self._unsettled: list[tuple[Lease, Ended, str]] = []
         self._draining = False
-        self.started = 0
 
     def sweep(self) -> None:
         """Remove what workers of an earlier daemon left. They end with it; what they still hold goes a little later."""
@@ -79,15 +79,19 @@ class Pool:
 
     @property
     def empty(self) -> bool:
-        """True when no worker is left."""
-        return not self._running
+        """True when no worker is left and every lease was settled."""
+        return not self._running and not self._unsettled
 
     def drain(self) -> None:
         """Start nothing more."""
         self._draining = True
 
     def step(self) -> None:
-        """Settle those that ended, pass on what is asked of those that run, start what there is room for."""
+        """Settle those that ended, pass on what is asked of those that run, start what there is room for.
+
+        AnswerIsNo where the database takes nothing just now; nothing is forgotten, the next step goes on.
+        """
+        self._give_back()
         for running in [x for x in self._running.values() if _ended(x.process)]:
             self._settle(running)
         self._pass_on()
@@ -106,11 +110,13 @@ class Pool:
         """Kill what is left and settle it."""
         for running in list(self._running.values()):
             running.why = Ended.STOPPED if running.why is Ended.DIED else running.why
-            self._settle(running)
+            with suppress(AnswerIsNo):  # the next daemon takes back what this one could not write
+                self._settle(running)
 
     def _start(self, lease: Lease) -> None:
         place = self._folder / WORK / f"{lease.task}.{lease.token[:8]}"
         try:
+            row = self._rows.find(lease.task, lease.uid)
             place.mkdir()
             place.chmod(0o711)
             hear, parent = os.pipe2(os.O_CLOEXEC)
@@ -125,15 +131,14 @@ class Pool:
             }
             process = start_process("worker", order, (hear,))
             os.close(hear)
-        except OSError as fault:
-            settle(self._rows, lease, Ended.DIED, f"its worker could not be started: {fault.strerror}")
+        except (OSError, AnswerIsNo) as fault:
             self.tidy()
+            self._unsettled.append((lease, Ended.DIED, f"its worker could not be started: {fault}"))
+            self._give_back()
             return
-        row = self._rows.find(lease.task, lease.uid)
         budget = row.order.max_seconds if row is not None else 0.0
         until = time.monotonic() + 2 * budget + SLACK_SECONDS + PATIENCE_SECONDS
         self._running[lease.task] = _Running(lease=lease, process=process, place=place, parent=parent, until=until)
-        self.started += 1
 
     def _pass_on(self) -> None:
         wanted = cancelled(self._rows) if self._running else frozenset()
@@ -150,7 +155,8 @@ class Pool:
     def _tell(running: _Running, why: Ended) -> None:
         if running.told_at is None:
             running.why, running.told_at = why, time.monotonic()
-            running.process.send_signal(signal.SIGTERM)
+            with suppress(ProcessLookupError):  # not by Popen, which would reap it where we do not look
+                os.kill(running.process.pid, signal.SIGTERM)
 
     def _settle(self, running: _Running) -> None:
         """Everything of the worker's session ends before its lease does."""
@@ -160,13 +166,17 @@ class Pool:
         why = running.why
         if code == STOPPED and why is Ended.DIED and running.told_at is not None:
             how = "took too long"
-        try:
-            settle(self._rows, running.lease, why, f"its worker {how}")
-        except AnswerIsNo:
-            return  # no room to write it: again at the next step
         del self._running[running.lease.task]
         os.close(running.parent)
         self.tidy()
+        self._unsettled.append((running.lease, why, f"its worker {how}"))
+        self._give_back()
+
+    def _give_back(self) -> None:
+        """Settle the leases of workers that are gone; what cannot be written now stays for the next time."""
+        while self._unsettled:
+            settle(self._rows, *self._unsettled[0])
+            del self._unsettled[0]
 
     def tidy(self) -> None:
         """Remove the folders of workers that are gone; what is still being let go of, the next time."""

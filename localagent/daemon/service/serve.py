@@ -176,6 +176,7 @@ class Daemon:
             "configuration": str(self._request.configuration),
             "policy": str(self._request.policy),
             "models": self._models,
+            "workers": self._request.workers or self._configuration.workers,
             "socket": self._server.fileno(),
             "parent": hear,
             "beat": beat,
