@@ -1,4 +1,4 @@
-"""Packs models, policies, sandbox profiles, locks and one example below localagent/_data/: no checkout is needed then.
+"""Packs what an installed localagent needs below localagent/_data/: data folders, locks, units, one example.
 
 Weights are never packed. An editable install packs nothing: there the folders beside the package are read.
 """
@@ -15,6 +15,7 @@ PACKED = {
     "sandbox": (".toml", ".json", ".md", ".txt"),
     "requirements": (".txt",),
     "examples/ledger": (".py", ".toml", ".md"),
+    "systemd": (".toml", ".service", ".timer", ".socket", ".conf"),
 }
 
 

@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).resolve().parent.parent
 
 
 def data_root() -> Path:
-    """Where `models/`, `policies/`, `sandbox/` lie: in the wheel below `_data/`, in a checkout beside the package."""
+    """Where `models/`, `policies/`, `sandbox/`, `systemd/` lie: in a wheel below `_data/`, else beside the package."""
     packed = PACKAGE / "_data"
     return packed if packed.is_dir() else PACKAGE.parent
 

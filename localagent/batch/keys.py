@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localagent import __version__
-from localagent.app.policies import open_policy
+from localagent.app.policies import DEFAULT, open_policy
 from localagent.app.settings import PACKAGE, Settings
 from localagent.batch.fleet import Member
 from localagent.domain.edit import digest_of
-from localagent.errors import CannotEnforce, UsageFault
+from localagent.errors import CannotEnforce
 from localagent.llm.registry import Registry
 from localagent.record.jsontext import dump
 from localagent.tree.find import default_python
@@ -32,15 +32,15 @@ class Basis:
 
 def basis_of(members: tuple[Member, ...], settings: Settings) -> Basis:
     """As things stand now. UsageFault where a policy cannot be read."""
-    paths = {policy_of(member, settings) for member in members}
+    paths = {policy_of(member) for member in members}
     # the system's layers too; the repository's is part of its tree
     policies = {str(path): digest_of(repr(open_policy(settings, path).policy).encode()) for path in sorted(paths)}
     return Basis(tool=_tool(settings), policies=policies)
 
 
-def policy_of(member: Member, settings: Settings) -> Path:
+def policy_of(member: Member) -> Path:
     """The policy that holds for a repository."""
-    return member.policy or settings.policies_dir / "default.toml"
+    return member.policy or Path(DEFAULT)
 
 
 def key_of(member: Member, tree: str, basis: Basis, settings: Settings) -> str:
@@ -58,19 +58,12 @@ def key_of(member: Member, tree: str, basis: Basis, settings: Settings) -> str:
     parts = {
         "tree": tree,
         "request": request,
-        "policy": basis.policies[str(policy_of(member, settings))],
+        "policy": basis.policies[str(policy_of(member))],
         "model": _model(settings) if member.use_model else "",
         "python": _environment(member),
         "tool": basis.tool,
     }
     return digest_of(dump(parts))
-
-
-def _file(path: Path) -> str:
-    try:
-        return digest_of(path.read_bytes())
-    except OSError as error:
-        raise UsageFault(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
 def _tool(settings: Settings) -> str:

@@ -88,7 +88,7 @@ def fleet_of(run: RunRecord, ways: Ways) -> Fleet:
 
 def _sound(fleet: Fleet, settings: Settings) -> None:
     """CannotEnforce where no jail is good enough for what would run."""
-    for path in {policy_of(m, settings) for m in fleet.members if Work.FAILING_TESTS in m.work}:
+    for path in {policy_of(m) for m in fleet.members if Work.FAILING_TESTS in m.work}:
         policy = open_policy(settings, path).policy
         third_party = policy.third_party_binaries is Permission.ALLOW
         open_jail(allow_third_party=third_party, least=least_level(settings, policy))

@@ -98,7 +98,7 @@ def failing_tests(
         seed=member.seed,
         budget=budget,
         use_model=member.use_model,
-        policy=policy_of(member, settings),
+        policy=policy_of(member),
     )
     outcome = run_fix(request, settings, seen)
     patches.moved = seen.digest not in ("", patches.digest)
@@ -150,7 +150,7 @@ def codemods(member: Member, patches: Patches, rules: Codemods, settings: Settin
     if patches.moved:
         reason = "the tree changed while it was worked on: known mistakes were not looked for"
         return Step(work=Work.CODEMODS, state=State.REFUSED, outcome="refused", reason=reason)
-    policy = open_policy(settings, policy_of(member, settings), patches.root).policy
+    policy = open_policy(settings, policy_of(member), patches.root).policy
     changes: list[FileChange] = []
     repaired: list[dict[str, Any]] = []
     refused: list[str] = []

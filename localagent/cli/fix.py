@@ -13,9 +13,11 @@ from localagent.cli.backend import add_backend, backend_of
 from localagent.cli.ending import ending_by
 from localagent.cli.progress import JsonSink, PlainSink, TerminalSink
 from localagent.cli.render import Render
+from localagent.daemon.remote import run_remote
 from localagent.domain.task import Budget
 from localagent.errors import UsageFault
 from localagent.ports import Sink
+from localagent.wire.service.client import DEFAULT_SOCKET
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,6 +40,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     p.add_argument("--out", default="", metavar="FILE", help="write the accepted patch here, as a unified diff")
     p.add_argument("--report", default="", metavar="FILE", help="write the report here, as JSON, whatever the outcome")
     p.add_argument("--apply", action="store_true", help="write an accepted patch into the repository")
+    p.add_argument(
+        "--daemon",
+        nargs="?",
+        const=str(DEFAULT_SOCKET),
+        metavar="SOCKET",
+        help=f"let the daemon do the work (default: {DEFAULT_SOCKET})",
+    )
     p.add_argument("--json", action="store_true", help="one event a line on standard output")
     p.add_argument("--quiet", action="store_true", help="no progress, only the answer")
 
@@ -49,7 +58,10 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     ending_by(stop)
     sink, close = _sink(args, render)
     try:
-        outcome = run_fix(request, settings, sink, stop)
+        if args.daemon is not None:
+            outcome = run_remote(request, Path(args.daemon), settings, sink)
+        else:
+            outcome = run_fix(request, settings, sink, stop)
     finally:
         close()
     if args.json:
@@ -85,7 +97,9 @@ def _request(args: argparse.Namespace) -> FixRequest:
         python=args.python,
         seed=args.seed,
         budget=Budget(
-            max_candidates=args.max_candidates, max_seconds=args.max_seconds, jobs=args.jobs or min(4, free_cores())
+            max_candidates=args.max_candidates,
+            max_seconds=args.max_seconds,
+            jobs=args.jobs or (0 if args.daemon is not None else min(4, free_cores())),
         ),
         use_model=not args.no_model,
         model=args.model,

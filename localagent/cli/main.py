@@ -37,6 +37,8 @@ VERBS: dict[str, tuple[str, str]] = {
     "approve": ("approve", "let in, on the record, one change that needs a person"),
     "policy": ("policy", "show, check, explain or test policies"),
     "jail": ("jail", "run a command in the jail"),
+    "serve": ("serve", "work on tasks for others, over a Unix socket"),
+    "tasks": ("tasks", "list, show, cancel and approve tasks of the daemon"),
     "deps": ("deps", "check, approve and install dependencies from an offline index"),
 }
 

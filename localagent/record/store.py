@@ -5,8 +5,6 @@ without its later files, never with half a one. What is read back is parsed stri
 same user can write there; it is not protected against that user.
 """
 
-import base64
-import binascii
 import re
 import secrets
 from collections.abc import Sequence
@@ -15,18 +13,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from localagent.domain.edit import FileChange, Patch, digest_of
-from localagent.domain.paths import RepoPath
+from localagent.domain.edit import Patch
 from localagent.domain.task import Budget, Task, TaskResult
 from localagent.errors import UsageFault
 from localagent.record.files import CannotRecord, RecordDamaged, read_bounded, sync_directory, write_private
 from localagent.record.jsontext import dump, load
+from localagent.record.patchfile import parse_patch, patch_json
 from localagent.record.report import SCHEMA as REPORT_SCHEMA
 from localagent.record.report import report_json
 
 _T = TypeVar("_T")
 _TASK_SCHEMA = "localagent/task/1"
-_PATCH_SCHEMA = "localagent/patch/1"
 _ID = re.compile(r"\d{8}-\d{6}-\d{6}-[0-9a-f]{6}")
 _TASK_BYTES = 4 << 20
 _REPORT_BYTES = 64 << 20
@@ -63,6 +60,12 @@ class TaskRecord:
         write_private(self.dir / "report.json", dump(report, indent=2))
         return report
 
+    def adopt_report(self, report: dict[str, Any]) -> None:
+        """Keep the report that a daemon made of this task; RecordDamaged if it is another task's."""
+        if report.get("schema") != REPORT_SCHEMA or report.get("task") != self.task.id:
+            raise RecordDamaged(f"the daemon's answer is not the report of task {self.task.id}")
+        write_private(self.dir / "report.json", dump(report, indent=2))
+
     def result_json(self) -> dict[str, Any] | None:
         """The kept report, None while the task runs or if it was killed. RecordDamaged if it is not a report."""
         found = _read_object(self.dir / "report.json", _REPORT_BYTES)
@@ -74,11 +77,11 @@ class TaskRecord:
 
     def save_patch(self, patch: Patch) -> None:
         """Keep before and after of every file, with digests."""
-        write_private(self.dir / "patch.json", dump(_patch_json(patch)))
+        write_private(self.dir / "patch.json", dump(patch_json(patch)))
 
     def save_proposal(self, number: int, patch: Patch) -> None:
         """Keep a patch that a person may choose; `number` counts from 1."""
-        write_private(self.dir / f"proposal-{number}.json", dump(_patch_json(patch)))
+        write_private(self.dir / f"proposal-{number}.json", dump(patch_json(patch)))
 
     def proposal(self, number: int) -> Patch | None:
         """A kept proposal with every digest checked, None if there is none of that number."""
@@ -91,7 +94,7 @@ class TaskRecord:
     def _kept(self, name: str) -> Patch | None:
         path = self.dir / name
         found = _read_object(path, _PATCH_BYTES)
-        return None if found is None else _parse_patch(found, path)
+        return None if found is None else parse_patch(found, str(path))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -108,9 +111,13 @@ class TaskStore:
     def __init__(self, state_dir: Path) -> None:
         self._tasks = state_dir / "tasks"
 
-    def create(self, task: Task) -> TaskRecord:
-        """Keep `task` under a new id (its own `id` is not used) in a directory that only the user can enter."""
-        named = replace(task, id=new_task_id())
+    def create(self, task: Task, *, named: str = "") -> TaskRecord:
+        """Keep `task` in a directory that only the user can enter, under a new id, or that which a daemon gave it."""
+        if named and not _ID.fullmatch(named):
+            raise UsageFault(f"{named!r:.60} is no id of a task")
+        return self._create(replace(task, id=named or new_task_id()))
+
+    def _create(self, named: Task) -> TaskRecord:
         directory = self._tasks / named.id
         try:
             self._tasks.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -251,50 +258,3 @@ def _parse_task(found: dict[str, Any], name: str, path: Path) -> Task:
         )
     except (TypeError, ValueError) as error:
         raise RecordDamaged(f"{path} is damaged: {error}") from error
-
-
-def _patch_json(patch: Patch) -> dict[str, Any]:
-    return {
-        "schema": _PATCH_SCHEMA,
-        "digest": patch.digest,
-        "changes": [
-            {
-                "path": change.path,
-                "before": base64.b64encode(change.before).decode("ascii"),
-                "before_digest": digest_of(change.before),
-                "after": base64.b64encode(change.after).decode("ascii"),
-                "after_digest": digest_of(change.after),
-            }
-            for change in patch.changes
-        ],
-    }
-
-
-def _bytes(change: dict[str, Any], side: str) -> bytes:
-    data = base64.b64decode(_typed(change[side], str), validate=True)
-    if digest_of(data) != change[f"{side}_digest"]:
-        raise ValueError(f"the digest of {change['path']!r} ({side}) does not match")
-    return data
-
-
-def _parse_patch(found: dict[str, Any], path: Path) -> Patch:
-    keys = {"path", "before", "before_digest", "after", "after_digest"}
-    try:
-        _exactly(found, {"schema", "digest", "changes"})
-        if found["schema"] != _PATCH_SCHEMA:
-            raise ValueError("another schema")
-        changes = tuple(
-            FileChange(path=RepoPath(_typed(c["path"], str)), before=_bytes(c, "before"), after=_bytes(c, "after"))
-            for c in (_exactly(c, keys) for c in _typed(found["changes"], list))
-        )
-        paths = [c.path for c in changes]
-        if paths != sorted(set(paths)):
-            raise ValueError("paths are doubled or not sorted")
-        patch = Patch(changes=changes)
-        if patch.digest != found["digest"]:
-            raise ValueError("the digest of the patch does not match")
-    except (TypeError, ValueError, binascii.Error, UsageFault) as error:
-        raise RecordDamaged(
-            f"{path} is damaged: {error}", remedy="the patch cannot be trusted; run the task again"
-        ) from error
-    return patch

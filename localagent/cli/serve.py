@@ -1,0 +1,44 @@
+"""`localagent serve`: the daemon. Listens on a Unix socket only, works on tasks that clients order."""
+
+import argparse
+import os
+from pathlib import Path
+
+from localagent.app import Settings, data_root
+from localagent.app.policies import DEFAULT
+from localagent.cli.render import Render
+from localagent.daemon.service.serve import ServeRequest, serve
+from localagent.errors import UsageFault
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the verb."""
+    parser.add_argument(
+        "--socket", type=Path, metavar="PATH", help="listen there (0660); default: the socket that systemd hands over"
+    )
+    parser.add_argument("--group", default="", metavar="NAME", help="the group that --socket is made for")
+    parser.add_argument("--workers", type=int, metavar="N", help="tasks at the same time (default: the settings')")
+    parser.add_argument("--settings", type=Path, metavar="FILE", help="default: systemd/daemon.toml as it comes")
+    parser.add_argument("--policy", type=Path, metavar="FILE", help="every task's policy (default: the bundled one)")
+    parser.add_argument("--state", type=Path, metavar="DIR", help="queue, uploads, results (default: the user's)")
+
+
+def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
+    """0 after SIGTERM; 2 for faults of settings or policy; 4 when it cannot serve safely."""
+    faults = []
+    if args.workers is not None and not 1 <= args.workers <= 64:
+        faults.append("--workers: 1 to 64")
+    if args.group and args.socket is None:
+        faults.append("--group: goes with --socket; systemd's socket has SocketGroup=")
+    if faults:
+        raise UsageFault(faults)
+    request = ServeRequest(
+        folder=(args.state or settings.state_dir / "daemon").absolute(),
+        configuration=(args.settings or data_root() / "systemd" / "daemon.toml").absolute(),
+        policy=Path(DEFAULT) if args.policy is None else args.policy.absolute(),
+        socket_path=args.socket,
+        group=args.group,
+        workers=args.workers,
+        environ=dict(os.environ),
+    )
+    return serve(request, settings, render.note)

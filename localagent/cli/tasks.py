@@ -1,0 +1,72 @@
+"""`localagent tasks`: what the daemon works on for you, and what others do where you may know."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from localagent.app import Settings
+from localagent.cli.render import Render
+from localagent.errors import UsageFault
+from localagent.wire.service.client import DEFAULT_SOCKET, Client
+from localagent.wire.service.order import TASK_ID
+
+_SHOWN = 50
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """`tasks list|show|cancel|approve`."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    for name, text in (
+        ("list", "your tasks at the daemon, the newest first"),
+        ("show", "one task: where it is and what was ordered"),
+        ("cancel", "end a task of yours; nothing of it is accepted any more"),
+        ("approve", "let a held task of somebody else run"),
+    ):
+        action = actions.add_parser(name, help=text, description=text, allow_abbrev=False)
+        if name == "list":
+            action.add_argument("--all", action="store_true", help="everybody's, where you have the role")
+        else:
+            action.add_argument(
+                "id", metavar="ID", help="the task's whole id, as `fix --daemon` and `tasks list` show it"
+            )
+        action.add_argument("--daemon", type=Path, default=DEFAULT_SOCKET, metavar="SOCKET", help="the daemon's socket")
+        action.add_argument("--json", action="store_true", help="the daemon's answer as one line of JSON")
+
+
+def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
+    """0; 1 when the daemon refuses; 4 when there is none."""
+    del settings
+    client = Client(args.daemon)
+    try:
+        if args.action == "list":
+            found = client.get(f"/v1/tasks?limit={_SHOWN}" + ("&all=1" if args.all else "")).json()
+            tasks = found["tasks"]
+        else:
+            found = _one(client, args.action, args.id)
+            tasks = [found]
+    finally:
+        client.close()
+    if args.json:
+        render.json(found)
+        return 0
+    for task in tasks:
+        render.line(_line(task))
+    if args.action == "list" and found["next"]:
+        render.note(f"and older ones: only the newest {_SHOWN} are shown")
+    return 0
+
+
+def _one(client: Client, action: str, task: str) -> Any:
+    if not TASK_ID.fullmatch(task):
+        raise UsageFault(f"{task!r} is no id of a task", remedy="`localagent tasks list` shows them whole")
+    if action == "show":
+        return client.get(f"/v1/tasks/{task}").json()
+    return client.post(f"/v1/tasks/{task}/{action}", {}).json()
+
+
+def _line(task: dict[str, Any]) -> str:
+    order = task["order"]
+    what = " ".join(order["tests"]) or order["text"] or "all tests"
+    exit_code = "" if task["exit"] is None else f" ({task['exit']})"
+    whose = f"user {task['uid']}  " if "uid" in task else ""
+    return f"{task['id']}  {task['state']}{exit_code}  {whose}{what[:60]}  {task['reason'][:100]}".rstrip()

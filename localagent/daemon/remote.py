@@ -1,0 +1,253 @@
+"""`fix` by way of the daemon: upload what it lacks of a snapshot, follow the work, take the answer home as the user.
+
+The daemon opens nothing of the user's; what it answers is parsed strictly, and a patch lands only where every file is
+what the patch was made for. The task is kept below the user's own state, under the daemon's id, like any other.
+"""
+
+import json
+import secrets
+import time
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from localagent.app.approving import refuse_unapproved
+from localagent.app.evidence import land_recorded
+from localagent.app.fixing import FixOutcome, FixRequest
+from localagent.app.settings import Settings
+from localagent.domain.edit import Patch, digest_of
+from localagent.domain.paths import RepoPath
+from localagent.domain.task import Event, FileKind, Snapshot, Stage, Task
+from localagent.errors import AnswerIsNo, InternalFault, Interrupted, LocalagentError, UsageFault
+from localagent.jail.open import scratch_folder
+from localagent.ports import Sink
+from localagent.record.files import write_through
+from localagent.record.journal import Journal
+from localagent.record.patchfile import parse_patch
+from localagent.record.report import write_report
+from localagent.record.store import TaskRecord, TaskStore
+from localagent.repair.sinks import combined
+from localagent.tree import descend
+from localagent.tree.snapshot import MAX_FILE_BYTES, take_snapshot
+from localagent.wire.service.client import Client, DaemonGone, DaemonRefuses, wait_after
+from localagent.wire.service.manifest import pack_manifest
+from localagent.wire.service.order import TASK_ID, TaskOrder, TaskState, pack_order
+
+_ASKED_AT_ONCE = 5000
+_BUSY_SECONDS = 60.0  # how long a busy daemon is asked again
+_GONE_SECONDS = 120.0  # how long a daemon that went away is waited for while it works for us
+
+
+def run_remote(request: FixRequest, socket: Path, settings: Settings, sink: Sink, *, priority: int = 0) -> FixOutcome:
+    """The task at the daemon. UsageFault for what only works without it; DaemonGone when nobody is there."""
+    _refuse(request)
+    client = Client(socket)
+    try:
+        with scratch_folder(settings.scratch_dir) as scratch:
+            sink.emit(Event(kind="stage", at_seconds=0.0, data={"stage": Stage.SNAPSHOT.value}))
+            snapshot = take_snapshot(request.repo, scratch / "store")
+            task = _ordered(client, request, snapshot, priority)
+        return _followed(client, request, task, settings, sink)
+    finally:
+        client.close()
+
+
+def _refuse(request: FixRequest) -> None:
+    faults = []
+    if request.policy is not None:
+        faults.append("--policy: the daemon's policy holds for all its tasks (`GET /v1/policy` shows it)")
+    if request.backend is not None:
+        faults.append("--backend: the daemon chooses its jail")
+    if faults:
+        raise UsageFault(faults, remedy="leave it away, or work without --daemon")
+
+
+def order_for(request: FixRequest, manifest: str, priority: int) -> TaskOrder:
+    """The request as an order; what is a path here is a name there, and the daemon says whether it knows it."""
+    return TaskOrder(
+        snapshot=manifest,
+        tests=request.tests,
+        checks=request.checks,
+        text=request.text,
+        python=request.python,
+        seed=request.seed,
+        max_candidates=request.budget.max_candidates,
+        max_seconds=request.budget.max_seconds,
+        jobs=request.budget.jobs,
+        use_model=request.use_model,
+        model=request.model,
+        priority=priority,
+    )
+
+
+def _ordered(client: Client, request: FixRequest, snapshot: Snapshot, priority: int) -> str:
+    """Uploads and orders; the task's id. Busy daemons are asked again for a minute, with the same key."""
+    data = pack_manifest(snapshot)
+    manifest = digest_of(data)
+    order = pack_order(order_for(request, manifest, priority))
+    key = secrets.token_hex(16)
+    until = time.monotonic() + _BUSY_SECONDS
+    client.get("/version")  # nobody there at all is said at once; who goes away later is waited for
+    while True:
+        try:
+            upload(client, snapshot, manifest, data)
+            found = client.post("/v1/tasks", order, headers={"idempotency-key": key}).json()
+            if not isinstance(found, dict) or not TASK_ID.fullmatch(str(found.get("id"))):
+                raise InternalFault("the daemon's answer to an order is not a task")
+            return str(found["id"])
+        except DaemonRefuses as no:
+            if no.kind == "missing" and time.monotonic() < until:
+                time.sleep(0.2)
+                continue  # removed between our question and our order
+            if no.kind == "quota" or not wait_after(no, until=until, most=_BUSY_SECONDS):
+                raise
+        except DaemonGone:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.2)
+
+
+def upload(client: Client, snapshot: Snapshot, manifest: str, data: bytes) -> None:
+    """Everything of the snapshot that the daemon lacks, each content once."""
+    where = {x.digest: x for x in snapshot.entries.values() if x.kind is FileKind.REGULAR}
+    digests = [manifest, *where]
+    for start in range(0, len(digests), _ASKED_AT_ONCE):
+        part = digests[start : start + _ASKED_AT_ONCE]
+        missing = client.post("/v1/blobs/missing", {"digests": part}).json().get("missing", [])
+        for digest in missing:
+            if digest == manifest:
+                client.put(f"/v1/blobs/{digest}", data)
+            elif digest in where:
+                client.put(f"/v1/blobs/{digest}", _content(snapshot, where[digest].path))
+
+
+def _content(snapshot: Snapshot, path: RepoPath) -> bytes:
+    """From our private copy: it is what the manifest says, whatever happens in the repository meanwhile."""
+    try:
+        with descend.root_directory(Path(snapshot.store)) as root, descend.parent_directory(root, path.parts) as parent:
+            return descend.read_regular(path.name, parent, MAX_FILE_BYTES)[0]
+    except OSError as fault:
+        raise InternalFault(f"the copy of {path!r} cannot be read: {fault.strerror}") from fault
+
+
+def _followed(client: Client, request: FixRequest, task: str, settings: Settings, sink: Sink) -> FixOutcome:
+    repo = str(request.repo.resolve())
+    record = TaskStore(settings.state_dir).create(
+        Task(
+            id="",
+            repo=repo,
+            tests=request.tests,
+            checks=request.checks,
+            text=request.text,
+            python=request.python,
+            seed=request.seed,
+            budget=request.budget,
+        ),
+        named=task,
+    )
+    with Journal(record.journal_path) as journal:
+        try:
+            ended = _await_end(client, task, combined((journal, sink)))
+        except KeyboardInterrupt:
+            with suppress(LocalagentError):
+                client.close()
+                client.post(f"/v1/tasks/{task}/cancel", {})
+            raise Interrupted("interrupted; the daemon was asked to end the task, and the tree is as it was") from None
+    return _taken_home(client, request, record, ended, settings)
+
+
+def _await_end(client: Client, task: str, sink: Sink) -> dict[str, Any]:
+    """Every event once, in order, over however many connections; the task as it is when it is over."""
+    after = 0
+    gone_since: float | None = None
+    while True:
+        try:
+            for event in client.stream(f"/v1/tasks/{task}/events", after=after):
+                gone_since = None
+                if event.kind == "end":
+                    found: dict[str, Any] = json.loads(event.data)
+                    return found
+                after = max(after, event.id)
+                sink.emit(_event(event.data))
+        except DaemonGone as gone:
+            gone_since = gone_since or time.monotonic()
+            if time.monotonic() - gone_since > _GONE_SECONDS:
+                raise DaemonGone(
+                    f"the daemon went away and did not come back; task {task} is kept there: {gone}",
+                    remedy=f"when it is back: localagent tasks show {task}",
+                ) from gone
+        except DaemonRefuses as no:
+            if not wait_after(no, until=time.monotonic() + _GONE_SECONDS, most=30.0):
+                raise
+        time.sleep(0.2)
+
+
+def _event(text: str) -> Event:
+    try:
+        found = json.loads(text)
+        return Event(kind=str(found["kind"]), at_seconds=float(found["at_seconds"]), data=dict(found["data"]))
+    except (ValueError, KeyError, TypeError, RecursionError) as fault:
+        raise InternalFault(f"an event of the daemon is not as agreed: {fault}") from fault
+
+
+def _taken_home(
+    client: Client, request: FixRequest, record: TaskRecord, ended: dict[str, Any], settings: Settings
+) -> FixOutcome:
+    """Report and patches kept here, written where the request names, landed when asked."""
+    task = record.id
+    if ended.get("state") != TaskState.DONE:
+        raise AnswerIsNo(
+            f"task {task} {ended.get('state')}: {ended.get('reason')}",
+            remedy="order it again; the daemon's log says more",
+        )
+    report = client.get(f"/v1/tasks/{task}/report").json()
+    if not isinstance(report, dict):
+        raise InternalFault("the daemon's report is not an object")
+    report = {**report, "task": task, "repo": record.task.repo}
+    outcome = FixOutcome(
+        exit=int(report.get("exit", 1)),
+        reason=str(report.get("reason", "")),
+        task_id=task,
+        warnings=tuple(str(text) for text in report.get("warnings", ())),
+    )
+    patch = _patches(client, record, report)
+    if patch is not None:
+        diff = str(report.get("patch") or "").encode("utf-8", "surrogateescape")
+        outcome = replace(outcome, diff=diff)
+        if not outcome.exit and request.out is not None:
+            write_through(request.out, diff)
+        if request.apply:
+            outcome = _landed(request, record, patch, outcome, settings)
+    record.adopt_report(report)
+    if request.report is not None:
+        write_report(request.report, report)
+    return replace(outcome, report=report)
+
+
+def _patches(client: Client, record: TaskRecord, report: dict[str, Any]) -> Patch | None:
+    """The accepted patch, checked and kept; proposals are kept as well, for `apply --choose`."""
+    for found in client.get(f"/v1/tasks/{record.id}/proposals").json():
+        number = found.get("number") if isinstance(found, dict) else None
+        if isinstance(number, int) and 0 < number < 100:
+            record.save_proposal(number, parse_patch(found.get("patch"), "a proposal of the daemon"))
+    if report.get("patch_digest") is None:
+        return None
+    patch = parse_patch(client.get(f"/v1/tasks/{record.id}/patch").json(), "the daemon's patch")
+    if patch.digest != report["patch_digest"]:
+        raise InternalFault("the daemon's patch is not the one that its report speaks of")
+    record.save_patch(patch)
+    return patch
+
+
+def _landed(
+    request: FixRequest, record: TaskRecord, patch: Patch, outcome: FixOutcome, settings: Settings
+) -> FixOutcome:
+    repo = request.repo.resolve()
+    try:
+        refuse_unapproved(patch, repo, request.policy, settings, task=record.id)
+        land_recorded(settings, record, patch, repo)
+    except AnswerIsNo as no:
+        reason = f"a patch was accepted but not applied: {no}"
+        return replace(outcome, exit=no.exit_code, reason=reason, remedy=no.remedy)
+    return replace(outcome, applied=True)

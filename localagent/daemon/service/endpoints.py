@@ -1,0 +1,236 @@
+"""Every endpoint once: the routes and the OpenAPI document are both made of this table."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from localagent.daemon.service import handling, telling, uploading
+from localagent.daemon.service.answers import answer
+from localagent.daemon.service.roles import Role
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Endpoint:
+    """`answers` maps each status beside the general faults to what it means."""
+
+    method: str
+    path: str
+    handler: Handler
+    answers: dict[int, str]
+    role: Role | None = None
+    body: str = ""
+    media: str = "application/json"
+    parameters: tuple[tuple[str, str, str], ...] = ()
+
+    @property
+    def summary(self) -> str:
+        """The first sentence of the handler's docstring."""
+        return (self.handler.__doc__ or "").split("\n")[0]
+
+
+async def openapi(request: Request) -> Response:
+    """This document."""
+    return answer(request.app.state.openapi)
+
+
+_OVER = {200: "as asked", 409: "not in that state"}
+ENDPOINTS = (
+    Endpoint(method="GET", path="/healthz", handler=telling.health, answers={200: "alive"}),
+    Endpoint(method="GET", path="/readyz", handler=telling.readiness, answers={200: "ready", 503: "not ready"}),
+    Endpoint(method="GET", path="/version", handler=telling.version, answers={200: "as asked"}),
+    Endpoint(
+        method="GET",
+        path="/metrics",
+        handler=telling.metrics,
+        role=Role.READ_ALL,
+        media="text/plain",
+        answers={200: "as asked"},
+    ),
+    Endpoint(method="GET", path="/v1/openapi.json", handler=openapi, answers={200: "as asked"}),
+    Endpoint(method="GET", path="/v1/models", handler=telling.models, answers={200: "as asked"}),
+    Endpoint(method="GET", path="/v1/policy", handler=telling.policy, answers={200: "as asked"}),
+    Endpoint(
+        method="POST",
+        path="/v1/blobs/missing",
+        handler=uploading.missing_blobs,
+        role=Role.SUBMIT,
+        body="Digests",
+        answers={200: "as asked"},
+    ),
+    Endpoint(method="HEAD", path="/v1/blobs/{digest}", handler=uploading.has_blob, answers={200: "uploaded"}),
+    Endpoint(
+        method="PUT",
+        path="/v1/blobs/{digest}",
+        handler=uploading.put_blob,
+        role=Role.SUBMIT,
+        body="bytes",
+        answers={201: "kept", 200: "was kept before", 507: "no room"},
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/tasks",
+        handler=handling.submit,
+        role=Role.SUBMIT,
+        body="Order",
+        parameters=(("header", "Idempotency-Key", "the same key and order give the same task"),),
+        answers={
+            201: "accepted, and on the disk",
+            200: "was accepted before, under this key",
+            409: "contents of the snapshot are missing",
+            422: "the key was used for another order",
+            507: "no room",
+        },
+    ),
+    Endpoint(
+        method="GET",
+        path="/v1/tasks",
+        handler=handling.listing,
+        parameters=(
+            ("query", "limit", "1 to 200"),
+            ("query", "before", "the last id of the page before"),
+            ("query", "all", "1: everybody's, with the role read-all or approve"),
+        ),
+        answers={200: "as asked"},
+    ),
+    Endpoint(method="GET", path="/v1/tasks/{task}", handler=handling.look, answers={200: "as asked"}),
+    Endpoint(
+        method="GET",
+        path="/v1/tasks/{task}/events",
+        handler=handling.events,
+        media="text/event-stream",
+        parameters=(("header", "Last-Event-ID", "go on after this event"),),
+        answers={200: "`event` for each event, `end` with the task when it is over"},
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/tasks/{task}/cancel",
+        handler=handling.cancel,
+        answers={202: "it ends soon", 200: "it is over"},
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/tasks/{task}/approve",
+        handler=handling.approve,
+        role=Role.APPROVE,
+        answers={200: "in the queue", 409: "not held"},
+    ),
+    Endpoint(method="GET", path="/v1/tasks/{task}/report", handler=handling.report, answers=_OVER),
+    Endpoint(
+        method="GET",
+        path="/v1/tasks/{task}/patch",
+        handler=handling.patch,
+        parameters=(("query", "format", "json or diff"),),
+        answers=_OVER,
+    ),
+    Endpoint(method="GET", path="/v1/tasks/{task}/proposals", handler=handling.proposals, answers=_OVER),
+)
+
+
+def routes() -> list[Route]:
+    """For starlette. Only the methods of the table: no HEAD beside GET."""
+    made = []
+    for endpoint in ENDPOINTS:
+        route = Route(endpoint.path, endpoint.handler, methods=[endpoint.method])
+        route.methods = {endpoint.method}
+        made.append(route)
+    return made
+
+
+def document(version: str) -> dict[str, Any]:
+    """OpenAPI 3.1."""
+    paths: dict[str, dict[str, Any]] = {}
+    for endpoint in ENDPOINTS:
+        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "localagent",
+            "version": version,
+            "description": "HTTP/1.1 over a Unix socket. Who asks is who connected; there are no tokens.",
+        },
+        "paths": paths,
+        "components": {"schemas": SCHEMAS},
+    }
+
+
+def _operation(endpoint: Endpoint) -> dict[str, Any]:
+    fault = {"application/json": {"schema": {"$ref": "#/components/schemas/Fault"}}}
+    answers: dict[str, Any] = {}
+    for status, text in endpoint.answers.items():
+        content = {endpoint.media: {}} if status < 400 and endpoint.method != "HEAD" else fault
+        answers[str(status)] = {"description": text, "content": content}
+    answers["default"] = {"description": "a fault, one shape for all", "content": fault}
+    made: dict[str, Any] = {
+        "operationId": endpoint.handler.__name__,
+        "summary": endpoint.summary,
+        "responses": answers,
+        "parameters": [
+            {"in": "path", "name": name[1:-1], "required": True, "schema": {"type": "string"}}
+            for name in endpoint.path.split("/")
+            if name.startswith("{")
+        ]
+        + [
+            {"in": place, "name": name, "description": text, "schema": {"type": "string"}}
+            for place, name, text in endpoint.parameters
+        ],
+    }
+    if endpoint.role is not None:
+        made["x-role"] = endpoint.role.value
+    if endpoint.body == "bytes":
+        made["requestBody"] = {"required": True, "content": {"application/octet-stream": {}}}
+    elif endpoint.body:
+        schema = {"$ref": f"#/components/schemas/{endpoint.body}"}
+        made["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
+    return made
+
+
+_TEXTS = {"type": "array", "maxItems": 256, "items": {"type": "string", "maxLength": 4096}}
+_DIGEST = {"type": "string", "pattern": "^sha256:[0-9a-f]{64}$"}
+SCHEMAS: dict[str, Any] = {
+    "Digests": {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["digests"],
+        "properties": {"digests": {"type": "array", "maxItems": 10000, "items": _DIGEST}},
+    },
+    "Order": {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["snapshot"],
+        "properties": {
+            "snapshot": _DIGEST,
+            "tests": _TEXTS,
+            "checks": _TEXTS,
+            "text": {"type": "string", "maxLength": 65536},
+            "python": {"type": "string", "maxLength": 64},
+            "seed": {"type": "integer"},
+            "max_candidates": {"type": "integer", "minimum": 1, "maximum": 1000000},
+            "max_seconds": {"type": "number", "exclusiveMinimum": 0},
+            "jobs": {"type": "integer", "minimum": 0, "maximum": 64},
+            "use_model": {"type": "boolean"},
+            "model": {"type": "string", "maxLength": 64},
+            "priority": {"type": "integer", "minimum": 0, "maximum": 9},
+        },
+    },
+    "Fault": {
+        "type": "object",
+        "required": ["error"],
+        "properties": {
+            "error": {
+                "type": "object",
+                "required": ["kind", "faults", "remedy"],
+                "properties": {
+                    "kind": {"type": "string"},
+                    "faults": {"type": "array", "items": {"type": "string"}},
+                    "remedy": {"type": "string"},
+                },
+            }
+        },
+    },
+}

@@ -1,0 +1,199 @@
+"""Starts a worker for each task as there is room, and settles what each left. Nothing here blocks for long.
+
+A worker that does not end when told is killed with everything of its session; jails end with their launcher.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from localagent.app.settings import PACKAGE, Settings
+from localagent.daemon.service.leases import Ended, Lease, cancelled, settle, take
+from localagent.daemon.service.rows import Rows
+from localagent.daemon.service.worker import PATIENCE_SECONDS, STOPPED
+from localagent.errors import AnswerIsNo
+from localagent.jail.workspace import remove_tree
+
+WORK = "work"
+TERM_SECONDS = 20.0
+SLACK_SECONDS = 300.0  # beyond a task's own budget: its baseline, its full check
+_PROGRAM = (
+    "import sys; sys.path.insert(0, sys.argv[1]); "
+    "from localagent.daemon.service.{} import main; sys.exit(main(sys.argv[2]))"
+)
+
+
+def start_process(module: str, order: dict[str, object], descriptors: tuple[int, ...]) -> "subprocess.Popen[bytes]":
+    """One of our own programs, with nothing of our environment, in a session of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-P", "-B", "-c", _PROGRAM.format(module), str(PACKAGE.parent), json.dumps(order)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        pass_fds=descriptors,
+        env={"LANG": "C.UTF-8", "PATH": "/usr/local/bin:/usr/bin:/bin"},
+        cwd="/",
+        start_new_session=True,
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Terms:
+    """How many workers there are, and the files that say what each of them may do."""
+
+    workers: int
+    configuration: Path
+    policy: Path
+
+
+@dataclass(slots=True)
+class _Running:
+    lease: Lease
+    process: "subprocess.Popen[bytes]"
+    place: Path
+    parent: int
+    until: float
+    why: Ended = Ended.DIED
+    told_at: float | None = None
+
+
+class Pool:
+    """The workers of one daemon. `step` again and again; `drain` and then `empty`; `end` at the last."""
+
+    def __init__(self, rows: Rows, folder: Path, settings: Settings, terms: Terms) -> None:
+        self._rows, self._folder, self._settings, self._terms = rows, folder, settings, terms
+        self._running: dict[str, _Running] = {}
+        self._unsettled: list[tuple[Lease, Ended, str]] = []
+        self._draining = False
+
+    def sweep(self) -> None:
+        """Remove what workers of an earlier daemon left. They end with it; what they still hold goes a little later."""
+        (self._folder / WORK).mkdir(exist_ok=True)
+        (self._folder / WORK).chmod(0o711)
+        self.tidy()
+
+    @property
+    def empty(self) -> bool:
+        """True when no worker is left and every lease was settled."""
+        return not self._running and not self._unsettled
+
+    def drain(self) -> None:
+        """Start nothing more."""
+        self._draining = True
+
+    def step(self) -> None:
+        """Settle those that ended, pass on what is asked of those that run, start what there is room for.
+
+        AnswerIsNo where the database takes nothing just now; nothing is forgotten, the next step goes on.
+        """
+        self._give_back()
+        for running in [x for x in self._running.values() if _ended(x.process)]:
+            self._settle(running)
+        self._pass_on()
+        while not self._draining and len(self._running) < self._terms.workers:
+            lease = take(self._rows)
+            if lease is None:
+                return
+            self._start(lease)
+
+    def stop(self) -> None:
+        """Tell every worker to end; their tasks go back into the queue."""
+        for running in self._running.values():
+            self._tell(running, Ended.STOPPED)
+
+    def end(self) -> None:
+        """Kill what is left and settle it."""
+        for running in list(self._running.values()):
+            running.why = Ended.STOPPED if running.why is Ended.DIED else running.why
+            with suppress(AnswerIsNo):  # the next daemon takes back what this one could not write
+                self._settle(running)
+
+    def _start(self, lease: Lease) -> None:
+        place = self._folder / WORK / f"{lease.task}.{lease.token[:8]}"
+        try:
+            row = self._rows.find(lease.task, lease.uid)
+            place.mkdir()
+            place.chmod(0o711)
+            hear, parent = os.pipe2(os.O_CLOEXEC)
+            order: dict[str, object] = {
+                "folder": str(self._folder),
+                "place": str(place),
+                "configuration": str(self._terms.configuration),
+                "policy": str(self._terms.policy),
+                "settings": {n: str(path) for n, path in asdict(self._settings).items() if isinstance(path, Path)},
+                "system_owner": self._settings.system_owner,
+                "lease": asdict(lease),
+                "parent": hear,
+            }
+            process = start_process("worker", order, (hear,))
+            os.close(hear)
+        except (OSError, AnswerIsNo) as fault:
+            self.tidy()
+            self._unsettled.append((lease, Ended.DIED, f"its worker could not be started: {fault}"))
+            self._give_back()
+            return
+        budget = row.order.max_seconds if row is not None else 0.0
+        until = time.monotonic() + 2 * budget + SLACK_SECONDS + PATIENCE_SECONDS
+        self._running[lease.task] = _Running(lease=lease, process=process, place=place, parent=parent, until=until)
+
+    def _pass_on(self) -> None:
+        wanted = cancelled(self._rows) if self._running else frozenset()
+        now = time.monotonic()
+        for task, running in self._running.items():
+            if task in wanted:
+                self._tell(running, Ended.CANCELLED)
+            elif now > running.until:
+                self._tell(running, Ended.DIED)
+            if running.told_at is not None and now - running.told_at > TERM_SECONDS:
+                _kill(running.process)
+
+    @staticmethod
+    def _tell(running: _Running, why: Ended) -> None:
+        if running.told_at is None:
+            running.why, running.told_at = why, time.monotonic()
+            with suppress(ProcessLookupError):  # not by Popen, which would reap it where we do not look
+                os.kill(running.process.pid, signal.SIGTERM)
+
+    def _settle(self, running: _Running) -> None:
+        """Everything of the worker's session ends before its lease does."""
+        _kill(running.process)
+        code = running.process.wait()
+        how = f"was ended by signal {-code}" if code < 0 else f"ended with status {code}"
+        why = running.why
+        if code == STOPPED and why is Ended.DIED and running.told_at is not None:
+            how = "took too long"
+        del self._running[running.lease.task]
+        os.close(running.parent)
+        self.tidy()
+        self._unsettled.append((running.lease, why, f"its worker {how}"))
+        self._give_back()
+
+    def _give_back(self) -> None:
+        """Settle the leases of workers that are gone; what cannot be written now stays for the next time."""
+        while self._unsettled:
+            settle(self._rows, *self._unsettled[0])
+            del self._unsettled[0]
+
+    def tidy(self) -> None:
+        """Remove the folders of workers that are gone; what is still being let go of, the next time."""
+        busy = {running.place for running in self._running.values()}
+        for place in (self._folder / WORK).iterdir():
+            if place not in busy:
+                with suppress(OSError):
+                    remove_tree(place)
+
+
+def _ended(process: "subprocess.Popen[bytes]") -> bool:
+    """Whether it has ended; it is not reaped, so that its number stays its own until its session is killed."""
+    return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def _kill(process: "subprocess.Popen[bytes]") -> None:
+    """Everything in the session of a process of ours that was not reaped yet."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)

@@ -1,0 +1,116 @@
+"""Handlers for what the daemon says of itself: alive, ready, which version, models, policy, numbers."""
+
+import time
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from localagent.daemon.service.answers import answer, raw
+from localagent.daemon.service.desk import Desk, desk_of, peer_of, require, roles
+from localagent.daemon.service.roles import Role
+from localagent.errors import AnswerIsNo
+from localagent.wire.service.order import TaskState
+
+BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+
+
+async def health(request: Request) -> Response:
+    """The front answers."""
+    del request
+    return answer({"ok": True})
+
+
+async def readiness(request: Request) -> Response:
+    """Whether new tasks are taken."""
+    desk = desk_of(request)
+    try:
+        desk.require_room()
+        desk.reads.version()
+    except AnswerIsNo as no:
+        return answer({"ready": False, "why": str(no)}, status=503)
+    return answer({"ready": True})
+
+
+async def version(request: Request) -> Response:
+    """Which localagent this is, who asks, and what they may do."""
+    desk = desk_of(request)
+    return answer(
+        {
+            "version": desk.known.version,
+            "api": 1,
+            "uid": peer_of(request).uid,
+            "roles": sorted(roles(request)),
+            "network_denied": desk.known.network_denied,
+        }
+    )
+
+
+async def models(request: Request) -> Response:
+    """The models an order may name."""
+    return answer({"models": list(desk_of(request).known.models)})
+
+
+async def policy(request: Request) -> Response:
+    """The policy that every task of this daemon is under, and the limits."""
+    desk = desk_of(request)
+    limits = desk.configuration
+    return answer(
+        {
+            **desk.known.policy,
+            "limits": {
+                "task_seconds": limits.task_seconds,
+                "jobs": limits.jobs,
+                "open_tasks": limits.quota.open_tasks,
+                "stored_bytes": limits.quota.stored_bytes,
+                "seconds_a_day": limits.quota.seconds_a_day,
+                "held_until_approved": limits.hold,
+            },
+            "interpreters": [name for name, _ in limits.interpreters],
+        }
+    )
+
+
+async def metrics(request: Request) -> Response:
+    """Numbers over everybody, as Prometheus reads them: for those who may read all."""
+    require(request, Role.READ_ALL)
+    return raw(_prometheus(desk_of(request)).encode(), "text/plain; version=0.0.4")
+
+
+def _prometheus(desk: Desk) -> str:
+    counts = desk.reads.counts()
+    lines = ["# TYPE localagent_tasks gauge"]
+    lines += [f'localagent_tasks{{state="{state}"}} {counts[state]}' for state in TaskState]
+    lines += ["# TYPE localagent_requests_total counter"]
+    lines += [
+        f'localagent_requests_total{{route="{r}",status="{s}"}} {n}' for (r, s), n in sorted(desk.requests.items())
+    ]
+    lines += ["# TYPE localagent_request_seconds histogram"]
+    for route, seconds in sorted(desk.seconds.items()):
+        total = 0.0
+        for bucket, count in zip((*BUCKETS, "+Inf"), seconds[: len(BUCKETS) + 1], strict=True):
+            total += count
+            lines.append(f'localagent_request_seconds_bucket{{route="{route}",le="{bucket}"}} {total:.0f}')
+        lines.append(f'localagent_request_seconds_sum{{route="{route}"}} {seconds[-1]:.6f}')
+        lines.append(f'localagent_request_seconds_count{{route="{route}"}} {total:.0f}')
+    refused = desk.door.refused
+    lines += ["# TYPE localagent_refused_total counter"]
+    lines += [f'localagent_refused_total{{why="{why}"}} {refused[why]}' for why in ("connections", "rate", "slow")]
+    gauges = {
+        "connections": desk.door.connections.total(),
+        "followers": desk.watch.followers,
+        "free_bytes": desk.free_bytes(),
+        "workers_allowed": desk.configuration.workers,
+        "up_seconds": round(time.time() - desk.started_at, 1),
+    }
+    for name, value in gauges.items():
+        lines += [f"# TYPE localagent_{name} gauge", f"localagent_{name} {value}"]
+    return "\n".join(lines) + "\n"
+
+
+def measured(desk: Desk, route: str, status: int, seconds: float) -> None:
+    """Count one request."""
+    desk.requests[route, status] += 1
+    row = desk.seconds.setdefault(route, [0.0] * (len(BUCKETS) + 2))
+    place = next((n for n, bucket in enumerate(BUCKETS) if seconds <= bucket), len(BUCKETS))
+    row[place] += 1
+    row[-1] += seconds

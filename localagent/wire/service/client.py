@@ -1,0 +1,302 @@
+"""HTTP/1.1 over the daemon's Unix socket, as a client speaks it: h11 on a socket, bounded answers, no network ever.
+
+The daemon is not trusted more than it must be: who owns the socket is asked of the kernel before anything is sent, and
+what it answers is data. Not promised: anything about the answers' content; callers parse.
+"""
+
+import json
+import os
+import pwd
+import socket
+import struct
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import h11
+
+from localagent.errors import AnswerIsNo, CannotEnforce, InternalFault, LocalagentError, UsageFault
+
+DEFAULT_SOCKET = Path("/run/localagent/daemon.sock")
+OWNER = "localagent"
+ANSWER_SECONDS = 120.0
+SILENT_SECONDS = 60.0  # an event stream says something every fifteen
+MOST_ANSWER_BYTES = 256 << 20
+_MOST_LINE_BYTES = 1 << 20
+_CREDENTIALS = struct.Struct("3i")
+_PIECE = 64 << 10
+
+
+class DaemonGone(CannotEnforce):
+    """Nobody answers at the socket, or the connection broke: what became of the last request is not known."""
+
+
+class DaemonRefuses(AnswerIsNo):
+    """An answer of status 4xx or 5xx. `kind` and `status` as the daemon gave them."""
+
+    def __init__(self, message: str, *, remedy: str, status: int, kind: str, retry_seconds: int) -> None:
+        super().__init__(message, remedy=remedy)
+        self.status, self.kind, self.retry_seconds = status, kind, retry_seconds
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """A whole answer."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        """The body; InternalFault when it is not what the daemon of this version says."""
+        try:
+            return json.loads(self.body)
+        except (ValueError, RecursionError) as fault:
+            raise InternalFault(f"the daemon's answer is not JSON: {fault}") from fault
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ServerEvent:
+    """One server-sent event; `id` is 0 where it had none."""
+
+    id: int
+    kind: str
+    data: str
+
+
+@dataclass(slots=True)
+class Client:
+    """One daemon. A connection is kept between requests and made anew when it is gone. One thread's alone."""
+
+    path: Path
+    _socket: socket.socket | None = field(default=None, init=False)
+    _http: h11.Connection | None = field(default=None, init=False)
+
+    def close(self) -> None:
+        """End the connection."""
+        if self._socket is not None:
+            self._socket.close()
+        self._socket = self._http = None
+
+    def get(self, target: str) -> Answer:
+        """DaemonRefuses for every status from 400 on."""
+        return self.request("GET", target)
+
+    def post(self, target: str, value: object, *, headers: Mapping[str, str] | None = None) -> Answer:
+        """With a JSON body."""
+        more = {"content-type": "application/json", **(headers or {})}
+        return self.request("POST", target, body=json.dumps(value).encode(), headers=more)
+
+    def put(self, target: str, body: bytes) -> Answer:
+        """With bytes."""
+        return self.request("PUT", target, body=body, headers={"content-type": "application/octet-stream"})
+
+    def request(
+        self, method: str, target: str, *, body: bytes | None = None, headers: Mapping[str, str] | None = None
+    ) -> Answer:
+        """One request and its whole answer. DaemonGone when there is none; it is not sent twice."""
+        answer = self._whole(self._sent(method, target, body, headers or {}))
+        if answer.status >= 400:
+            raise refusal(answer)
+        return answer
+
+    def stream(self, target: str, *, after: int) -> Iterator[ServerEvent]:
+        """Server-sent events from after a number on, until the daemon ends the stream. DaemonGone when it breaks."""
+        head = {"accept": "text/event-stream", "last-event-id": str(after)}
+        response = self._sent("GET", target, None, head)
+        if response.status_code != 200:
+            raise refusal(self._whole(response))
+        try:
+            self._connected().settimeout(SILENT_SECONDS)
+            yield from _events(self._pieces())
+        finally:
+            self.close()
+
+    def _connected(self) -> socket.socket:
+        if self._socket is None:
+            self._socket, self._http = connect(self.path), h11.Connection(h11.CLIENT)
+        self._socket.settimeout(ANSWER_SECONDS)
+        return self._socket
+
+    def _sent(self, method: str, target: str, body: bytes | None, headers: Mapping[str, str]) -> h11.Response:
+        fields = {"host": "localagent", **headers}
+        if body is not None:
+            fields["content-length"] = str(len(body))
+        if self._http is not None and _was_closed(self._socket):
+            self.close()  # kept for too long; nothing was sent on it yet
+        connection = self._connected()
+        http = self._http
+        assert http is not None
+        request = h11.Request(method=method, target=target, headers=list(fields.items()))
+        pieces = [
+            http.send(request),
+            *((http.send(h11.Data(data=body)),) if body else ()),
+            http.send(h11.EndOfMessage()),
+        ]
+        try:
+            for piece in pieces:
+                connection.sendall(piece or b"")
+        except TimeoutError as fault:
+            self.close()
+            raise DaemonGone(f"the daemon at {self.path} takes no more bytes") from fault
+        except OSError:
+            pass  # it may have refused by the header alone, and said so before it closed: that is read below
+        try:
+            return self._head()
+        except DaemonGone:
+            self.close()
+            raise
+
+    def _head(self) -> h11.Response:
+        while True:
+            event = self._next()
+            if isinstance(event, h11.Response):
+                return event
+            if not isinstance(event, h11.InformationalResponse):
+                raise DaemonGone(f"the daemon at {self.path} ended the connection without an answer")
+
+    def _next(self) -> Any:
+        connection, http = self._socket, self._http
+        if connection is None or http is None:
+            raise DaemonGone(f"no connection to the daemon at {self.path}")
+        try:
+            while (event := http.next_event()) is h11.NEED_DATA:
+                http.receive_data(connection.recv(_PIECE))
+        except h11.RemoteProtocolError as fault:
+            raise DaemonGone(f"the daemon at {self.path} broke off: {fault}") from fault
+        except OSError as fault:
+            raise DaemonGone(f"the daemon at {self.path} broke off: {fault.strerror or fault}") from fault
+        return event
+
+    def _pieces(self) -> Iterator[bytes]:
+        while True:
+            event = self._next()
+            if isinstance(event, h11.Data):
+                yield bytes(event.data)
+            else:
+                return
+
+    def _whole(self, response: h11.Response) -> Answer:
+        body = bytearray()
+        try:
+            for piece in self._pieces():
+                body += piece
+                if len(body) > MOST_ANSWER_BYTES:
+                    raise InternalFault("the daemon's answer is larger than anything it should say")
+        except LocalagentError:
+            self.close()
+            raise
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
+        http = self._http
+        if http is not None and http.our_state is h11.DONE and http.their_state is h11.DONE:
+            http.start_next_cycle()
+        else:
+            self.close()
+        return Answer(status=response.status_code, headers=headers, body=bytes(body))
+
+
+def connect(path: Path) -> socket.socket:
+    """A connection to the daemon. DaemonGone with the reason when nobody listens; CannotEnforce for a stranger."""
+    client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+    client.settimeout(ANSWER_SECONDS)
+    try:
+        client.connect(str(path.absolute()))
+        data = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    except FileNotFoundError:
+        client.close()
+        raise DaemonGone(
+            f"there is no daemon at {path}",
+            remedy="start it (`systemctl start localagent.socket`), or leave --daemon away",
+        ) from None
+    except ConnectionRefusedError:
+        client.close()
+        raise DaemonGone(f"nobody listens at {path}: the daemon ended", remedy="start it again") from None
+    except PermissionError:
+        client.close()
+        raise CannotEnforce(
+            f"you may not use the daemon at {path}", remedy="join the group that the socket belongs to (`ls -l` it)"
+        ) from None
+    except OSError as fault:
+        client.close()
+        raise DaemonGone(f"no connection to the daemon at {path}: {fault.strerror or fault}") from fault
+    uid = int(_CREDENTIALS.unpack(data)[1])
+    if uid not in _trusted():
+        client.close()
+        raise CannotEnforce(
+            f"the daemon at {path} is user {uid}, who is neither root, {OWNER} nor you: nothing was sent to it"
+        )
+    return client
+
+
+def _trusted() -> set[int]:
+    found = {0, os.geteuid()}
+    with suppress(KeyError):
+        found.add(pwd.getpwnam(OWNER).pw_uid)
+    return found
+
+
+def _was_closed(connection: socket.socket | None) -> bool:
+    """Whether the other end has closed a connection that owes us nothing."""
+    if connection is None:
+        return True
+    connection.setblocking(False)
+    try:
+        return connection.recv(1, socket.MSG_PEEK) == b""
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+
+
+def refusal(answer: Answer) -> LocalagentError:
+    """A refusing answer as an exception of ours."""
+    try:
+        error = json.loads(answer.body)["error"]
+        faults = [str(fault) for fault in error["faults"]]
+        kind, remedy = str(error["kind"]), str(error["remedy"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        faults, kind, remedy = [f"status {answer.status}"], "", ""
+    if kind == "usage":
+        return UsageFault([f"the daemon: {fault}" for fault in faults], remedy=remedy)
+    retry = answer.headers.get("retry-after", "")
+    return DaemonRefuses(
+        f"the daemon refuses: {'; '.join(faults)}",
+        remedy=remedy,
+        status=answer.status,
+        kind=kind,
+        retry_seconds=int(retry) if retry.isascii() and retry.isdigit() and len(retry) < 7 else 0,
+    )
+
+
+def wait_after(no: DaemonRefuses, *, until: float, most: float) -> bool:
+    """Wait as long as a refusal says, when that is at most `most` seconds and ends before `until`; whether to retry."""
+    if not 0 < no.retry_seconds <= most or time.monotonic() + no.retry_seconds > until:
+        return False
+    time.sleep(no.retry_seconds)
+    return True
+
+
+def _events(pieces: Iterator[bytes]) -> Iterator[ServerEvent]:
+    """Lines of a stream put together; InternalFault for a line longer than any the daemon writes."""
+    rest = b""
+    number, kind, data = 0, "message", ""
+    for piece in pieces:
+        *lines, rest = (rest + piece).split(b"\n")
+        if len(rest) > _MOST_LINE_BYTES:
+            raise InternalFault("the daemon's stream has a line longer than any it should have")
+        for line in lines:
+            name, _, value = line.decode("utf-8", "replace").partition(":")
+            value = value.removeprefix(" ")
+            if not line:
+                if data:
+                    yield ServerEvent(id=number, kind=kind, data=data)
+                number, kind, data = 0, "message", ""
+            elif name == "id" and value.isascii() and value.isdigit():
+                number = int(value)
+            elif name == "event":
+                kind = value
+            elif name == "data":
+                data += value

@@ -1,0 +1,133 @@
+"""A task as a client orders it: JSON at the border, one value within. Every fault of an order is told at once.
+
+An order names no path of anybody: the tree comes as a snapshot, interpreter and model as names that the daemon knows.
+"""
+
+import math
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from enum import StrEnum
+from typing import Any
+
+from localagent.errors import UsageFault
+
+DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+TASK_ID = re.compile(r"\d{8}-\d{6}-\d{6}-[0-9a-f]{6}")
+IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,128}")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_MOST_WORDS = 256
+_MOST_CHARACTERS = 4096
+_MOST_TEXT = 64 << 10
+_MOST_CANDIDATES = 1_000_000
+_MOST_JOBS = 64
+_MOST_PRIORITY = 9
+
+
+class TaskState(StrEnum):
+    """Where a task of the daemon is."""
+
+    HELD = "held"  # until somebody with the role approves it
+    QUEUED = "queued"
+    RUNNING = "running"
+    DONE = "done"  # there is a report; its exit code says which answer
+    FAILED = "failed"  # it could not be answered: its worker died, twice
+    CANCELLED = "cancelled"
+
+    @property
+    def over(self) -> bool:
+        """True when nothing more will come."""
+        return self in (TaskState.DONE, TaskState.FAILED, TaskState.CANCELLED)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TaskOrder:
+    """What is asked for. `snapshot` is the digest of a manifest that was uploaded; `jobs` 0 leaves it to the daemon.
+
+    `priority` (0 to 9, higher first) orders the tasks of one user; it is no means against other users.
+    """
+
+    snapshot: str
+    tests: tuple[str, ...] = ()
+    checks: tuple[str, ...] = ()
+    text: str = ""
+    python: str = ""
+    seed: int = 0
+    max_candidates: int = 500
+    max_seconds: float = 300.0
+    jobs: int = 0
+    use_model: bool = True
+    model: str = ""
+    priority: int = 0
+
+
+def pack_order(order: TaskOrder) -> dict[str, Any]:
+    """As JSON."""
+    return asdict(order)
+
+
+def order_of(found: object) -> TaskOrder:
+    """From JSON; UsageFault with every fault."""
+    if not isinstance(found, Mapping):
+        raise UsageFault("an order is an object")
+    faults = [f"unknown: {key!r:.80}" for key in found if key not in {f.name for f in fields(TaskOrder)}]
+    values: dict[str, Any] = {k: found[k] for k in found if k in {f.name for f in fields(TaskOrder)}}
+    _digest(values, faults)
+    for key in ("tests", "checks"):
+        values[key] = _words(values.get(key, []), key, faults)
+    faults += [f"checks: {fault}" for command in values["checks"] if (fault := command_fault(command))]
+    _text(values, "text", _MOST_TEXT, faults)
+    for key in ("python", "model"):
+        _text(values, key, _MOST_CHARACTERS, faults)
+        if values.get(key) and not _NAME.fullmatch(values[key]):
+            faults.append(f"{key}: a name that the daemon knows, not a path")
+    _number(values, "seed", -(2**63), 2**63 - 1, faults)
+    _number(values, "max_candidates", 1, _MOST_CANDIDATES, faults)
+    _number(values, "jobs", 0, _MOST_JOBS, faults)
+    _number(values, "priority", 0, _MOST_PRIORITY, faults)
+    seconds = values.get("max_seconds", 1.0)
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
+        faults.append("max_seconds: a positive, finite number")
+    if not isinstance(values.get("use_model", True), bool):
+        faults.append("use_model: true or false")
+    if faults:
+        raise UsageFault(faults, remedy="the daemon serves what it takes at /v1/openapi.json")
+    return TaskOrder(**values)
+
+
+def command_fault(command: str) -> str:
+    """Why a check is no command, or ""."""
+    try:
+        return "" if shlex.split(command) else "is empty"
+    except ValueError as fault:
+        return f"{command!r}: {fault}"
+
+
+def _digest(values: dict[str, Any], faults: list[str]) -> None:
+    found = values.get("snapshot")
+    if not isinstance(found, str) or not DIGEST.fullmatch(found):
+        faults.append("snapshot: the digest of an uploaded manifest, sha256:<64 hexadecimal digits>")
+
+
+def _words(found: object, key: str, faults: list[str]) -> tuple[str, ...]:
+    if not isinstance(found, list) or len(found) > _MOST_WORDS:
+        faults.append(f"{key}: a list of at most {_MOST_WORDS} texts")
+        return ()
+    if not all(isinstance(word, str) and len(word) <= _MOST_CHARACTERS and "\0" not in word for word in found):
+        faults.append(f"{key}: texts of at most {_MOST_CHARACTERS} characters, without NUL")
+        return ()
+    return tuple(found)
+
+
+def _text(values: dict[str, Any], key: str, most: int, faults: list[str]) -> None:
+    found = values.get(key, "")
+    if not isinstance(found, str) or len(found) > most or "\0" in found:
+        faults.append(f"{key}: a text of at most {most} characters, without NUL")
+        values[key] = ""
+
+
+def _number(values: dict[str, Any], key: str, least: int, most: int, faults: list[str]) -> None:
+    found = values.get(key, least if least > 0 else 0)
+    if isinstance(found, bool) or not isinstance(found, int) or not least <= found <= most:
+        faults.append(f"{key}: a whole number from {least} to {most}")
