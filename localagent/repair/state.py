@@ -9,7 +9,7 @@ from localagent.domain.edit import Candidate
 from localagent.domain.outcome import Baseline, FullResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import NearMiss
-from localagent.ports import EditScorer, EditSpace, GateChain, Localizer, Sink, Sources, Verifier
+from localagent.ports import EditScorer, EditSpace, EditWriter, GateChain, Localizer, Sink, Sources, Verifier
 from localagent.repair.lineage import Step
 from localagent.repair.weights import Weights
 
@@ -27,6 +27,7 @@ class Parts:
     sources: Sources
     weights: Weights
     context: Callable[[RepoPath, Baseline], str]
+    writer: EditWriter | None = None
 
 
 @dataclass(slots=True)
@@ -34,6 +35,7 @@ class State:
     """What the search has seen; the report is made from it."""
 
     enumerated: int = 0
+    written: int = 0
     verified: int = 0
     rounds: int = 1
     numbers: int = 0
