@@ -135,11 +135,11 @@ def may_continue(text: str, indent: str = "") -> bool:
     head = "".join(line + "\n" for line in lines) + indent
     if opener == "match _:":
         head = "match _:\n "
-    closers = found.quote + "".join(_CLOSERS[b] for b in reversed(found.open))
+    closers = "".join(_CLOSERS[b] for b in reversed(found.open))
     if found.quote:
-        return any(
-            normal.parse(head + text + escape + closers + tail) for escape in ("", "_", "}", "_}") for tail in _TAILS
-        )
+        closed = [text + escape + found.quote for escape in ("", "_", "}", "_}")]
+        ends = ("", ":_") if "{" in found.open else ("",)
+        return any(normal.parse(head + c + end + closers + t) for c in closed for end in ends for t in _TAILS)
     shorter = text
     if found.words and found.words[-1].end == len(text) and found.words[-1].after != ".":
         last = found.words[-1].text

@@ -22,7 +22,8 @@ MAX_REMOVED = 12
 MAX_WRITTEN_TOKENS = 14
 MAX_REST_TOKENS = 6
 MAX_STEM_TOKENS = 220
-_DEAREST = 16.0  # nats beyond which nothing is pursued
+_DEAREST = 11.0  # nats beyond which nothing is pursued,
+_DEAREST_DELETION = 6.0  # and for deletions, of which the edit space has the likely ones
 _SURE = 0.3  # how much of a first token's own improbability counts where what stood there was as improbable
 _NEXT_LINE_BYTES = 40
 
@@ -161,6 +162,8 @@ class Region:
     def _open(self, decoder: Decoder, timeout_seconds: float) -> bool:
         """The trunk: context, then the file from `lead` to the last place. Lines in front go where there is no room."""
         page = self.page.text
+        if not self._places:
+            return False
         until = max(page.rfind(b"\n", 0, place.start) + 1 for place, _ in self._places)
         while True:
             front, body = self._context.encode("utf-8", "replace"), page[self._lead : until]
@@ -274,6 +277,8 @@ class Region:
                 self._add(_Node(stem, at, (token,), piece, cost))
             for removed in range(1, len(asked)):
                 cost = max(0.0, asked[0] - asked[removed])
+                if cost > _DEAREST_DELETION:
+                    continue
                 yield from self._joined(_Node(stem, at, (), b"", cost, removed))
 
     def _grown(self, decoder: Decoder, node: _Node, row: RowAnswer) -> Iterator[Written]:
