@@ -64,6 +64,7 @@ class FixRequest:
     budget: Budget = field(default_factory=Budget)
     use_model: bool = True
     model: str = ""
+    writing: bool = True
     policy: Path | None = None
     out: Path | None = None
     report: Path | None = None
@@ -205,7 +206,7 @@ def _work(request: FixRequest, task: Task, settings: Settings, policy: Policy, s
             sources=sources,
             weights=weights,
             context=lambda path, baseline: _context(path, baseline, sources, task),
-            writer=_writer(scorer, weights, sources, task) if scorer is not None else None,
+            writer=_writer(scorer, weights, sources, task) if scorer is not None and request.writing else None,
         )
         result = Repair(task, parts).run()
         seconds = {Stage.SNAPSHOT.value: round(took, 3), **result.seconds}
