@@ -1,7 +1,8 @@
 """Edits that the model writes, beside the enumerated ones: when to ask for more, and what they may cost the others.
 
-The writer works on a thread of its own. While enumerated steps are open it gets at most a fifth of the seconds, and no
-turn before the likeliest of them had theirs unless it is cheaper; once they are used up it may go on alone for a while.
+The writer works on a thread of its own. While cheap enumerated steps are open it gets at most a fifth of the seconds,
+and no turn before the likeliest of them had theirs unless it is cheaper; once they are used up it may go on alone for a
+while.
 As soon as a candidate is plausible nothing more is written.
 """
 
@@ -14,7 +15,8 @@ from localagent.repair.expansion import unparsed
 from localagent.repair.lineage import Lineage, Step
 from localagent.repair.run import Run
 
-SECONDS_SHARE = 0.2
+SECONDS_SHARE = 0.2  # of the search's seconds while cheap enumerated steps are open (cheaper than a span's price),
+DEAR_SHARE = 0.5  # and when they are not; the writer works beside the checks
 STEP_SECONDS = 20.0
 ALONE_SECONDS = 60.0  # at most, and at most half of what is left
 WAITING = 8  # written steps not yet tried: then there is no need for more
@@ -40,7 +42,9 @@ class Writing:
         """Take what was written, and ask for more where that is worth it now. Costs no time."""
         self._take()
         run = self._run
-        if self._may_ask() and self._worth() and self._spent <= SECONDS_SHARE * (run.clock() - self._began):
+        cheap = run.frontier.next_cost < run.parts.weights.written
+        allowed = (SECONDS_SHARE if cheap else DEAR_SHARE) * (run.clock() - self._began)
+        if self._may_ask() and self._worth() and self._spent <= allowed:
             self._ask()
 
     def alone(self) -> bool:
