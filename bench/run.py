@@ -5,6 +5,7 @@
   run.py --compare with.json without.json       paired: won, lost, exact McNemar p
   run.py --self-check                           the judge and the cases: oracle 100 %, empty patch 0 %
   run.py --build                                write cases/own.jsonl from cases/*.case, tests counted
+  run.py bench/spans --max-seconds 120          bugs outside the edit space, which only span search can repair
   run.py other.jsonl --cmd 'TOOL --repo {repo} --out {out} ...'
 
 Seconds depend on the machine and its load (printed beside them); outcomes do as far as a budget in seconds ends a run.
@@ -199,9 +200,13 @@ def build() -> int:
     return self_check(cases)
 
 
+def _read(path: Path) -> list[Case]:
+    return read_all(path) if path.is_dir() else read_built(path)
+
+
 def selected(args: argparse.Namespace) -> list[Case]:
     """The cases that were asked for."""
-    cases = [case for path in args.cases or [BUILT] for case in read_built(path)]
+    cases = [case for path in args.cases or [BUILT] for case in _read(path)]
     wanted = [c for c in cases if re.search(args.only, c.id) and re.search(args.kind, c.kind)][:: args.every]
     if not wanted:
         raise CaseError("no case is left to run")
@@ -231,7 +236,9 @@ def run_all(cases: list[Case], command: list[str], args: argparse.Namespace) -> 
 def arguments() -> argparse.ArgumentParser:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("cases", nargs="*", type=Path, help="JSON Lines files (default: cases/own.jsonl)")
+    parser.add_argument(
+        "cases", nargs="*", type=Path, help="JSON Lines files or folders of cases (default: cases/own.jsonl)"
+    )
     parser.add_argument("--self-check", action="store_true")
     parser.add_argument("--build", action="store_true")
     parser.add_argument("--compare", nargs=2, type=Path, metavar="JSON")

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from localagent.domain.behaviour import Behaviours
-from localagent.domain.edit import Candidate, Edit
+from localagent.domain.edit import Candidate, Edit, Written
 from localagent.domain.gate import Decision
 from localagent.domain.jailspec import JailResult, JailSpec
 from localagent.domain.outcome import Baseline, Failure, FullResult, QuickResult
@@ -116,6 +116,29 @@ class TextReader(Protocol):
 
     def likelihoods(self, texts: Sequence[bytes], *, timeout_seconds: float) -> Sequence[float] | None:
         """For each text log P(what follows the beginning that all share), nats; None when not known."""
+        ...
+
+
+class EditWriter(Protocol):
+    """Edits that the model writes where the edit space has none; never raises. One thread at a time.
+
+    Where the model is absent or dropped it has nothing to go on with, and says so by an infinite `next_cost`.
+    """
+
+    @property
+    def next_cost(self) -> float:
+        """What the cheapest edit still to be written may cost, comparable with the search's costs; nats."""
+        ...
+
+    @property
+    def tokens_used(self) -> int: ...
+
+    def begin(self, sources: Sources, places: Sequence[Suspicion], baseline: Baseline) -> None:
+        """Plan: the places most worth a span come first. Once, before `more`."""
+        ...
+
+    def more(self, *, timeout_seconds: float) -> Sequence[Written]:
+        """Go on for a while, about a second; nothing may have come of it."""
         ...
 
 

@@ -1,8 +1,10 @@
-"""Builds small GGUF files from their layout, so that tests can break each field."""
+"""Builds small GGUF files from their layout, so that tests can break each field; judges what the reader accepted."""
 
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+
+from localagent.llm.gguf import ARCHITECTURES, GgufHeader
 
 
 def text(value: str | bytes) -> bytes:
@@ -55,3 +57,16 @@ class TinyGguf:
         head = self.magic + struct.pack("<IQQ", self.version, tensors, entries)
         head += b"".join(self.entries) + b"".join(self.tensors)
         return head + bytes(-len(head) % 32) + self.data
+
+
+def judged(header: GgufHeader, size: int) -> None:
+    """What acceptance promises, whatever bytes were mutated."""
+    assert header.version in (2, 3)
+    assert header.architecture in ARCHITECTURES
+    assert len({t.name for t in header.tensors}) == len(header.tensors) > 0
+    end = header.data_start
+    for placed in header.tensors:
+        assert placed.start >= end
+        assert placed.size_bytes > 0
+        end = placed.start + placed.size_bytes
+    assert end <= size

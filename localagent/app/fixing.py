@@ -30,11 +30,12 @@ from localagent.gate.chain import open_gate_chain
 from localagent.jail.open import Kind, open_jail, scratch_folder
 from localagent.jail.workspace import NoRoom
 from localagent.llm.decoder import ModelDecoder
-from localagent.llm.prompt import build_context
+from localagent.llm.prompt import build_context, build_failing
 from localagent.llm.reader import ModelReader
 from localagent.llm.registry import ModelFile, Registry
 from localagent.llm.scorer import ModelScorer
 from localagent.llm.tuned import serving
+from localagent.llm.writer import SpanWriter
 from localagent.localize.fuse import SpectrumLocalizer
 from localagent.ports import Jail, Sink
 from localagent.record.files import CannotRecord, RecordDamaged, write_through
@@ -46,7 +47,7 @@ from localagent.repair.progress import baseline_failures
 from localagent.repair.search import Repair
 from localagent.repair.sinks import combined
 from localagent.repair.state import Parts
-from localagent.repair.weights import load_weights
+from localagent.repair.weights import Weights, load_weights
 from localagent.tree.diff import unified_diff
 from localagent.tree.find import default_python
 from localagent.tree.snapshot import CannotCopy, SourceMap, TreeChanged, TreeTooLarge, take_snapshot
@@ -73,6 +74,7 @@ class FixRequest:
     budget: Budget = field(default_factory=Budget)
     use_model: bool = True
     model: str = ""
+    writing: bool = True
     policy: Path | None = None
     out: Path | None = None
     report: Path | None = None
@@ -242,6 +244,7 @@ def work(
         stack.callback(verifier.cancel)
         stack.enter_context(stop.calling(verifier.cancel))
         sources = SourceMap(snapshot)
+        weights = load_weights(settings.models_dir / "order.json")
         parts = Parts(
             verifier=verifier,
             localizer=SpectrumLocalizer(text=task.text),
@@ -250,10 +253,11 @@ def work(
             scorer=scorer,
             sink=sink,
             sources=sources,
-            weights=load_weights(settings.models_dir / "order.json"),
+            weights=weights,
             context=lambda path, baseline: _context(path, baseline, sources, task),
             reader=ModelReader(ModelDecoder(scorer)) if scorer is not None else None,
             pace=pace,
+            writer=_writer(scorer, weights, sources, task) if scorer is not None and request.writing else None,
         )
         result = Repair(task, parts, clock=pace.clock).run()
         seconds = {Stage.SNAPSHOT.value: round(took, 3), **result.seconds}
@@ -280,6 +284,21 @@ def _context(path: RepoPath, baseline: Baseline, sources: SourceMap, task: Task)
     tests = dict.fromkeys(t.path for t in baseline.tests if t.id in failing and t.path is not None)
     texts = [(p, sources[p]) for p in tests if p in sources]
     return build_context(texts, baseline_failures(baseline), path, task=task.text, source=sources[path])
+
+
+def _writer(scorer: ModelScorer, weights: Weights, sources: SourceMap, task: Task) -> SpanWriter:
+    """The same model in the same child, writing what the edit space lacks."""
+
+    def context(_path: RepoPath, baseline: Baseline) -> str:
+        failing = set(baseline.failing)
+        names: dict[RepoPath, list[str]] = {}
+        for test in baseline.tests:
+            if test.id in failing and test.path is not None and test.path in sources:
+                names.setdefault(test.path, []).append(test.id)
+        texts = [(path, sources[path], ids) for path, ids in names.items()]
+        return build_failing(texts, baseline_failures(baseline), task=task.text)
+
+    return SpanWriter(scorer, context, localization=weights.localization, malus=weights.written)
 
 
 def _model(request: FixRequest, settings: Settings) -> tuple[ModelFile | None, str]:

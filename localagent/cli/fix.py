@@ -35,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = p.add_mutually_exclusive_group()
     group.add_argument("--no-model", action="store_true", help="order by the prior alone")
     group.add_argument("--model", default="", metavar="M", help="a GGUF file or a registered name")
+    p.add_argument("--no-writing", action="store_true", help="the model orders edits and writes none")
     p.add_argument("--policy", default="", metavar="NAME|FILE", help="another policy than the default one")
     add_backend(p)
     p.add_argument("--out", default="", metavar="FILE", help="write the accepted patch here, as a unified diff")
@@ -103,6 +104,7 @@ def _request(args: argparse.Namespace) -> FixRequest:
         ),
         use_model=not args.no_model,
         model=args.model,
+        writing=not args.no_writing,
         policy=Path(args.policy) if args.policy else None,
         out=Path(args.out) if args.out else None,
         report=Path(args.report) if args.report else None,

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 
 from localagent.domain.paths import RepoPath
 
+SPAN = "span"  # the operator of edits that the model wrote; all others are enumerated
+
 
 def digest_of(data: bytes) -> str:
     """`sha256:<hex>` of some bytes."""
@@ -116,3 +118,11 @@ class Candidate:
     round: int = 1
     parent: int | None = None
     model_score: float | None = field(default=None)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Written:
+    """An edit that the model wrote and its score: the log-probability of the span against what stood there, <= 0."""
+
+    edit: Edit
+    score: float

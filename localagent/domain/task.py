@@ -151,6 +151,7 @@ class TaskResult:
     localization: tuple[Suspicion, ...] = ()
     diagnosis: Diagnosis | None = None
     enumerated: int = 0
+    written: int = 0
     denied: Mapping[str, int] = field(default_factory=dict)
     verified: int = 0
     rank_of_first_plausible: int | None = None

@@ -11,6 +11,9 @@ Generated from the operators' registry:
 Each edit is a set of byte splices of one file that parses afterwards; two edits with the same syntax tree are one.
 The prior is on a log scale: 0 is the most likely kind of edit, features of a place add to it or take from it,
 and edits that a failure's own message suggests stand above 0. `models/prior.json` replaces single weights.
+
+Beside these, `span` edits are written by the model where it is allowed to: not enumerated, priced by `written` of
+`models/order.json` and by their log-probability ([ADR 0021](adr/0021-the-model-writes-spans.md)).
 """
 
 

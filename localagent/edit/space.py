@@ -145,7 +145,7 @@ class _Place:
     def __init__(self, context: Context) -> None:
         self.path = context.path
         self.unit = context.unit
-        self.scope = _scope(context.unit, context.span)
+        self.scope = unit_scope(context.unit, context.span)
         self.seen = {context.unit.suite_digest(context.unit.root)}
         self.texts: set[tuple[tuple[int, int, str], ...]] = set()
 
@@ -172,7 +172,7 @@ def _in_order(proposals: list[_Proposal]) -> Iterator[Edit]:
             continue
         if op.deep and not check.compiles(place.unit, change.splices):
             continue
-        edit = _edit(place, change, op, -cost)
+        edit = made_edit(place.unit, place.scope, change, path=place.path, operator=op.name, prior=-cost)
         if edit is not None:
             place.seen.add(digest)
             yield edit
@@ -187,8 +187,11 @@ def _overlapping(change: Change) -> bool:
     return False
 
 
-def _edit(place: _Place, change: Change, op: Operator, prior: float) -> Edit | None:
-    source, base = place.unit.source, place.unit.base
+def made_edit(
+    unit: Unit, scope: Scope | None, change: Change, *, path: RepoPath, operator: str, prior: float
+) -> Edit | None:
+    """A change of a unit as splices of the file's bytes; None where its encoding cannot say the new text."""
+    source, base = unit.source, unit.base
     splices = []
     for start, end, text in change.splices:
         new = source.raw_text(text)
@@ -196,18 +199,19 @@ def _edit(place: _Place, change: Change, op: Operator, prior: float) -> Edit | N
             return None
         splices.append(Splice(start=source.raw_offset(base + start), end=source.raw_offset(base + end), text=new))
     return Edit(
-        path=place.path,
+        path=path,
         splices=tuple(splices),
-        operator=op.name,
+        operator=operator,
         line=change.line,
         end_line=change.end_line,
         prior=round(prior, 4),
         note=change.note,
-        scope=place.scope,
+        scope=scope,
     )
 
 
-def _scope(unit: Unit, span: UnitSpan) -> Scope | None:
+def unit_scope(unit: Unit, span: UnitSpan) -> Scope | None:
+    """The function that a unit is, or None."""
     if not span.is_function or len(unit.root.statements) != 1:
         return None
     definition = unit.root.statements[0]

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from localagent.errors import CannotEnforce, LocalagentError
 from localagent.llm.departure import Text
 from localagent.llm.engine import Ask, Engine
-from localagent.llm.frames import WEIGHTS, FrameBuffer, FrameFault, Message, receive_first, send
+from localagent.llm.frames import CONTEXT_TOKENS, WEIGHTS, FrameBuffer, FrameFault, Message, receive_first, send
 from localagent.llm.gguf import GgufHeader, read_header
 from localagent.llm.growing import Growing, RequestFault
 from localagent.llm.resident import resident_bytes
@@ -23,7 +23,6 @@ from localagent.llm.utf8 import utf8
 from localagent.llm.window import Place, Window, plan_windows
 
 NICENESS = 5
-CONTEXT_TOKENS = 1536
 CONTEXT_IN_FRONT_TOKENS = 400
 
 

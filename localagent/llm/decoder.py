@@ -23,7 +23,6 @@ class ModelDecoder:
 
     def __init__(self, served: Served) -> None:
         self._served = served
-        self._pieces: dict[int, bytes] = {}
         self.tokens_used = 0
 
     @property
@@ -33,7 +32,7 @@ class ModelDecoder:
 
     def piece(self, token: int) -> bytes:
         """Bytes of a token that an answer named; none for control tokens."""
-        return self._pieces.get(token, b"")
+        return self._served.pieces.get(token, b"")
 
     def tokenize(self, texts: Sequence[bytes], *, timeout_seconds: float) -> list[list[int]] | None:
         """Tokens of each text, or None."""
@@ -78,7 +77,7 @@ class ModelDecoder:
             if not token.isdecimal() or not isinstance(text, str) or len(text) > _MAX_PIECE_BYTES:
                 raise Dropped("the child sent malformed pieces")
             try:
-                self._pieces[int(token)] = text.encode("latin-1")
+                self._served.pieces[int(token)] = text.encode("latin-1")
             except UnicodeEncodeError:
                 raise Dropped("the child sent malformed pieces") from None
 

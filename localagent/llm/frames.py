@@ -38,6 +38,7 @@ import socket
 from typing import Any
 
 MAX_FRAME_BYTES = 32 << 20
+CONTEXT_TOKENS = 1536  # the longest path the child decodes, if the model was trained for as many
 WEIGHTS = "/run/model/weights.gguf"
 TARGET = "/run/model/target.gguf"
 

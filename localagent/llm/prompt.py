@@ -14,6 +14,7 @@ from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
 
 TESTS_BYTES = 1400
+FAILING_BYTES = 600
 DOCSTRING_BYTES = 500
 FAILURE_BYTES = 160
 TASK_BYTES = 400
@@ -42,6 +43,37 @@ def build_context(
 def _placeless(text: str) -> str:
     """Without addresses of objects: they say nothing, and with them the scores would differ from run to run."""
     return _ADDRESS.sub("0x0", text)
+
+
+def build_failing(
+    tests: Sequence[tuple[RepoPath, bytes, Sequence[str]]], failures: Sequence[Failure], *, task: str = ""
+) -> str:
+    """A shorter text for places where the model writes: the failing test functions themselves, and their complaints.
+
+    `tests` are files with the names of their functions that fail, as pytest's ids end.
+    """
+    share = FAILING_BYTES // max(1, min(2, len(tests)))
+    parts = [_clipped(_functions(_text(data), names), share) for _, data, names in tests[:2]]
+    parts += [_comment(f"Task: {task}", TASK_BYTES)] if task else []
+    parts += [_comment(_placeless(f"{f.exception}: {f.message}"), FAILURE_BYTES) for f in failures[:1] if f.exception]
+    return "".join(part.rstrip("\n") + "\n" for part in parts if part.strip())
+
+
+def _functions(text: str, names: Sequence[str]) -> str:
+    """The functions of a module that are called so, in the order of the names; all of it where none can be found."""
+    wanted = [name.partition("[")[0].rpartition("::")[2] for name in names]
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return text
+    lines = text.split("\n")
+    found = {
+        node.name: "\n".join(lines[node.lineno - 1 : node.end_lineno])
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name in wanted
+    }
+    return "\n".join(found[name] for name in dict.fromkeys(wanted) if name in found) or text
 
 
 def _text(data: bytes) -> str:

@@ -96,6 +96,7 @@ class Served:
         self.load_seconds = 0.0
         self.resident_bytes = 0
         self.cpu_seconds = 0.0
+        self.pieces: dict[int, bytes] = {}  # what the child told of its tokens; it tells each once
         self._tokens = 0
         self._warning = ""
         self._process: JailProcess | None = None

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from localagent.domain.edit import Candidate
+from localagent.domain.edit import SPAN, Candidate
 from localagent.domain.outcome import Baseline, Failure
 from localagent.domain.task import Diagnosis, NearMiss, Suspicion, Task, TaskResult
 from localagent.record.files import write_through
@@ -43,6 +43,7 @@ def report_json(
         "seed": task.seed,
         "patch": None if diff is None else diff.decode("utf-8", "surrogateescape"),
         "patch_digest": None if result.patch is None else result.patch.digest,
+        "provenance": _provenance(result),
         "proposals": [_proposal(*p) for p in zip(itertools.count(1), result.proposals, proposed, strict=False)],
         "failing": _failing(baseline),
         "fail_to_pass": list(full.fail_to_pass) if full else [],
@@ -51,6 +52,7 @@ def report_json(
         "localization": [_suspicion(s) for s in result.localization[:_TOP]],
         "diagnosis": _diagnosis(result.diagnosis),
         "candidates_enumerated": result.enumerated,
+        "candidates_written": result.written,
         "candidates_denied": dict(sorted(result.denied.items())),
         "candidates_verified": result.verified,
         "rank_of_first_plausible": result.rank_of_first_plausible,
@@ -81,6 +83,21 @@ def report_json(
 def write_report(path: Path, report: Mapping[str, Any]) -> None:
     """Write a report where the user asked for it; see `files.write_through` for links, devices and modes."""
     write_through(path, dump(report, indent=2))
+
+
+def _provenance(result: TaskResult) -> list[dict[str, Any]]:
+    """Where each edit of the patch comes from."""
+    if result.chosen is None:
+        return []
+    return [
+        {
+            "edit": f"{e.path}:{e.line} {e.note or e.operator}",
+            "operator": e.operator,
+            "origin": "model" if e.operator == SPAN else "edit-space",
+            "model": result.model_name if e.operator == SPAN else None,
+        }
+        for e in result.chosen.edits
+    ]
 
 
 def _proposal(number: int, candidate: Candidate, diff: bytes) -> dict[str, Any]:

@@ -98,6 +98,9 @@ def _diagnosis(report: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _patch(report: Mapping[str, Any]) -> Iterator[str]:
+    for part in report.get("provenance", ()):
+        if part["origin"] == "model":
+            yield f"written by the model {part['model']}, not enumerated: {part['edit']}"
     if report["patch"]:
         yield from report["patch"].rstrip("\n").split("\n")
 
@@ -115,7 +118,7 @@ def _proposals(report: Mapping[str, Any]) -> Iterator[str]:
 def _tried(report: Mapping[str, Any]) -> Iterator[str]:
     denied = report["candidates_denied"]
     yield (
-        f"{report['candidates_enumerated']} candidates enumerated, {sum(denied.values())} denied, "
+        f"{report['candidates_enumerated']} candidates enumerated, {_written(report)}{sum(denied.values())} denied, "
         f"{report['candidates_verified']} run in the jail, {report['plausible']} plausible, {report['rounds']} rounds"
     )
     if report["rank_of_first_plausible"] is not None:
@@ -130,6 +133,11 @@ def _tried(report: Mapping[str, Any]) -> Iterator[str]:
         yield "Seconds: " + ", ".join(f"{stage} {spent:.2f}" for stage, spent in report["seconds"].items())
     for limit, count in report["limits_hit"].items():
         yield f"limit hit: {limit}, {count} times"
+
+
+def _written(report: Mapping[str, Any]) -> str:
+    count = report.get("candidates_written", 0)
+    return f"{count} written by the model, " if count else ""
 
 
 def _near_misses(report: Mapping[str, Any]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
 from localagent.domain.behaviour import Behaviours, Row
-from localagent.domain.edit import Candidate, Edit
+from localagent.domain.edit import SPAN, Candidate, Edit
 
 # In nats of cost, set by hand after reading a few overfitted patches of the development cases; not counted.
 _MALUS = {
@@ -223,13 +223,13 @@ def unproven(candidate: Candidate, tests: int, failing: int) -> bool:
 
     So it is with many edits of which more were guessed than there are failing tests to vouch for them, with a guess
     that was made on top of another one at the same line, with something invented or a line dropped beside other edits,
-    and with a `+ 1` put where none stood or a call of a sibling put in a call's place.
+    and with a `+ 1` put where none stood, a call of a sibling put in a call's place, or a text that the model wrote.
     """
     if tests <= FEW_TESTS and len(candidate.edits) > 1:
         dropped = any("delete-line" in e.operator for e in candidate.edits)
         if any(_invented(e) for e in candidate.edits) or (dropped and not all(_slip(e) for e in candidate.edits)):
             return True
-    if tests <= FEW_TESTS and candidate.edits[0].operator in ("off-by-one", "sibling-call"):
+    if tests <= FEW_TESTS and candidate.edits[0].operator in ("off-by-one", "sibling-call", SPAN):
         return True
     guessed = [(e.path, e.line) for e in candidate.edits if not explained(e)]
     many = len(candidate.edits) >= _MANY_EDITS and len(guessed) >= _MANY_GUESSES

@@ -6,6 +6,7 @@ snapshot's own edits (a kept candidate that was wrong does not eat the whole bud
 """
 
 import heapq
+import math
 from collections.abc import Iterable, Sequence
 from enum import Enum
 
@@ -21,6 +22,9 @@ class _Turn(Enum):
 
 
 _URGENT_SHARE = 8
+_WRITTEN_SHARE = 5  # at most one turn in so many goes to what the model wrote, while enumerated steps are open
+_WRITTEN_ANYHOW = 10  # one in so many does, cheap or not,
+_WRITTEN_FROM = 60  # after so many turns
 _TURNS = (_Turn.COST, _Turn.SNAPSHOT, _Turn.COST, _Turn.PRIOR)
 
 
@@ -31,7 +35,8 @@ class Frontier:
         self._items: dict[int, Step | Lineage] = {}
         self._heaps: dict[_Turn, list[tuple[float, int]]] = {turn: [] for turn in _Turn}
         self._urgent: list[tuple[float, int, Step]] = []
-        self._pushed = self._popped = self._hurried = 0
+        self._written: list[tuple[float, int, Step]] = []
+        self._pushed = self._popped = self._hurried = self._wrote = 0
 
     def push(self, steps: Iterable[Step]) -> None:
         """Add steps."""
@@ -47,6 +52,43 @@ class Frontier:
         self._pushed += 1
         heapq.heappush(self._urgent, (cost, self._pushed, step))
 
+    def push_written(self, step: Step) -> None:
+        """Add a step that the model wrote."""
+        self._pushed += 1
+        heapq.heappush(self._written, (step.cost, self._pushed, step))
+
+    @property
+    def written(self) -> int:
+        """How many written steps are open."""
+        return len(self._written)
+
+    @property
+    def enumerated(self) -> int:
+        """How many others are."""
+        return len(self._items) + len(self._urgent)
+
+    @property
+    def next_cost(self) -> float:
+        """What the cheapest enumerated step costs; infinite when none is open."""
+        heap = self._heaps[_Turn.COST]
+        while heap and heap[0][1] not in self._items:
+            heapq.heappop(heap)
+        return heap[0][0] if heap else math.inf
+
+    @property
+    def seasoned(self) -> bool:
+        """Whether the likeliest enumerated steps have had their turns."""
+        return self._popped >= _WRITTEN_FROM
+
+    def _writes_now(self) -> bool:
+        """Whether it is a written step's turn."""
+        if not self._written or not self._items:
+            return bool(self._written) and not self.enumerated
+        turns = self._popped + self._wrote + 1
+        if self._written[0][0] <= self.next_cost:
+            return (self._wrote + 1) * _WRITTEN_SHARE <= turns
+        return self.seasoned and (self._wrote + 1) * _WRITTEN_ANYHOW <= turns
+
     def _add(self, cost: float, item: Step | Lineage) -> None:
         self._pushed += 1
         self._items[self._pushed] = item
@@ -54,8 +96,11 @@ class Frontier:
             if turn is not _Turn.SNAPSHOT or _of_snapshot(item):
                 heapq.heappush(heap, (cost, self._pushed))
 
-    def pop(self) -> Step | Lineage | None:
-        """The next one in the order whose turn it is, or None."""
+    def pop(self, *, written: bool = True) -> Step | Lineage | None:
+        """The next one in the order whose turn it is, or None. `written` says whether what the model wrote may come."""
+        if written and self._writes_now():
+            self._wrote += 1
+            return heapq.heappop(self._written)[2]
         if self._urgent and (not self._items or self._hurried < 2 + self._popped // _URGENT_SHARE):
             self._hurried += 1
             return heapq.heappop(self._urgent)[2]

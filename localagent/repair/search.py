@@ -28,6 +28,7 @@ from localagent.repair.pace import Flying
 from localagent.repair.progress import baseline_failures
 from localagent.repair.run import Run
 from localagent.repair.state import Parts
+from localagent.repair.writing import Writing, settled
 
 PATIENT = 10  # times the small limit, for candidates that were only slow
 FULL_SWEEP_TESTS = 60
@@ -144,11 +145,13 @@ class Repair:
         cpu = self._cpu_seconds(run.baseline)
         early = self._stop_early(run.baseline)
         flying: Flying = {}
+        writing = Writing(run, self._expansion.root_lines(), root)
         stop_at: int | None = None
         shown = run.clock()
         try:
             while True:
                 limit = budget.max_candidates if stop_at is None else min(budget.max_candidates, stop_at)
+                writing.turn()
                 while self._room(flying, limit) and (built := self._next(root)) is not None:
                     s.verified += 1
                     s.ranks[built[1].number] = s.verified
@@ -165,7 +168,10 @@ class Repair:
                         stop_at = None
                         if s.verified < budget.max_candidates and run.left() > 0 and len(run.frontier):
                             continue
-                    elif stop_at is None and self._retry_slow(quick, pool, flying, cpu):
+                    elif stop_at is None and (
+                        self._retry_slow(quick, pool, flying, cpu)
+                        or (s.verified < limit and run.left() > 0 and writing.alone())
+                    ):
                         continue
                     return part(run)
                 for job in pace.answered(flying):
@@ -182,6 +188,7 @@ class Repair:
                 if s.plausible and run.left() < 0.25 * budget.max_seconds:
                     stop_at = s.verified
         finally:
+            writing.close()
             for job in flying:
                 job.cancel()
 
@@ -197,7 +204,7 @@ class Repair:
         while True:
             if len(run.frontier) < 50 and self._expansion.next_tranche(root):
                 continue
-            step = run.frontier.pop()
+            step = run.frontier.pop(written=not settled(run))
             if step is None or run.left() <= 0:
                 return None
             if isinstance(step, Lineage):
@@ -306,6 +313,7 @@ class Repair:
             localization=run.suspicions[:10],
             diagnosis=diagnose(run.baseline, run.suspicions, chosen),
             enumerated=s.enumerated,
+            written=s.written,
             denied=dict(s.denied),
             verified=s.verified,
             rank_of_first_plausible=s.rank_of_first,

@@ -9,7 +9,17 @@ from localagent.domain.edit import Candidate
 from localagent.domain.outcome import Baseline, FullResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import NearMiss
-from localagent.ports import EditScorer, EditSpace, GateChain, Localizer, Sink, Sources, TextReader, Verifier
+from localagent.ports import (
+    EditScorer,
+    EditSpace,
+    EditWriter,
+    GateChain,
+    Localizer,
+    Sink,
+    Sources,
+    TextReader,
+    Verifier,
+)
 from localagent.repair.lineage import Step
 from localagent.repair.pace import Live, Pace
 from localagent.repair.weights import Weights
@@ -30,6 +40,7 @@ class Parts:
     context: Callable[[RepoPath, Baseline], str]
     reader: TextReader | None = None
     pace: Pace = field(default_factory=Live)
+    writer: EditWriter | None = None
 
 
 @dataclass(slots=True)
@@ -37,6 +48,7 @@ class State:
     """What the search has seen; the report is made from it."""
 
     enumerated: int = 0
+    written: int = 0
     verified: int = 0
     rounds: int = 1
     numbers: int = 0

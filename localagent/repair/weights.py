@@ -16,7 +16,8 @@ class Weights:
     the parent's cost a child inherits; `turned` is taken off for the share of failing tests the parent turned;
     `moved` (`moved_from_syntax`) is added to edits on top of a candidate that turned no test but whose failure
     moved on (whose file now parses); `crowd` multiplies log(1 + likelier edits of the same operator on the same
-    line); `elsewhere` is added to edits that do not touch the line where every failing test crashes.
+    line); `elsewhere` is added to edits that do not touch the line where every failing test crashes; `written` is what
+    an edit costs for being written by the model.
     """
 
     localization: float = 2.0
@@ -29,6 +30,7 @@ class Weights:
     crowd: float = 0.25
     moved: float = 1.3
     moved_from_syntax: float = 0.3
+    written: float = 2.5
 
 
 def load_weights(path: Path) -> Weights:

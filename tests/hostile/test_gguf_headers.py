@@ -6,11 +6,11 @@ import struct
 from pathlib import Path
 
 import pytest
-from gguf_builder import TinyGguf, entry, string_entry, tensor, text
+from gguf_builder import TinyGguf, entry, judged, string_entry, tensor, text
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localagent.llm.gguf import ARCHITECTURES, GgufFault, GgufHeader, read_header
+from localagent.llm.gguf import GgufFault, GgufHeader, read_header
 
 GOOD = TinyGguf().bytes
 
@@ -100,19 +100,6 @@ def test_a_lying_header_is_refused_for_its_reason(tmp_path: Path, data: bytes, r
     with pytest.raises(GgufFault) as refused:
         read(tmp_path, data)
     assert reason in str(refused.value)
-
-
-def judged(header: GgufHeader, size: int) -> None:
-    """What acceptance promises, whatever bytes were mutated."""
-    assert header.version in (2, 3)
-    assert header.architecture in ARCHITECTURES
-    assert len({t.name for t in header.tensors}) == len(header.tensors) > 0
-    end = header.data_start
-    for placed in header.tensors:
-        assert placed.start >= end
-        assert placed.size_bytes > 0
-        end = placed.start + placed.size_bytes
-    assert end <= size
 
 
 def survives(tmp: Path, data: bytes) -> bool:

@@ -7,9 +7,8 @@ import pytest
 
 from localagent.jail.open import NamespaceJail
 from localagent.llm.branches import BRANCH_CELLS, Branch, Row
-from localagent.llm.child import CONTEXT_TOKENS
 from localagent.llm.decoder import ModelDecoder
-from localagent.llm.frames import Message
+from localagent.llm.frames import CONTEXT_TOKENS, Message
 from localagent.llm.growing import Growing, RequestFault
 from localagent.llm.registry import ModelFile
 from localagent.llm.scorer import ModelScorer

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 import pytest
 
 from localagent.domain.behaviour import Behaviours, Crash
-from localagent.domain.edit import Candidate, Edit, Splice
+from localagent.domain.edit import SPAN, Candidate, Edit, Splice, Written
 from localagent.domain.gate import Allow, Decision, Finding, Severity
 from localagent.domain.outcome import Baseline, Failure, Frame, FullResult, Outcome, QuickResult, QuickRoute, TestResult
 from localagent.domain.paths import RepoPath
-from localagent.domain.task import Budget, Event, Task, TaskResult, Verdict
+from localagent.domain.task import Budget, Event, Suspicion, Task, TaskResult, Verdict
 from localagent.localize.fuse import SpectrumLocalizer
-from localagent.ports import QuickCheck, Sources
+from localagent.ports import EditWriter, QuickCheck, Sources
 from localagent.repair.expansion import unparsed
 from localagent.repair.search import Repair
 from localagent.repair.state import Parts
@@ -215,6 +215,7 @@ def repair(
     gates: Gates | None = None,
     scorer: Oracle | None = None,
     reader: Taste | None = None,
+    writer: EditWriter | None = None,
 ) -> tuple[TaskResult, Events]:
     events = Events()
     parts = Parts(
@@ -228,6 +229,7 @@ def repair(
         weights=Weights(),
         context=lambda path, baseline: "",
         reader=reader,
+        writer=writer,
     )
     task = Task(id="t", repo="/r", budget=budget or Budget(max_candidates=500, max_seconds=30, jobs=1))
     return Repair(task, parts).run(), events
@@ -413,3 +415,76 @@ def test_a_rival_the_full_check_refuses_is_not_offered_and_the_search_goes_on() 
     none, _ = repair(lab)
     assert (none.verdict, none.proposals) == (Verdict.GAVE_UP, ())
     assert "2 plausible ones failed the full check" in none.reason
+
+
+def span(start: int, end: int, text: bytes, note: str = "written") -> Edit:
+    splice = Splice(start=start, end=end, text=text)
+    return Edit(path=M, splices=(splice,), operator=SPAN, line=1, end_line=1, prior=-2.5, note=note)
+
+
+class Scribe:
+    """A writer that gives what it was told to, one a time."""
+
+    def __init__(self, *edits: Edit, score: float = -1.0) -> None:
+        self.edits, self.score = list(edits), score
+        self.begun: list[Suspicion] = []
+        self.tokens_used = 0
+        self.asked = 0
+
+    @property
+    def next_cost(self) -> float:
+        return 2.5 if self.edits else float("inf")
+
+    def begin(self, sources: Sources, places: Sequence[Suspicion], baseline: Baseline) -> None:
+        assert sources[M]
+        self.begun = list(places)
+
+    def more(self, *, timeout_seconds: float) -> Sequence[Written]:
+        self.asked += 1
+        return [Written(edit=self.edits.pop(0), score=self.score)] if self.edits else []
+
+
+WORDS = b"a = 'x'\n"
+SEVERAL: Tests = {"a": number("a", "y"), **{f"t{k}": lambda _: True for k in range(4)}}
+
+
+def test_what_the_space_lacks_is_taken_from_the_writer() -> None:
+    lab = Laboratory(WORDS, SEVERAL)
+    result = repair(lab, writer=Scribe(span(5, 6, b"z"), span(5, 6, b"y")))[0]
+    assert result.verdict is Verdict.ACCEPTED
+    assert result.patch is not None
+    assert result.patch.after(M) == b"a = 'y'\n"
+    assert result.written == 2
+    assert result.chosen is not None
+    assert result.chosen.model_score == -1.0
+
+
+def test_written_edits_pass_the_gates_and_run_once() -> None:
+    lab = Laboratory(WORDS, SEVERAL)
+    result = repair(lab, writer=Scribe(span(5, 6, b"y", "bad")), gates=Gates(frozenset({"bad"})))[0]
+    assert result.verdict is Verdict.ALL_DENIED
+    lab = Laboratory(WORDS, SEVERAL)
+    repair(lab, writer=Scribe(*[span(5, 6, b"z")] * 5))
+    assert sum(c.edits[-1].operator == SPAN for c in lab.quick_runs) == 1
+
+
+def test_a_writer_with_nothing_changes_nothing() -> None:
+    for writer in (None, Scribe()):
+        result = repair(Laboratory(b"a = 1\n", {"a": number("a", 7)}), writer=writer)[0]
+        assert result.verdict is Verdict.ACCEPTED
+        assert result.written == 0
+
+
+def test_nothing_is_written_once_a_candidate_is_plausible() -> None:
+    writer = Scribe(*[span(0, 0, b"b = %d\n" % k) for k in range(400)])
+    tests: Tests = {"a": number("a", 7), **{f"t{k}": lambda _: True for k in range(4)}}
+    result = repair(Laboratory(b"a = 1\n", tests), writer=writer)[0]
+    assert result.chosen is not None
+    assert result.chosen.edits[0].operator == "digit"
+    assert writer.asked < 50
+
+
+def test_under_few_tests_a_written_text_needs_a_person() -> None:
+    result = repair(Laboratory(WORDS, {"a": number("a", "y")}), writer=Scribe(span(5, 6, b"y")))[0]
+    assert result.verdict is Verdict.NEEDS_PERSON
+    assert [p.patch.after(M) for p in result.proposals] == [b"a = 'y'\n"]

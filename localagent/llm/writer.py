@@ -1,0 +1,126 @@
+"""`EditWriter` over the confined child: regions of suspicious places, searched in turn, the cheapest first.
+
+Contributes nothing where the model is absent, dropped or slow, and stops nothing. Only the snapshot's own files are
+written upon, never a kept candidate's.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+
+from localagent.domain.edit import Written
+from localagent.domain.outcome import Baseline
+from localagent.domain.paths import RepoPath
+from localagent.domain.task import Suspicion
+from localagent.edit.written import Page, Place
+from localagent.index.facts import FactIndex
+from localagent.llm.decoder import ModelDecoder
+from localagent.llm.frames import CONTEXT_TOKENS
+from localagent.llm.served import Served
+from localagent.llm.span import Region
+from localagent.ports import Sources
+
+MAX_PLACES = 40
+REGION_BYTES = 1200
+LEAD_BYTES = 700
+STEP_SECONDS = 20.0
+_STAY = 1.0  # nats by which another region must be cheaper before its trunk is worth decoding
+_MAX_SILENT_STEPS = 3
+
+
+class SpanWriter:
+    """One task's search. `begin` names the places, `more` goes on for a while. Not for several threads at once."""
+
+    def __init__(
+        self, served: Served, context: Callable[[RepoPath, Baseline], str], *, localization: float, malus: float
+    ) -> None:
+        """`context` gives what stands in front of a file; `malus` is what every span costs, in nats.
+
+        `localization` weighs log(best suspicion / suspicion).
+        """
+        self._context = context
+        self._decoder = ModelDecoder(served)
+        self._localization, self._malus = localization, malus
+        self._regions: list[Region] = []
+        self._current: Region | None = None
+        self._silent = 0
+
+    @property
+    def tokens_used(self) -> int:
+        """Tokens decoded for spans."""
+        return self._decoder.tokens_used
+
+    @property
+    def next_cost(self) -> float:
+        """What the cheapest open span costs by now, malus included; infinite when there is nothing to go on with."""
+        if not self._decoder.alive or self._silent >= _MAX_SILENT_STEPS:
+            return math.inf
+        return self._malus + min((region.next_cost for region in self._regions), default=math.inf)
+
+    def begin(self, sources: Sources, places: Sequence[Suspicion], baseline: Baseline) -> None:
+        """Plan the search over the most suspicious lines of code."""
+        index, lines = FactIndex(), _lines(places)
+        best = max(lines.values(), default=0.0) or 1.0
+        pages: dict[RepoPath, Page] = {}
+        spots: dict[RepoPath, list[tuple[Place, float]]] = {}
+        count = 0
+        for (path, line), score in sorted(lines.items(), key=lambda item: (-item[1], item[0])):
+            page = pages.setdefault(path, Page(path, sources, index)) if path in sources else None
+            if page is None or not page.usable:
+                continue
+            weight = self._localization * math.log(best / max(score, best / 50))
+            for place in page.places([line]):
+                spots.setdefault(path, []).append((place, weight))
+                count += 1
+            if count >= MAX_PLACES:
+                break
+        for path, found in spots.items():
+            for group in _grouped(found):
+                lead = _lead(pages[path].text, min(place.start for place, _ in group))
+                region = Region(
+                    pages[path],
+                    group,
+                    context=self._context(path, baseline),
+                    lead=lead,
+                    room_tokens=CONTEXT_TOKENS,
+                    malus=self._malus,
+                )
+                self._regions.append(region)
+
+    def more(self, *, timeout_seconds: float = STEP_SECONDS) -> Sequence[Written]:
+        """One batch further. Empty where nothing came of it; `next_cost` says whether to go on."""
+        if math.isinf(self.next_cost):
+            return []
+        cheapest = min(self._regions, key=lambda r: r.next_cost)
+        stays = self._current is not None and self._current.next_cost <= cheapest.next_cost + _STAY
+        if not stays or self._current is None:
+            self._current = cheapest
+        found = self._current.step(self._decoder, timeout_seconds=timeout_seconds)
+        self._silent = self._silent + 1 if found is None else 0
+        return found or []
+
+
+def _lines(places: Sequence[Suspicion]) -> dict[tuple[RepoPath, int], float]:
+    lines: dict[tuple[RepoPath, int], float] = {}
+    for place in places:
+        for line in range(place.line, place.end_line + 1):
+            lines[place.path, line] = max(lines.get((place.path, line), 0.0), place.score)
+    return lines
+
+
+def _grouped(found: Sequence[tuple[Place, float]]) -> list[list[tuple[Place, float]]]:
+    """Places near enough to each other for one trunk."""
+    groups: list[list[tuple[Place, float]]] = []
+    for place, weight in sorted(found, key=lambda f: f[0].start):
+        if groups and place.start - groups[-1][0][0].start <= REGION_BYTES:
+            groups[-1].append((place, weight))
+        else:
+            groups.append([(place, weight)])
+    return groups
+
+
+def _lead(text: bytes, start: int) -> int:
+    """Where the text in front of the first place begins: at a line, some bytes before it."""
+    line_start = text.rfind(b"\n", 0, start) + 1
+    if line_start <= LEAD_BYTES:
+        return 0
+    return text.find(b"\n", line_start - LEAD_BYTES, line_start) + 1 or line_start

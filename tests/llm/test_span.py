@@ -1,0 +1,171 @@
+"""Span search over a small decoder that really decodes: one byte a token, chances counted from a text."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+
+from localagent.domain.outcome import Baseline
+from localagent.domain.paths import RepoPath
+from localagent.domain.task import Suspicion
+from localagent.edit.written import Page
+from localagent.index.facts import FactIndex
+from localagent.llm.branches import Branch
+from localagent.llm.decoder import RowAnswer
+from localagent.llm.span import TOP, Region
+
+M = RepoPath("m.py")
+SOURCE = b"""import json
+
+
+def text_of(rows, path):
+    total = len(rows)
+    return json.dumps(rows)
+"""
+KNOWN = b"return json.dumps(rows, cls=path)\n" * 3
+ORDER = 4
+
+
+class Bytes:
+    """Tokens are bytes; the next one's chances are counted after the last ORDER bytes of what was learned."""
+
+    def __init__(self, learned: bytes = KNOWN, *, answers: bool = True) -> None:
+        self.after: dict[bytes, Counter[int]] = {}
+        self.answers = answers
+        self.longest = 0
+        self.asked: list[bytes] = []
+        for at in range(len(learned)):
+            for order in range(ORDER + 1):
+                self.after.setdefault(learned[max(0, at - order) : at], Counter())[learned[at]] += 1
+
+    def piece(self, token: int) -> bytes:
+        return bytes([token])
+
+    def tokenize(self, texts: Sequence[bytes], *, timeout_seconds: float) -> list[list[int]] | None:
+        return [list(text) for text in texts] if self.answers else None
+
+    def grow(
+        self, trunk: Sequence[int], branches: Sequence[Branch], *, timeout_seconds: float
+    ) -> list[list[RowAnswer]] | None:
+        if not self.answers:
+            return None
+        out = []
+        for branch in branches:
+            path = bytes(trunk[: branch.at]) + bytes(branch.tokens)
+            self.longest = max(self.longest, len(path))
+            self.asked.append(path)
+            rows: list[RowAnswer] = []
+            for row in branch.rows:
+                chances = self.chances(path[: branch.at + row.index + 1])
+                top = sorted(chances, key=lambda b: (-chances[b], b))[: row.top]
+                rows.append((tuple((b, chances[b]) for b in top), tuple(chances[b] for b in row.asked)))
+            out.append(rows)
+        return out
+
+    def chances(self, before: bytes) -> dict[int, float]:
+        """Interpolated over the orders, so that nothing is impossible."""
+        mixed = dict.fromkeys(range(128), 1e-4)
+        for order in range(ORDER + 1):
+            found = self.after.get(before[len(before) - order :] if order else b"", Counter())
+            for byte, count in found.items():
+                mixed[byte] += 8.0**order * count / sum(found.values())
+        total = sum(mixed.values())
+        return {byte: min(0.0, math.log(value / total)) for byte, value in mixed.items()}
+
+
+def region(page: Page, lines: Sequence[int], **kwargs: object) -> Region:
+    settings = {"context": "# why\n", "lead": 0, "room_tokens": 2000, "malus": 2.5, **kwargs}
+    return Region(page, [(place, 0.5 * k) for k, place in enumerate(page.places(lines))], **settings)  # type: ignore[arg-type]
+
+
+def searched(made: Region, decoder: Bytes, steps: int = 60) -> dict[str, float]:
+    """Sources found and their scores, in the order they were found."""
+    found: dict[str, float] = {}
+    for _ in range(steps):
+        for written in made.step(decoder, timeout_seconds=1.0) or ():
+            after = written.edit.apply(SOURCE).decode()
+            assert after not in found, "the same edit twice"
+            found[after] = written.score
+    return found
+
+
+def page() -> Page:
+    return Page(M, {M: SOURCE, RepoPath("test_m.py"): b"json.dumps(1, cls=2)\n"}, FactIndex())
+
+
+def test_what_the_model_would_rather_have_written_is_found() -> None:
+    found = searched(region(page(), [6, 5]), Bytes())
+    wanted = SOURCE.decode().replace("dumps(rows)", "dumps(rows, cls=path)")
+    assert wanted in found, list(found)
+    assert found[wanted] > -8.0
+    assert all(score <= 0.0 for score in found.values())
+
+
+def test_what_no_name_allows_is_never_paid_for() -> None:
+    """Only names that exist are gone on with: without one that is called so, no branch spells it out."""
+    decoder = Bytes()
+    made = region(Page(M, {M: SOURCE}, FactIndex()), [6])
+    for words in (made.page.known.keywords, made.page.known.names):
+        words._sorted = [word for word in words._sorted if not word.startswith("cl")]
+        words._set = frozenset(words._sorted)
+    searched(made, decoder)
+    written = [path.rpartition(b"\n")[2] for path in decoder.asked]
+    assert not any(b"rows, cl" in line for line in written)
+
+
+def test_a_search_is_the_same_twice() -> None:
+    assert list(searched(region(page(), [6, 5]), Bytes()).items()) == list(
+        searched(region(page(), [6, 5]), Bytes()).items()
+    )
+
+
+@pytest.mark.parametrize("room", [420, 330])
+def test_where_room_is_short_what_stands_in_front_goes_and_places_stay(room: int) -> None:
+    """Lines in front of the window are left out, whole; no path is longer than the room, and the place is whole."""
+    decoder = Bytes()
+    made = region(page(), [6], context="# context\n" * 30, room_tokens=room)
+    assert searched(made, decoder, 3)
+    assert decoder.longest <= room
+    assert made.skipped == 0
+    assert all(b"    # before: return json.dumps(rows)\n    " in path for path in decoder.asked)
+
+
+def test_a_place_without_room_is_counted_not_cut() -> None:
+    made = region(page(), [6], room_tokens=200)
+    assert searched(made, Bytes(), 3) == {}
+    assert (made.skipped, made.next_cost) == (1, math.inf)
+    source = SOURCE.replace(b"json.dumps(rows)", b"json.dumps(rows" + b" + rows" * 60 + b")")
+    long = region(Page(M, {M: source}, FactIndex()), [6])
+    assert long.step(Bytes(), timeout_seconds=1.0) is not None
+    assert long.skipped == 1
+
+
+def test_a_model_that_does_not_answer_gives_none() -> None:
+    assert region(page(), [6]).step(Bytes(answers=False), timeout_seconds=0.1) is None
+
+
+def test_tokens_that_do_not_give_the_text_back_are_not_searched() -> None:
+    class Lossy(Bytes):
+        def piece(self, token: int) -> bytes:
+            return b"?" if token == ord("(") else super().piece(token)
+
+    made = region(page(), [6])
+    assert searched(made, Lossy(), 2) == {}
+    assert made.next_cost == math.inf
+
+
+def test_the_writer_takes_the_likeliest_places_and_stops_when_the_model_is_gone() -> None:
+    from localagent.llm.writer import SpanWriter
+
+    class Gone:
+        warning = "model m dropped: its process ended"
+
+    writer = SpanWriter(Gone(), lambda path, baseline: "", localization=2.0, malus=2.5)  # type: ignore[arg-type]
+    empty = Baseline(tests=(), failing=(), passing=())
+    writer.begin({M: SOURCE}, [Suspicion(path=M, line=6, end_line=6, score=1.0)], empty)
+    assert writer.next_cost == math.inf
+    assert list(writer.more()) == []
+    Gone.warning = ""
+    assert writer.next_cost == 2.5
+    assert TOP <= 64
