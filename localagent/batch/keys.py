@@ -34,7 +34,7 @@ def basis_of(members: tuple[Member, ...], settings: Settings) -> Basis:
     """As things stand now. UsageFault where a policy cannot be read."""
     paths = {policy_of(member) for member in members}
     # the system's layers too; the repository's is part of its tree
-    policies = {str(path): digest_of(repr(open_policy(settings, path).policy).encode()) for path in sorted(paths)}
+    policies = {str(path): digest_of(open_policy(settings, path).recorded()) for path in sorted(paths)}
     return Basis(tool=_tool(settings), policies=policies)
 
 

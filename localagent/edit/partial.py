@@ -14,7 +14,7 @@ _WORD = re.compile(r"[^\W\d]\w*")
 _STRING = re.compile(r"(?i:\b[rbuf]{1,2})?(\"\"\"|'''|\"|')")
 _CLOSERS = {"(": ")", "[": "]", "{": "}"}
 _OPERATORS = ("and", "or", "is", "in", "if", "not", "else", "for", "as", "from", "import", "lambda", "await", "async")
-_ENDS = ("", "_", " _", ":_", "=_", " in _", " else _", "_ in _", " import _", ": _", "_:_", " for _ in _")
+_ENDS = ("", "_", " _", ":_", "=_", " in _", " else _", "_ else _", "_ in _", " import _", ": _", "_:_", " for _ in _")
 _TAILS = ("", ": pass", " _: pass", "_: pass", "(): pass", ": pass\nexcept _: pass", " in _: pass", "_ in _: pass")
 _DECORATED = "\n{0}def _(): pass"
 _BEFORE = {
@@ -136,10 +136,13 @@ def may_continue(text: str, indent: str = "") -> bool:
     if opener == "match _:":
         head = "match _:\n "
     closers = "".join(_CLOSERS[b] for b in reversed(found.open))
+    # a condition may stand open around any of the brackets
+    closings = [closers, *(f"{closers[:k]} else _{closers[k:]}" for k in range(1, len(closers) + 1))]
     if found.quote:
         closed = [text + escape + found.quote for escape in ("", "_", "}", "_}")]
         ends = ("", ":_") if "{" in found.open else ("",)
-        return any(normal.parse(head + c + end + closers + t) for c in closed for end in ends for t in _TAILS)
+        ways = ((c, end, closing, t) for c in closed for end in ends for closing in closings for t in _TAILS)
+        return any(normal.parse(head + c + end + closing + t) for c, end, closing, t in ways)
     shorter = text
     if found.words and found.words[-1].end == len(text) and found.words[-1].after != ".":
         last = found.words[-1].text
@@ -148,6 +151,6 @@ def may_continue(text: str, indent: str = "") -> bool:
     for form in dict.fromkeys((text, shorter)):
         for end in _ENDS:
             for tail in (*_TAILS, _DECORATED.format(indent)) if not found.open else ("", ": pass"):
-                if normal.parse(head + form + end + closers + tail) is not None:
+                if any(normal.parse(head + form + end + closing + tail) is not None for closing in closings):
                     return True
     return False

@@ -105,6 +105,7 @@ class Daemon:
             workers=request.workers or configuration.workers, configuration=request.configuration, policy=request.policy
         )
         self._pool = Pool(rows, request.folder, settings, terms)
+        self._policy = str(open_policy(settings, request.policy).path)
         self._notify = Notify(request.environ)
         self._front: subprocess.Popen[bytes] | None = None
         self._parent = self._beat = -1
@@ -174,7 +175,7 @@ class Daemon:
         order: dict[str, object] = {
             "folder": str(self._request.folder),
             "configuration": str(self._request.configuration),
-            "policy": str(self._request.policy),
+            "policy": self._policy,
             "models": self._models,
             "workers": self._request.workers or self._configuration.workers,
             "socket": self._server.fileno(),
