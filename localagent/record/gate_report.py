@@ -41,7 +41,7 @@ def fingerprints(review: PatchReview) -> Iterator[str]:
     for _, f, _ in findings(review):
         text = "\0".join((f.rule, f.path or "", _NUMBERS.sub("#", f.message[:1_000])))
         seen[text] += 1
-        yield hashlib.sha256(f"{text}\0{seen[text]}".encode("utf-8", "surrogateescape")).hexdigest()[:32]
+        yield hashlib.sha256(f"{text}\0{seen[text]}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def review_json(review: PatchReview) -> dict[str, Any]:
