@@ -275,10 +275,12 @@ def reread(order: Sequence[Standing], natural: Mapping[int, float]) -> list[Stan
 def settled(order: Sequence[Standing], verified: int) -> bool:
     """Whether a reread order tells which single guess is right: all that do something else cost more by a margin.
 
-    Not where a quarter of all programs pass, and not for several edits: of those the tests prove too little.
+    Not where a quarter of all programs pass, and neither for several edits nor for something invented: of those the
+    tests prove too little.
     """
     first = order[0]
-    if len(first.candidate.edits) > 1 or len(order) > max(_MANY_EDITS, _WEAK_SHARE * verified):
+    edits = first.candidate.edits
+    if len(edits) > 1 or any(_invented(e) for e in edits) or len(order) > max(_MANY_EDITS, _WEAK_SHARE * verified):
         return False
     return all(
         s.cost - first.cost >= _MARGIN_READ for s in order[1:] if not s.row or not first.row or s.row != first.row

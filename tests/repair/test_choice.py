@@ -238,3 +238,6 @@ def test_a_reread_order_settles_by_a_margin_only() -> None:
     assert not settled(standings(1.0, 1.5, 2.0, 2.0), 12)  # so many pass that the tests tell little
     two = [replace(s, candidate=candidate(s.candidate.number, s.cost, SWAP, SWAP)) for s in standings(1.0, 9.0)]
     assert not settled(two, 60)
+    made_up = edit("reported-bounds", "if i >= len(a): continue")
+    one = [replace(s, candidate=candidate(s.candidate.number, s.cost, made_up)) for s in standings(1.0, 9.0)]
+    assert not settled(one, 60)
