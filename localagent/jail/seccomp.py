@@ -42,6 +42,9 @@ def _library() -> ModuleType | None:
         return None
 
 
+_OPEN_TREE_ATTR = 467  # of every architecture; younger than the names that libseccomp knows
+
+
 @cache
 def program() -> bytes | None:
     """The filter as BPF for this machine, or None without libseccomp."""
@@ -68,6 +71,7 @@ def _fill(library: ModuleType, rules: object) -> None:
     for names, action in ((REFUSED, denied), (MISSING, missing)):
         for name in names:
             _add(library, rules, action, name)
+    rules.add_rule(denied, _OPEN_TREE_ATTR)  # type: ignore[attr-defined]
     _add(library, rules, denied, "clone", library.Arg(0, library.MASKED_EQ, 0x10000000, 0x10000000))
     for flag in (0x00020000, 0x02000000, 0x04000000, 0x08000000, 0x20000000, 0x40000000):
         _add(library, rules, denied, "clone", library.Arg(0, library.MASKED_EQ, flag, flag))

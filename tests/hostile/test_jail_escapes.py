@@ -533,3 +533,9 @@ def test_ordinary_work_goes_on_under_the_filter(python: Run, jail: NamespaceJail
 
 def test_tree_of_a_dead_process_is_empty() -> None:
     assert tree_usage.usage(2**22 - 1).processes == 0
+
+
+def test_a_tree_is_not_opened_with_other_attributes(python: Run) -> None:
+    call = "c.syscall(467, -100, b'/', 0, 0, 0)"
+    code = f"import ctypes\nc = ctypes.CDLL(None, use_errno=True)\nprint({call}, ctypes.get_errno())"
+    assert said(python(code)) == "-1 1"  # EPERM of the filter, also where the kernel has no such call

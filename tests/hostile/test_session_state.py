@@ -30,6 +30,9 @@ CHANGES = {
     "the session's scheduling": "os.sched_setscheduler(os.getppid(), os.SCHED_IDLE, os.sched_param(0))",
     "a limit of the supervisor": "resource.prlimit(supervisor(), resource.RLIMIT_NOFILE, (99, 99))",
     "the supervisor's priority": "os.setpriority(os.PRIO_PROCESS, supervisor(), 19)",
+    "the session's I/O priority": "import ctypes; assert ctypes.CDLL(None).syscall(251, 1, os.getppid(), 3 << 13) == 0",
+    "the signal of what a fork shares": "import fcntl; fcntl.fcntl(1, 10, 12)",
+    "the mode of what a fork shares": "os.fchmod(1, 0o604)",
     "the end of the session": "os.kill(os.getppid(), signal.SIGKILL)",
     "what the session's output does": "import fcntl; fcntl.fcntl(1, fcntl.F_SETFL, os.O_NONBLOCK)",
 }

@@ -21,14 +21,17 @@ _PR_SET_DUMPABLE = 4
 _PR_SET_CHILD_SUBREAPER = 36
 SCRATCH = ("/tmp", "/dev/shm")
 _LIMITS = 16  # RLIM_NLIMITS of Linux
+_F_GETSIG = 11
+_IOPRIO_GET, _SCHED_GETATTR = {"x86_64": (252, 315), "aarch64": (31, 275)}.get(os.uname().machine, (0, 0))
 
 
 try:  # once, from the library: the repository may have a module of that name
     import ctypes
 
     _call: Any = ctypes.CDLL(None).prctl
+    _syscall: Any = ctypes.CDLL(None).syscall
 except (ImportError, OSError, AttributeError):
-    _call = None
+    _call = _syscall = None
 
 
 def _prctl(option: int, value: int) -> None:
@@ -63,7 +66,8 @@ def guard_child() -> None:
 def state(descriptors: Iterable[int] = ()) -> Tuple[Any, ...]:
     """What other processes of this user can change in this one, and what it shares with those it forks.
 
-    Limits, priority, processors and scheduling; the flags of the standard descriptors and of `descriptors`.
+    Limits, priorities, processors and scheduling; flags, signal, owner, mode and attributes of the standard descriptors
+    and of `descriptors`.
     """
     limits = []
     for number in range(_LIMITS):
@@ -74,11 +78,28 @@ def state(descriptors: Iterable[int] = ()) -> Tuple[Any, ...]:
     flags = []
     for fd in (0, 1, 2, *descriptors):
         try:
-            flags.append(fcntl.fcntl(fd, fcntl.F_GETFL))
+            asked = [fcntl.fcntl(fd, code) for code in (fcntl.F_GETFL, _F_GETSIG, fcntl.F_GETOWN)]
+            flags.append((asked, os.fstat(fd).st_mode, _attributes(fd)))
         except OSError:
-            flags.append(-1)
+            flags.append(([], -1, []))
     scheduling = (os.sched_getscheduler(0), os.sched_getparam(0).sched_priority, sorted(os.sched_getaffinity(0)))
-    return limits, flags, os.getpriority(os.PRIO_PROCESS, 0), scheduling
+    return limits, flags, os.getpriority(os.PRIO_PROCESS, 0), scheduling, _raw()
+
+
+def _attributes(fd: int) -> List[str]:
+    try:
+        return sorted(os.listxattr(fd))
+    except OSError:  # no such thing on that file system
+        return []
+
+
+def _raw() -> Tuple[int, bytes]:
+    """The I/O priority, and what the scheduler knows beyond policy and priority; nothing where it cannot be asked."""
+    if _syscall is None or not _IOPRIO_GET:
+        return 0, b""
+    told = ctypes.create_string_buffer(64)
+    _syscall(_SCHED_GETATTR, 0, told, 64, 0)
+    return int(_syscall(_IOPRIO_GET, 1, 0)), told.raw
 
 
 def limit_address_space(extra_bytes: int) -> None:
