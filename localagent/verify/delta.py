@@ -70,7 +70,8 @@ class Delta:
             )
         before = self._before[key]
         if isinstance(before, str):
-            return ToolAnswer(tool=tool, said=f"does not run on the unpatched tree: {before}")
+            said = f"does not run on the unpatched tree: {before}"
+            return ToolAnswer(tool=tool, said=said, refusal=f"{tool} {said}" if switch is Switch.ALWAYS else "")
         stands = tuple(c.path for c in patch.changes if c.path in paths and c.after)
         after = self._findings(tool, stands, {c.path: c.after for c in patch.changes})
         if isinstance(after, str):

@@ -2,15 +2,20 @@
 
 import sys
 import threading
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 from house_builder import TaskOptions, house
 
+from localagent.app.settings import Settings
 from localagent.domain.outcome import Outcome, QuickRoute
 from localagent.domain.paths import RepoPath
+from localagent.domain.policy import Switch
 from localagent.errors import AnswerIsNo, Interrupted, UsageFault
+from localagent.policy.load import load_policy
 from localagent.verify.client import OpenRequest, WorkerClient
+from localagent.verify.delta import Delta
 
 SHAPES = {
     "shapes.py": (
@@ -355,6 +360,17 @@ def test_mypy_delta_refuses_new_findings_only_when_asked() -> None:
         good = h.verifier.full(h.candidate("m.py", "return n\n", "return n + 1\n"), baseline, seed=0)
         assert good.accepted, good.reasons
         assert good.checks["ruff"] == "not asked for"
+
+
+@pytest.mark.parametrize("switch", [Switch.AUTO, Switch.ALWAYS])
+def test_a_tool_that_cannot_judge_the_unpatched_tree_refuses_where_it_is_demanded(switch: Switch) -> None:
+    files = {"m.py": "def f():\n    return 1\n", "mypy.ini": "[mypy]\nplugins = not_there\n"}
+    policy = replace(load_policy(Settings.from_environ().policies_dir / "default.toml"), mypy=switch)
+    with house(files) as h:
+        answers = Delta(h.verifier._rooms, policy).review(h.candidate("m.py", "return 1", "return 2").patch)
+    mypy = next(answer for answer in answers if answer.tool == "mypy")
+    assert "does not run on the unpatched tree" in mypy.said
+    assert bool(mypy.refusal) is (switch is Switch.ALWAYS)
 
 
 def test_this_interpreter_is_the_one_that_is_meant() -> None:
