@@ -1,4 +1,4 @@
-# make setup | demo | demo-all | test | test-slow | bench | kit | clean       (docs/install.md, docs/kit.md say more)
+# make setup | demo | demo-all | test | test-slow | test-laws | bench | kit | clean       (docs/install.md, docs/kit.md say more)
 PYTHON ?= python3
 GPU ?=
 # Named on the command line only: a variable of this name in the environment means something else.
@@ -8,7 +8,7 @@ OUT =
 # Tests wait for jails more than they compute.
 TEST_WORKERS ?= 3
 
-.PHONY: help setup test test-slow demo demo-all bench kit clean
+.PHONY: help setup test test-slow test-laws demo demo-all bench kit clean
 
 help:
 	@echo "make setup [GPU=cuda|vulkan|none] [PYTHON=python3.12]   build .venv, everything pinned by hash; seconds when it stands"
@@ -17,6 +17,7 @@ help:
 	@echo "make demo-all   repair the other examples too"
 	@echo "make test       linters, types, layers, the ordinary tests"
 	@echo "make test-slow  the tests that take longer"
+	@echo "make test-laws  the property tests on new random examples"
 	@echo "make bench      the project's own repair cases; BENCH_ARGS='--every 5' for a part"
 	@echo "make kit [OUT=DIR] [KEY=FILE]   a kit that installs without a network (docs/kit.md)"
 	@echo "make clean      remove .venv and everything built; models stay"
@@ -34,6 +35,10 @@ test: setup
 
 test-slow: setup
 	.venv/bin/python -m pytest -m slow $(PYTEST_ARGS)
+
+test-laws: setup
+	HYPOTHESIS_PROFILE=explore .venv/bin/python -m pytest -m "not slow" -n $(TEST_WORKERS) --dist worksteal $(PYTEST_ARGS) \
+		$$(grep -rl "hypothesis import" tests --include='test_*.py')
 
 demo: setup
 	@sh scripts/demo.sh ledger

@@ -41,7 +41,7 @@ class Word:
 class Scan:
     """The words of a text, the quote of a string still open ("" if none), the open brackets; `sound` if paired.
 
-    `comment` is where the last comment begins, -1 without one.
+    `comment` is where the last comment begins, -1 without one; `inside` where the open string's text does.
     """
 
     words: tuple[Word, ...]
@@ -49,22 +49,23 @@ class Scan:
     open: str
     sound: bool
     comment: int = -1
+    inside: int = -1
 
 
 def scan(text: str) -> Scan:
     """Reads a piece of code forward, without parsing it."""
     words: list[Word] = []
     brackets: list[str] = []
-    at, quote, sound, comment = 0, "", True, -1
+    at, quote, sound, comment, inside = 0, "", True, -1, -1
     while at < len(text):
         started = _STRING.match(text, at)
         if started:
-            quote = started.group(1)
+            quote, inside = started.group(1), started.end()
             at = _string_end(text, started.end(), quote)
             if at < 0 or (at > 0 and "\n" in text[started.end() : at] and len(quote) == 1):
                 sound = "\n" not in text[started.end() :] or len(quote) == 3
                 break
-            quote = ""
+            quote, inside = "", -1
             continue
         word = _WORD.match(text, at)
         if word:
@@ -85,7 +86,8 @@ def scan(text: str) -> Scan:
         elif character in ")]}" and (not brackets or _CLOSERS[brackets.pop()] != character):
             return Scan(words=tuple(words), quote="", open="", sound=False)
         at += 1
-    return Scan(words=tuple(words), quote=quote, open="".join(brackets), sound=sound, comment=comment)
+    opened = "".join(brackets)
+    return Scan(words=tuple(words), quote=quote, open=opened, sound=sound, comment=comment, inside=inside)
 
 
 def _string_end(text: str, at: int, quote: str) -> int:
@@ -139,17 +141,19 @@ def may_continue(text: str, indent: str = "") -> bool:
     # a condition may stand open around any of the brackets
     closings = [closers, *(f"{closers[:k]} else _{closers[k:]}" for k in range(1, len(closers) + 1))]
     if found.quote:
-        closed = [text + escape + found.quote for escape in ("", "_", "}", "_}")]
-        ends = ("", ":_") if "{" in found.open else ("",)
-        ways = ((c, end, closing, t) for c in closed for end in ends for closing in closings for t in _TAILS)
-        return any(normal.parse(head + c + end + closing + t) for c, end, closing, t in ways)
+        closed = head + text[: found.inside] + found.quote
+        ends = ("", " else _", ":_") if "{" in found.open else ("", " else _")
+        ways = ((end, closing, t) for end in ends for closing in closings for t in _TAILS)
+        return any(normal.parse(closed + end + closing + t) for end, closing, t in ways)
     shorter = text
     if found.words and found.words[-1].end == len(text) and found.words[-1].after != ".":
         last = found.words[-1].text
         if any(o.startswith(last) for o in _OPERATORS):
             shorter = text[: found.words[-1].start]
+    # one or two points of an ellipsis
+    dots = tuple("." * k for k in (1, 2)) if text.endswith(".") else ()
     for form in dict.fromkeys((text, shorter)):
-        for end in _ENDS:
+        for end in (*_ENDS, *dots):
             for tail in (*_TAILS, _DECORATED.format(indent)) if not found.open else ("", ": pass"):
                 if any(normal.parse(head + form + end + closing + tail) is not None for closing in closings):
                     return True
