@@ -1,0 +1,145 @@
+"""Real one-place fixes of permissively licensed projects: how many are one edit of the edit space, their place known?
+
+`python bench/space.py --repos DIR [--each 40] [--json FILE]`: DIR holds clones (as for gates_benign.py). Taken from each
+history, newest first, are the commits that say that they mend something and change one place of one source, at most six
+lines of code, and tests beside it. The file is given to the edit space as it stood before, with the
+other sources of that tree, and the changed lines. Printed: the share whose exact syntax tree is among the first 2,000
+edits, and among all. Nothing runs; nothing is learned from them; of other right fixes it says nothing.
+"""
+
+import argparse
+import ast
+import difflib
+import json
+import re
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from bench.gates_benign import _TESTS, git, project_of  # noqa: E402
+from bench.real.judge import same_code  # noqa: E402
+from localagent.app.prior import load_prior  # noqa: E402
+from localagent.domain.paths import RepoPath  # noqa: E402
+from localagent.edit.space import open_edit_space  # noqa: E402
+
+_MENDS = re.compile(r"\b(fix\w*|bug|regress\w*|wrong\w*|incorrect\w*|crash\w*|broken|error|handle\w*|issue|raise\w*)\b", re.I)
+_LOOSE = re.compile(rb"[\s()\"',\\]+")
+_MOST_LINES = 6
+_FIRST = 2_000
+_FILE_BYTES = 400_000
+_MOST_FILES = 60
+_SECONDS = 60.0
+
+
+class Fix(NamedTuple):
+    """A file before and after, and the lines of `before` that changed (a place of insertion: its neighbours)."""
+
+    project: str
+    sha: str
+    path: str
+    before: bytes
+    after: bytes
+    lines: frozenset[int]
+
+
+def _code(source: bytes) -> str | None:
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return None
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list) and body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
+            body[0].value = ast.Constant(0)
+    return ast.dump(tree)
+
+
+def fix_of(clone: Path, project: str, sha: str) -> Fix | None:
+    """The one place of the one source that a commit changes; None if it changes more, or no code."""
+    names = git(clone, "diff-tree", "-r", "--no-commit-id", "--name-status", "-z", sha).split(b"\0")[:-1]
+    pairs = list(zip(names[::2], [n.decode("utf-8", "replace") for n in names[1::2]], strict=False))
+    sources = [(s, n) for s, n in pairs if n.endswith(".py") and not _TESTS.search(n) and not n.startswith("doc")]
+    if len(sources) != 1 or sources[0][0] != b"M" or not any(_TESTS.search(n) for _, n in pairs):
+        return None
+    path = sources[0][1]
+    before, after = (git(clone, "show", f"{sha}{at}:{path}") for at in ("^", ""))
+    if not 0 < len(before) <= _FILE_BYTES:
+        return None
+    old, new = before.splitlines(), after.splitlines()
+    changes = [c for c in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes() if c[0] != "equal"]
+    if len(changes) != 1:
+        return None
+    _, i1, i2, j1, j2 = changes[0]
+    if max(i2 - i1, j2 - j1) > _MOST_LINES:
+        return None
+    codes = _code(before), _code(after)
+    if None in codes or codes[0] == codes[1]:
+        return None
+    lines = frozenset(range(i1 + 1, i2 + 1)) if i2 > i1 else frozenset({i1, i1 + 1})
+    return Fix(project, sha, path, before, after, lines)
+
+
+def mined(clone: Path, project: str, most: int) -> Iterator[Fix]:
+    """Newest first, at most so many."""
+    count = 0
+    for row in git(clone, "log", "--no-merges", "--min-parents=1", "--format=%H %s", "--", "*.py").decode().splitlines():
+        sha, _, subject = row.partition(" ")
+        if _MENDS.search(subject) and (fix := fix_of(clone, project, sha)) is not None:
+            yield fix
+            count += 1
+            if count == most:
+                return
+
+
+def _tree(clone: Path, fix: Fix) -> Mapping[RepoPath, bytes]:
+    names = git(clone, "ls-tree", "-r", "-z", "--name-only", f"{fix.sha}^").split(b"\0")
+    folder = fix.path.rpartition("/")[0]
+    paths = [n.decode() for n in names if n.endswith(b".py") and n.isascii()]
+    near = sorted(paths, key=lambda p: (not p.startswith(folder), p.count("/"), p))[:_MOST_FILES]
+    return {RepoPath(p): git(clone, "show", f"{fix.sha}^:{p}") for p in dict.fromkeys([fix.path, *near])}
+
+
+def rank(clone: Path, fix: Fix, prior: Mapping[str, float]) -> tuple[int | None, str, int]:
+    """(place from 1 or None, the operator, how many edits were seen)."""
+    wanted, path, seen, ends = _LOOSE.sub(b"", fix.after), RepoPath(fix.path), 0, time.monotonic() + _SECONDS
+    edits = open_edit_space(prior).edits(path, _tree(clone, fix), lines=fix.lines, failures=())
+    for seen, edit in enumerate(edits, 1):
+        made = edit.apply(fix.before)
+        if len(made) - len(fix.after) in range(-12, 13) and _LOOSE.sub(b"", made) == wanted and same_code(made, fix.after):
+            return seen, edit.operator, seen
+        if time.monotonic() > ends:
+            break
+    return None, "", seen
+
+
+def main() -> int:
+    """Print one line per fix and the shares."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repos", type=Path, required=True)
+    parser.add_argument("--each", type=int, default=40)
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    prior = load_prior(ROOT / "models" / "prior.json")
+    rows = []
+    for clone in sorted(args.repos.iterdir()):
+        if not (project := project_of(clone)):
+            continue
+        for fix in mined(clone, project, args.each):
+            place, operator, seen = rank(clone, fix, prior)
+            rows.append({"project": project, "commit": fix.sha, "rank": place, "operator": operator, "edits": seen})
+            print(f"{project:30} {fix.sha[:12]} {place or '-':>6} of {seen:6} {operator}", flush=True)
+    if args.json:
+        args.json.write_text(json.dumps(rows, indent=1))
+    found = [int(r["rank"]) for r in rows if isinstance(r["rank"], int)]
+    first = sum(r <= _FIRST for r in found)
+    print(f"fixes {len(rows)}; among the first {_FIRST:,}: {first} = {first / max(1, len(rows)):.1%}; among all: {len(found)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
