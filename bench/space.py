@@ -1,6 +1,6 @@
 """Real one-place fixes of permissively licensed projects: how many are one edit of the edit space, their place known?
 
-`python bench/space.py --repos DIR [--each 40] [--json FILE]`: DIR holds clones (as for gates_benign.py). Taken from each
+`python bench/space.py --repos DIR [--each 40] [--json FILE]`: DIR holds clones (as for gates_benign.py). Taken of each
 history, newest first, are the commits that say that they mend something and change one place of one source, at most six
 lines of code, and tests beside it. The file is given to the edit space as it stood before, with the
 other sources of that tree, and the changed lines. Printed: the share whose exact syntax tree is among the first 2,000
@@ -27,7 +27,9 @@ from localagent.app.prior import load_prior  # noqa: E402
 from localagent.domain.paths import RepoPath  # noqa: E402
 from localagent.edit.space import open_edit_space  # noqa: E402
 
-_MENDS = re.compile(r"\b(fix\w*|bug|regress\w*|wrong\w*|incorrect\w*|crash\w*|broken|error|handle\w*|issue|raise\w*)\b", re.I)
+_MENDS = re.compile(
+    r"\b(fix\w*|bug|regress\w*|wrong\w*|incorrect\w*|crash\w*|broken|error|handle\w*|issue|raise\w*)\b", re.I
+)
 _LOOSE = re.compile(rb"[\s()\"',\\]+")
 _MOST_LINES = 6
 _FIRST = 2_000
@@ -54,7 +56,12 @@ def _code(source: bytes) -> str | None:
         return None
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
-        if isinstance(body, list) and body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
+        if (
+            isinstance(body, list)
+            and body
+            and isinstance(body[0], ast.Expr)
+            and isinstance(body[0].value, ast.Constant)
+        ):
             body[0].value = ast.Constant(0)
     return ast.dump(tree)
 
@@ -87,7 +94,9 @@ def fix_of(clone: Path, project: str, sha: str) -> Fix | None:
 def mined(clone: Path, project: str, most: int) -> Iterator[Fix]:
     """Newest first, at most so many."""
     count = 0
-    for row in git(clone, "log", "--no-merges", "--min-parents=1", "--format=%H %s", "--", "*.py").decode().splitlines():
+    for row in (
+        git(clone, "log", "--no-merges", "--min-parents=1", "--format=%H %s", "--", "*.py").decode().splitlines()
+    ):
         sha, _, subject = row.partition(" ")
         if _MENDS.search(subject) and (fix := fix_of(clone, project, sha)) is not None:
             yield fix
@@ -110,7 +119,11 @@ def rank(clone: Path, fix: Fix, prior: Mapping[str, float]) -> tuple[int | None,
     edits = open_edit_space(prior).edits(path, _tree(clone, fix), lines=fix.lines, failures=())
     for seen, edit in enumerate(edits, 1):
         made = edit.apply(fix.before)
-        if len(made) - len(fix.after) in range(-12, 13) and _LOOSE.sub(b"", made) == wanted and same_code(made, fix.after):
+        if (
+            len(made) - len(fix.after) in range(-12, 13)
+            and _LOOSE.sub(b"", made) == wanted
+            and same_code(made, fix.after)
+        ):
             return seen, edit.operator, seen
         if time.monotonic() > ends:
             break
@@ -137,7 +150,8 @@ def main() -> int:
         args.json.write_text(json.dumps(rows, indent=1))
     found = [int(r["rank"]) for r in rows if isinstance(r["rank"], int)]
     first = sum(r <= _FIRST for r in found)
-    print(f"fixes {len(rows)}; among the first {_FIRST:,}: {first} = {first / max(1, len(rows)):.1%}; among all: {len(found)}")
+    share = f"{first / max(1, len(rows)):.1%}"
+    print(f"fixes {len(rows)}; among the first {_FIRST:,}: {first} = {share}; among all: {len(found)}")
     return 0
 
 

@@ -14,6 +14,7 @@ from difflib import SequenceMatcher
 
 from localagent.domain.behaviour import Behaviours, Row
 from localagent.domain.edit import SPAN, Candidate, Edit
+from localagent.repair.degenerate import degenerate
 
 # In nats of cost, set by hand after reading a few overfitted patches of the development cases; not counted.
 _MALUS = {
@@ -43,6 +44,7 @@ _TOKEN_TAKEN = 0.25  # for each token beyond _FREE_TOKENS by which the program b
 _TAKEN_LIMIT = 2.0
 _FREE_TOKENS = 3
 _MORE_EDITS = 1.0
+_SAYS_NOTHING = 3.0  # for each expression that says nothing: of 374 patches of the cases 5 had one, none of them right
 _RESEMBLANCE = 0.7  # taken off for a missing name that becomes one like it
 _ALIKE = 0.75
 _MARGIN_SINGLE = 0.25
@@ -189,7 +191,7 @@ def ranked(candidates: Sequence[Candidate], near: Behaviours, *, shaky: float = 
     for c in candidates:
         evidence = _AGREEMENT * (1 - agree.get(c.number, unknown)) + _FAULT * wrong.get(c.number, 0.0)
         cost = max(c.cost, 0.0) + _replaced(c) + evidence + _MORE_EDITS * (len(c.edits) - 1)
-        cost += shaky if crashes(near, c.number) else 0.0
+        cost += (shaky if crashes(near, c.number) else 0.0) + _SAYS_NOTHING * degenerate(c)
         standings.append(Standing(candidate=c, cost=cost, row=rows.get(c.number, ())))
     return sorted(standings, key=lambda s: (s.cost, s.candidate.number))
 
@@ -223,13 +225,16 @@ def unproven(candidate: Candidate, tests: int, failing: int) -> bool:
 
     So it is with many edits of which more were guessed than there are failing tests to vouch for them, with a guess
     that was made on top of another one at the same line, with something invented or a line dropped beside other edits,
-    and with a `+ 1` put where none stood, a call of a sibling put in a call's place, or a text that the model wrote.
+    and with a `+ 1` put where none stood, a call of a sibling put in a call's place, or a text that the model wrote,
+    or one that brings in an expression that says nothing.
     """
     if tests <= FEW_TESTS and len(candidate.edits) > 1:
         dropped = any("delete-line" in e.operator for e in candidate.edits)
         if any(_invented(e) for e in candidate.edits) or (dropped and not all(_slip(e) for e in candidate.edits)):
             return True
-    if tests <= FEW_TESTS and candidate.edits[0].operator in ("off-by-one", "sibling-call", SPAN):
+    if tests <= FEW_TESTS and (
+        candidate.edits[0].operator in ("off-by-one", "sibling-call", SPAN) or degenerate(candidate)
+    ):
         return True
     guessed = [(e.path, e.line) for e in candidate.edits if not explained(e)]
     many = len(candidate.edits) >= _MANY_EDITS and len(guessed) >= _MANY_GUESSES
