@@ -20,9 +20,6 @@ _NAMED = 5
 _DOCUMENTS = (".md", ".rst", ".txt")
 
 
-_NAMED = 5
-
-
 class Judge:
     """From the two trees to the verdict. `files` are all changed sources, `others` what else changes (tests, data)."""
 
@@ -108,8 +105,8 @@ class Judge:
         if verdict.yes and least is not None and (grade is None or not grade.reaches(least)):
             found = f"its evidence is of strength {grade}" if grade else "the strength of its evidence is not known"
             short = "; ".join(evidence.strength.short) if evidence.strength is not None else ""
-            reason = f"{found}, and {least} is asked for" + (f" ({short})" if short else "")
-            return run.answer(VerifyVerdict.TOO_WEAK, reason, remedy="add tests for what it changes, or ask for less")
+            reason = f"{found}, and {run.asks} asks for {least}" + (f" ({short})" if short else "")
+            return run.answer(VerifyVerdict.TOO_WEAK, reason, remedy="add tests for what the patch changes")
         return run.answer(verdict, reason, remedy=remedy)
 
     def _basis(self, full: FullResult, evidence: Evidence) -> tuple[Basis, ...]:

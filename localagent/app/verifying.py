@@ -5,6 +5,7 @@ The patch is applied to a private copy: what the gates judge is what runs. Nothi
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pathspec
@@ -39,7 +40,11 @@ from localagent.verify.patches import PatchVerifier
 def run_verify(request: VerifyRequest, settings: Settings, sink: Sink, stop: Stop | None = None) -> Verification:
     """The verification. UsageFault for a wrong policy, interpreter or revision; every other outcome is returned."""
     policy = open_policy(settings, request.policy, request.repo).policy
-    run = Run(request=request, sink=sink)
+    demanded = policy.min_strength.grade
+    if demanded is not None and (request.least is None or not request.least.reaches(demanded)):
+        run = Run(request=replace(request, least=demanded), sink=sink, asks=f"the policy {policy.name!r}")
+    else:
+        run = Run(request=request, sink=sink)
     try:
         return _work(run, policy, settings, stop or Stop())
     except (KeyboardInterrupt, Interrupted):

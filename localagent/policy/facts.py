@@ -11,6 +11,7 @@ _NAMES = {
     "ruff": "checks.ruff", "mypy": "checks.mypy",
     "swallowed_exceptions": "repair.swallowed_exceptions", "special_cased_tests": "repair.special_cased_tests",
     "third_party_binaries": "jail.third_party_binaries", "least_jail_level": "jail.least_level",
+    "min_strength": "verification.min_strength",
 }  # fmt: skip
 _DERIVED = frozenset({"patches.lenient"})
 
