@@ -109,7 +109,6 @@ def _work(run: Run, policy: Policy, settings: Settings, stop: Stop) -> Verificat
             settings=settings,
             timer=run,
             after=after,
-            scratch=scratch,
             seed=request.seed,
             jobs=request.jobs,
         )

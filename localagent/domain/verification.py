@@ -7,7 +7,9 @@ from enum import StrEnum
 from localagent.domain.outcome import Baseline, FullResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.review import PatchReview
-from localagent.domain.strength import Strength
+from localagent.domain.strength import Share, Strength
+
+_MISSING = 10
 
 
 class VerifyVerdict(StrEnum):
@@ -129,6 +131,39 @@ class Mutants:
     space: int
     alive: tuple[str, ...] = ()
     note: str = ""
+
+
+def mutants_share(mutants: Mutants | None) -> Share | None:
+    """Killed mutants as a part of strength, None where none were tried."""
+    if mutants is None:
+        return None
+    return Share(part=mutants.killed, whole=mutants.tried, missing=mutants.alive[:_MISSING], note=mutants.note)
+
+
+def compared_share(near: Differential) -> Share:
+    """Compared functions as a part of strength."""
+    if not near.functions:
+        return Share(part=0, whole=0, note="no function that is touched stands in both trees")
+    missed = [f"{f.path}: {f.function} ({f.why})" for f in near.functions if not f.reached]
+    return Share(
+        part=sum(f.reached for f in near.functions), whole=len(near.functions), missing=tuple(missed[:_MISSING])
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Assessment:
+    """How strong the evidence for a repair is, measured in bounded time beside a full check that accepted it.
+
+    `strength` is None where there is nothing that it could be the strength of. `cut` says what was not measured, or
+    not to its end, and why.
+    """
+
+    strength: Strength | None
+    mutants: Mutants | None = None
+    differential: Differential | None = None
+    seconds: float = 0.0
+    allowed_seconds: float = 0.0
+    cut: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

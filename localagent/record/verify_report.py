@@ -62,9 +62,9 @@ def verification_json(v: Verification) -> dict[str, Any]:
             "removed": _ids(v.removed),
         },
         "checks": {} if full is None else {one_line(k): one_line(t, 1_000) for k, t in full.checks.items()},
-        "differential": _near(near),
-        "mutants": _mutants(v.mutants),
-        "strength": _strength(v.strength),
+        "differential": differential_json(near),
+        "mutants": mutants_json(v.mutants),
+        "strength": strength_json(v.strength),
         "min_strength": v.least_strength or None,
         "seconds": dict(v.seconds),
         "jail": {"backend": v.jail_backend, "level": v.jail_level},
@@ -78,7 +78,8 @@ def _ids(names: Sequence[str]) -> list[str]:
     return [one_line(name, 500) for name in names[:_MOST_IDS]]
 
 
-def _near(near: Differential | None) -> dict[str, Any] | None:
+def differential_json(near: Differential | None) -> dict[str, Any] | None:
+    """Old against new, null where nobody was asked."""
     if near is None:
         return None
     return {
@@ -126,7 +127,8 @@ def _near(near: Differential | None) -> dict[str, Any] | None:
     }
 
 
-def _mutants(mutants: Mutants | None) -> dict[str, Any] | None:
+def mutants_json(mutants: Mutants | None) -> dict[str, Any] | None:
+    """Mutants, null where none were tried."""
     if mutants is None:
         return None
     return {
@@ -138,7 +140,8 @@ def _mutants(mutants: Mutants | None) -> dict[str, Any] | None:
     }
 
 
-def _strength(strength: Strength | None) -> dict[str, Any] | None:
+def strength_json(strength: Strength | None) -> dict[str, Any] | None:
+    """The grade with its parts, null where there is none."""
     if strength is None:
         return None
     return {
