@@ -278,9 +278,11 @@ def work(
             )
             spent = {Stage.STRENGTH.value: round(assessment.seconds, 3)} if assessment is not None else {}
             result = replace(result, assessment=assessment, seconds={**result.seconds, **spent})
+        remarks = result.full.remarks if result.full is not None and result.chosen is not None else ()
         seconds = {Stage.SNAPSHOT.value: round(took, 3), **result.seconds}
         return replace(
             result,
+            reason="; ".join((result.reason, *remarks)),
             seconds=seconds,
             jail_backend=jail.backend,
             jail_level=jail.level,
@@ -290,6 +292,7 @@ def work(
                 *((no_model,) if no_model else ()),
                 *((scorer.remark,) if scorer is not None and scorer.remark else ()),
                 *result.warnings,
+                *remarks,
                 *verifier.notes,
                 *left_out(snapshot),
             ),

@@ -169,9 +169,9 @@ class ApprovalRules:
 class Policy:
     """A whole policy.
 
-    `deny_at` is the severity from which a newly introduced danger is refused; `min_strength` what the evidence for a
-    patch must reach before `fix` or `verify` accepts it. `commands` holds the rules of every layer that has some: a
-    command needs the leave of each.
+    `deny_at` is the severity from which a newly introduced danger is refused; `unanswered` whether a patch may pass
+    that ruff or mypy crashed on; `min_strength` what the evidence must reach before `fix` or `verify` accepts a patch.
+    `commands` holds the rules of every layer that has some: a command needs the leave of each.
     """
 
     name: str
@@ -185,6 +185,7 @@ class Policy:
     third_party_binaries: Permission
     ruff: Switch
     mypy: Switch
+    unanswered: Permission
     least_jail_level: JailLevel
     min_strength: LeastStrength
     dependencies: DependencyRules

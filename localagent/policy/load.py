@@ -100,6 +100,7 @@ def policy_of(values: dict[str, Any], faults: Faults) -> Policy:
         third_party_binaries=jail.take_choice("third_party_binaries", Permission),
         ruff=checks.take_choice("ruff", Switch),
         mypy=checks.take_choice("mypy", Switch),
+        unanswered=checks.take_choice("unanswered", Permission),
         least_jail_level=jail.take_choice("least_level", JailLevel),
         min_strength=verification.take_choice("min_strength", LeastStrength),
         dependencies=_dependencies(top.take_table("dependencies")),

@@ -50,6 +50,7 @@ def meet(earlier: Policy, later: Policy) -> Policy:
         third_party_binaries=tighter(earlier.third_party_binaries, later.third_party_binaries),
         ruff=tighter(earlier.ruff, later.ruff),
         mypy=tighter(earlier.mypy, later.mypy),
+        unanswered=tighter(earlier.unanswered, later.unanswered),
         least_jail_level=tighter(earlier.least_jail_level, later.least_jail_level),
         min_strength=tighter(earlier.min_strength, later.min_strength),
         dependencies=_dependencies(earlier.dependencies, later.dependencies),

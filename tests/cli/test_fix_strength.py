@@ -1,4 +1,4 @@
-"""The strength of what `fix` accepts, in report, journal, evidence and `show`; a policy that asks for more. Real jails."""
+"""The strength of what `fix` accepts, in report, journal, evidence, `show`; a policy that asks for more. Real jails."""
 
 import json
 from collections.abc import Iterator

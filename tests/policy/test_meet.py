@@ -70,6 +70,7 @@ layers = some(
         bandit_deny_at=st.sampled_from([s.value for s in Severity]),
         ruff=st.sampled_from([s.value for s in Switch]),
         mypy=st.sampled_from([s.value for s in Switch]),
+        unanswered=permission,
     ),
     jail=some(least_level=st.sampled_from([s.value for s in JailLevel]), third_party_binaries=permission),
     verification=some(min_strength=st.sampled_from([s.value for s in LeastStrength])),
@@ -141,7 +142,7 @@ def allowed(policy: Policy) -> set[object]:
     found |= {("bandit", s) for s in order if order.index(s) < order.index(policy.bandit_deny_at)}
     table = {(r.id, r.names, r.severity) for r in policy.dangers}
     found |= {("no danger", *r) for r in ALL_DANGERS - table}
-    for key in ("swallowed_exceptions", "special_cased_tests", "third_party_binaries"):
+    for key in ("swallowed_exceptions", "special_cased_tests", "third_party_binaries", "unanswered"):
         found |= {key} if getattr(policy, key) is Permission.ALLOW else set()
     for tool in ("ruff", "mypy"):
         switch = getattr(policy, tool)
