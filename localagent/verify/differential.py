@@ -21,7 +21,7 @@ from localagent.verify import discovery
 from localagent.verify.answers import Collected, Item, Malformed
 from localagent.verify.changed import ChangedFile
 from localagent.verify.client import DIFFER_SECONDS, DifferRequest, OpenRequest, WorkerLost
-from localagent.verify.disagreement import Call, Comparison, Twin, calls_of
+from localagent.verify.disagreement import Call, Comparison, Twin, calls_of, missed_of
 from localagent.verify.inverse import inverse_name
 from localagent.verify.parameters import Signature, signature_of
 from localagent.verify.place import Use
@@ -53,6 +53,7 @@ class Side:
     collected: Collected | None = None
     items: dict[str, Item] = field(default_factory=dict)
     calls: dict[str, Call] = field(default_factory=dict)
+    missed: dict[int, str] = field(default_factory=dict)
     lost: str = ""
 
 
@@ -158,7 +159,9 @@ class Differ:
         notes = [*self._notes, *(side.lost for side in self._sides if side.lost)]
         before, after = self._sides
         lost = before.lost or after.lost
-        found = Comparison(self._twins, before.calls, after.calls, lost=lost).result()
+        found = Comparison(
+            self._twins, before.calls, after.calls, lost=lost, missed={**after.missed, **before.missed}
+        ).result()
         return replace(found, notes=tuple(dict.fromkeys(notes)))
 
     # -- asking
@@ -221,8 +224,10 @@ class Differ:
             self.enter(side)
             answer = side.room.client.differ(asked)
             if "calls" not in answer:
-                side.lost = "it did not answer within its time"
+                side.lost = "whoever asks the functions ended, or did not answer in time"
                 return
+            for number, why in missed_of(answer, len(self._twins)).items():
+                side.missed.setdefault(number, why)
             by_index = {item.index: item.id for item in items}
             for call in calls_of(answer, len(self._twins), by_index, turning):
                 known = side.calls.get(call.key)
