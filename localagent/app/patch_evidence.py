@@ -10,7 +10,7 @@ from localagent.app.settings import Settings
 from localagent.domain.outcome import Baseline, FullResult
 from localagent.domain.strength import Strength, graded
 from localagent.domain.task import Snapshot
-from localagent.domain.verification import Differential, Mutants, compared_share, mutants_share
+from localagent.domain.verification import Differential, Mutants, Symbolic, compared_share, mutants_share
 from localagent.edit.space import open_edit_space
 from localagent.errors import AnswerIsNo
 from localagent.repair.identity import behaviour_key
@@ -18,8 +18,10 @@ from localagent.tree.snapshot import SourceMap
 from localagent.verify.changed import ChangedFile
 from localagent.verify.covering import Covered, covered, nothing_covered
 from localagent.verify.differential import Differ
+from localagent.verify.disagreement import DIFFERENCES_SHOWN
 from localagent.verify.mutants import mutants_of, try_mutants
 from localagent.verify.patches import PatchVerifier
+from localagent.verify.symbolic import ask_crosshair
 
 
 class Timer(Protocol):
@@ -35,6 +37,7 @@ class Evidence:
     """What was measured. `ran`: a test that counts ran a changed line. `around`: code outside functions changed."""
 
     differential: Differential | None = None
+    symbolic: tuple[Symbolic, ...] | None = None
     mutants: Mutants | None = None
     strength: Strength | None = None
     ran: bool = False
@@ -53,6 +56,7 @@ class Subject:
     after: Snapshot
     seed: int
     jobs: int
+    crosshair: bool = False
 
 
 def gather(subject: Subject, baseline: Baseline | None, full: FullResult) -> Evidence:
@@ -68,6 +72,11 @@ def gather(subject: Subject, baseline: Baseline | None, full: FullResult) -> Evi
         differ = Differ(verifier.before, verifier.after, verifier.request, files, seed=seed, home=home)
         turned = [i for i in full.fail_to_pass if not i.startswith(("check:", "collect:"))]
         near = differ.compare(baseline, seen.tests, turned)
+    symbolic: tuple[Symbolic, ...] | None = None
+    if subject.crosshair:
+        with timer.timed("crosshair"):
+            symbolic = ask_crosshair(verifier.after, files)
+        near = _joined(near, symbolic)
     unknown: dict[str, str] = {}
     mutants: Mutants | None = None
     if after is not None and seen.share.part:
@@ -78,12 +87,22 @@ def gather(subject: Subject, baseline: Baseline | None, full: FullResult) -> Evi
     strength = graded(lines=seen.share, mutants=mutants_share(mutants), functions=compared_share(near), unknown=unknown)
     return Evidence(
         differential=near,
+        symbolic=symbolic,
         mutants=mutants,
         strength=strength,
         ran=seen.share.part > 0,
         around=any(f.around() or f.fresh() for f in files),
         notes=tuple(notes),
     )
+
+
+def _joined(near: Differential, symbolic: Sequence[Symbolic]) -> Differential:
+    """The table with what CrossHair found, smallest first; an input that stands there already is not told twice."""
+    known = {d.call for d in near.differences}
+    more = [d for answer in symbolic for d in answer.differences if d.call not in known]
+    found = sorted((*near.differences, *more), key=lambda d: (len(d.call), d.call, d.function))
+    left_out = near.differences_left_out + max(0, len(found) - DIFFERENCES_SHOWN)
+    return replace(near, differences=tuple(found[:DIFFERENCES_SHOWN]), differences_left_out=left_out)
 
 
 def _covered(

@@ -30,6 +30,7 @@ class VerifyRequest:
     policy: Path | None = None
     backend: Kind | None = None
     least: Grade | None = None
+    crosshair: bool = False
     seconds: float = 300.0
     jobs: int = 1
 

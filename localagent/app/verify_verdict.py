@@ -98,6 +98,7 @@ class Judge:
     def _judged(self, baseline: Baseline | None, full: FullResult, evidence: Evidence) -> Verification:
         run, least = self._run, self._run.request.least
         run.known.update(differential=evidence.differential, mutants=evidence.mutants, strength=evidence.strength)
+        run.known.update(symbolic=evidence.symbolic)
         run.warnings += [*evidence.notes, *full.remarks]
         rests = self._basis(full, evidence)
         run.known["rests_on"] = rests

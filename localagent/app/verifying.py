@@ -35,6 +35,7 @@ from localagent.tree.snapshot import take_snapshot
 from localagent.tree.unified import parse_diff
 from localagent.verify.changed import ChangedFile
 from localagent.verify.patches import PatchVerifier
+from localagent.verify.symbolic import require_crosshair
 
 
 def run_verify(request: VerifyRequest, settings: Settings, sink: Sink, stop: Stop | None = None) -> Verification:
@@ -46,6 +47,8 @@ def run_verify(request: VerifyRequest, settings: Settings, sink: Sink, stop: Sto
     else:
         run = Run(request=request, sink=sink)
     try:
+        if request.crosshair:
+            require_crosshair()
         return _work(run, policy, settings, stop or Stop())
     except (KeyboardInterrupt, Interrupted):
         return run.answer(VerifyVerdict.INTERRUPTED, "the tree is as it was", exit_code=130)
@@ -111,6 +114,7 @@ def _work(run: Run, policy: Policy, settings: Settings, stop: Stop) -> Verificat
             after=after,
             seed=request.seed,
             jobs=request.jobs,
+            crosshair=request.crosshair,
         )
         sources = {file.path for file in files}
         others = tuple(change for change in changes if change.path not in sources)

@@ -46,12 +46,13 @@ class Basis(StrEnum):
 
 
 class Origin(StrEnum):
-    """Where an input comes from: a test that the patch turns, another test, near a test's, or made up."""
+    """Where an input comes from: a test that the patch turns, another test, near a test's, made up, or CrossHair's."""
 
     DEMANDED = "demanded"
     TESTED = "tested"
     NEAR = "near"
     GENERATED = "generated"
+    SYMBOLIC = "symbolic"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -117,6 +118,27 @@ class Differential:
     def inputs(self) -> int:
         """On how many inputs old and new were compared."""
         return sum(f.compared for f in self.functions)
+
+
+class SymbolicSaid(StrEnum):
+    """What CrossHair says of a function. LIKELY_SAME: it went through every path that it knows."""
+
+    DIFFERS = "differs"
+    LIKELY_SAME = "likely-same"
+    NOTHING_FOUND = "nothing-found"
+    COULD_NOT = "could-not-answer"
+    NOT_ASKED = "not-asked"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Symbolic:
+    """CrossHair on one touched function; `why` where it was not asked or could not answer."""
+
+    path: RepoPath
+    function: str
+    said: SymbolicSaid
+    why: str = ""
+    differences: tuple[Difference, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -193,6 +215,7 @@ class Verification:
     differential: Differential | None = None
     mutants: Mutants | None = None
     strength: Strength | None = None
+    symbolic: tuple[Symbolic, ...] | None = None
     least_strength: str = ""
     seconds: Mapping[str, float] = field(default_factory=dict)
     jail_backend: str = ""

@@ -5,7 +5,7 @@ from typing import Any
 
 from localagent import __version__
 from localagent.domain.strength import Share, Strength
-from localagent.domain.verification import Basis, Differential, Mutants, Verification, VerifyVerdict
+from localagent.domain.verification import Basis, Differential, Mutants, Symbolic, Verification, VerifyVerdict
 from localagent.record.gate_report import review_json, review_text
 from localagent.record.visible import one_line
 
@@ -63,6 +63,7 @@ def verification_json(v: Verification) -> dict[str, Any]:
         },
         "checks": {} if full is None else {one_line(k): one_line(t, 1_000) for k, t in full.checks.items()},
         "differential": differential_json(near),
+        "crosshair": _symbolic(v.symbolic),
         "mutants": mutants_json(v.mutants),
         "strength": strength_json(v.strength),
         "min_strength": v.least_strength or None,
@@ -127,6 +128,15 @@ def differential_json(near: Differential | None) -> dict[str, Any] | None:
     }
 
 
+def _symbolic(symbolic: Sequence[Symbolic] | None) -> list[dict[str, Any]] | None:
+    if symbolic is None:
+        return None
+    return [
+        {"path": s.path, "function": one_line(s.function), "said": s.said.value, "why": one_line(s.why, 500)}
+        for s in symbolic
+    ]
+
+
 def mutants_json(mutants: Mutants | None) -> dict[str, Any] | None:
     """Mutants, null where none were tried."""
     if mutants is None:
@@ -183,6 +193,8 @@ def _lines(v: Verification) -> Iterator[str]:
         yield from _strength_lines(v)
     if v.differential is not None:
         yield from _near_lines(v.differential)
+    for s in v.symbolic or ():
+        yield f"CrossHair on {one_line(s.function)}: {s.said}" + (f" ({one_line(s.why, 200)})" if s.why else "")
     if v.jail_backend:
         took = sum(v.seconds.values())
         yield f"ran in {v.jail_backend}, level {v.jail_level}; seed {v.seed}; {took:.1f} s"

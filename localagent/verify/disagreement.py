@@ -16,7 +16,7 @@ from localagent.verify.regions import Region
 DIFFERENCES_SHOWN = 50
 HELD_LEAST = 5
 _TEXT, _CALLS = 600, 20_000
-_ORDER = (Origin.DEMANDED, Origin.TESTED, Origin.NEAR, Origin.GENERATED)
+_ORDER = (Origin.DEMANDED, Origin.TESTED, Origin.NEAR, Origin.GENERATED, Origin.SYMBOLIC)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

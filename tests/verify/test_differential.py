@@ -108,8 +108,9 @@ def test_what_cannot_be_imported_says_why() -> None:
 
 
 FROZEN = (
-    "from dataclasses import dataclass\nfrom datetime import date\n\n\n@dataclass(frozen=True)\nclass Entry:\n    day: date\n"
-    "    cents: int\n\n\nclass Book:\n    def __init__(self, entries):\n        self.entries = list(entries)\n\n"
+    "from dataclasses import dataclass\nfrom datetime import date\n\n\n@dataclass(frozen=True)\nclass Entry:\n"
+    "    day: date\n    cents: int\n\n\nclass Book:\n"
+    "    def __init__(self, entries):\n        self.entries = list(entries)\n\n"
     "    def before(self, day):\n        return [e.cents for e in self.entries if e.day < day]\n"
 )
 FROZEN_TESTS = (

@@ -46,13 +46,7 @@ def properties(
         if alone and type(first) is type(result):
             again = _called(function, result)
             found["idempotent"] = again is not None and again == shape(result)
-        if (
-            alone
-            and type(first) in _NUMBERS
-            and type(result) in _NUMBERS
-            and math.isfinite(first)
-            and math.isfinite(result)
-        ):
+        if alone and _on_the_line(first) and _on_the_line(result):
             found.update(_monotonic(function, first, result))
         if alone and inverse is not None:
             back = _called(inverse, result)
@@ -65,13 +59,17 @@ def properties(
     return found
 
 
+def _on_the_line(value: Any) -> bool:
+    return type(value) in _NUMBERS and math.isfinite(value)
+
+
 def _monotonic(function: types.FunctionType, first: Any, result: Any) -> Dict[str, bool]:
     """Whether the answer never falls, and never rises, from this number to others above it. Nothing where it raises."""
     rises, falls = True, True
     for step in _STEPS:
         try:
             above = function(first + step)
-            if type(above) not in _NUMBERS or not math.isfinite(above):
+            if not _on_the_line(above):
                 return {}
             rises, falls = rises and above >= result, falls and above <= result
         except Exception:  # of the code under test
