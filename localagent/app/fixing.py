@@ -16,6 +16,7 @@ from typing import Any
 from localagent.app.approving import needs_person
 from localagent.app.checks import refuse_denied
 from localagent.app.evidence import TaskEvidence, audit_log, begin, land_recorded, open_signer, setting_of
+from localagent.app.fix_strength import assessed, too_weak
 from localagent.app.least_level import least_level
 from localagent.app.policies import open_policy
 from localagent.app.prior import load_prior
@@ -197,6 +198,12 @@ def _answer(
         remedy = f"`localagent approve {task.id} --reason WHY`, then `localagent apply {task.id} --choose 1`"
         proposed = replace(result, verdict=Verdict.NEEDS_PERSON, patch=None, chosen=None, proposals=(result.chosen,))
         return replace(proposed, reason=reason, exit=AnswerIsNo.exit_code), remedy
+    if weak := too_weak(result, policy):
+        assert result.chosen is not None
+        remedy = f"add tests for what it changes; or a person takes it: `localagent apply {task.id} --choose 1`"
+        proposed = replace(result, verdict=Verdict.NEEDS_PERSON, patch=None, chosen=None, proposals=(result.chosen,))
+        reason = f"a repair was found and passes every check, but {weak}"
+        return replace(proposed, reason=reason, exit=AnswerIsNo.exit_code), remedy
     if task.text and result.verdict is Verdict.NOTHING_TO_FIX:
         reason = "every test and check passes, so nothing could show that the task is done: it is refused"
         remedy = "add a test, or a --check, that fails until what is wanted is there"
@@ -216,9 +223,9 @@ def work(
 ) -> TaskResult:
     """The task itself, nothing of it kept. `seen` is told the snapshot before anything of it runs, and may refuse.
 
-    `pace` says when the loop goes on; without one, as things come.
+    `pace` says when the loop goes on; without one, as things come, and the strength of what was found is measured.
     """
-    pace = pace or Live()
+    again, pace = pace is not None, pace or Live()
     start = time.monotonic()
     jail = open_jail(
         backend=request.backend,
@@ -260,9 +267,22 @@ def work(
             writer=_writer(scorer, weights, sources, task) if scorer is not None and request.writing else None,
         )
         result = Repair(task, parts, clock=pace.clock).run()
+        if not again:
+            assessment = assessed(
+                result,
+                verifier,
+                parts,
+                seed=task.seed,
+                policy=policy,
+                took=time.monotonic() - start,
+            )
+            spent = {Stage.STRENGTH.value: round(assessment.seconds, 3)} if assessment is not None else {}
+            result = replace(result, assessment=assessment, seconds={**result.seconds, **spent})
+        remarks = result.full.remarks if result.full is not None and result.chosen is not None else ()
         seconds = {Stage.SNAPSHOT.value: round(took, 3), **result.seconds}
         return replace(
             result,
+            reason="; ".join((result.reason, *remarks)),
             seconds=seconds,
             jail_backend=jail.backend,
             jail_level=jail.level,
@@ -272,6 +292,7 @@ def work(
                 *((no_model,) if no_model else ()),
                 *((scorer.remark,) if scorer is not None and scorer.remark else ()),
                 *result.warnings,
+                *remarks,
                 *verifier.notes,
                 *left_out(snapshot),
             ),

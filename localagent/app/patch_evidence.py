@@ -1,28 +1,27 @@
 """The evidence for a patch that broke nothing: which changed lines tests run, old against new, mutants, the grade."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Protocol
 
 from localagent.app.prior import load_prior
 from localagent.app.settings import Settings
-from localagent.domain.outcome import Baseline, FullResult, Outcome
-from localagent.domain.paths import RepoPath
-from localagent.domain.strength import Share, Strength, graded
+from localagent.domain.outcome import Baseline, FullResult
+from localagent.domain.strength import Strength, graded
 from localagent.domain.task import Snapshot
-from localagent.domain.verification import Differential, Mutants
+from localagent.domain.verification import Differential, Mutants, Symbolic, compared_share, mutants_share
 from localagent.edit.space import open_edit_space
 from localagent.errors import AnswerIsNo
 from localagent.repair.identity import behaviour_key
 from localagent.tree.snapshot import SourceMap
 from localagent.verify.changed import ChangedFile
+from localagent.verify.covering import Covered, covered, nothing_covered
 from localagent.verify.differential import Differ
+from localagent.verify.disagreement import DIFFERENCES_SHOWN
 from localagent.verify.mutants import mutants_of, try_mutants
 from localagent.verify.patches import PatchVerifier
-
-_MISSING = 10
+from localagent.verify.symbolic import ask_crosshair
 
 
 class Timer(Protocol):
@@ -38,21 +37,12 @@ class Evidence:
     """What was measured. `ran`: a test that counts ran a changed line. `around`: code outside functions changed."""
 
     differential: Differential | None = None
+    symbolic: tuple[Symbolic, ...] | None = None
     mutants: Mutants | None = None
     strength: Strength | None = None
     ran: bool = False
     around: bool = False
     notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Covered:
-    """Changed statements that tests which count ran, by file, and the tests."""
-
-    lines: Mapping[RepoPath, frozenset[int]]
-    share: Share
-    tests: tuple[str, ...]
-    after: Baseline | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,9 +54,9 @@ class Subject:
     settings: Settings
     timer: Timer
     after: Snapshot
-    scratch: Path
     seed: int
     jobs: int
+    crosshair: bool = False
 
 
 def gather(subject: Subject, baseline: Baseline | None, full: FullResult) -> Evidence:
@@ -76,28 +66,43 @@ def gather(subject: Subject, baseline: Baseline | None, full: FullResult) -> Evi
         return Evidence(notes=("no strength was measured: there is nothing that it could be the strength of",))
     notes: list[str] = []
     with timer.timed("coverage"):
-        covered = _covered(verifier, files, baseline, full, notes)
+        seen, after = _covered(verifier, files, baseline, full, notes)
     with timer.timed("differential"):
-        home = subject.scratch / "hypothesis"
+        home = subject.settings.cache_dir / "hypothesis"
         differ = Differ(verifier.before, verifier.after, verifier.request, files, seed=seed, home=home)
         turned = [i for i in full.fail_to_pass if not i.startswith(("check:", "collect:"))]
-        near = differ.compare(baseline, covered.tests, turned)
+        near = differ.compare(baseline, seen.tests, turned)
+    symbolic: tuple[Symbolic, ...] | None = None
+    if subject.crosshair:
+        with timer.timed("crosshair"):
+            symbolic = ask_crosshair(verifier.after, files)
+        near = _joined(near, symbolic)
     unknown: dict[str, str] = {}
     mutants: Mutants | None = None
-    if covered.after is not None and covered.share.part:
+    if after is not None and seen.share.part:
         with timer.timed("mutants"):
-            mutants = _mutants(subject, covered)
+            mutants = _mutants(subject, seen, after)
     else:
         unknown["mutants"] = "no test that counts runs a changed line"
-    strength = graded(lines=covered.share, mutants=_share_of(mutants), functions=_functions(near), unknown=unknown)
+    strength = graded(lines=seen.share, mutants=mutants_share(mutants), functions=compared_share(near), unknown=unknown)
     return Evidence(
         differential=near,
+        symbolic=symbolic,
         mutants=mutants,
         strength=strength,
-        ran=covered.share.part > 0,
+        ran=seen.share.part > 0,
         around=any(f.around() or f.fresh() for f in files),
         notes=tuple(notes),
     )
+
+
+def _joined(near: Differential, symbolic: Sequence[Symbolic]) -> Differential:
+    """The table with what CrossHair found, smallest first; an input that stands there already is not told twice."""
+    known = {d.call for d in near.differences}
+    more = [d for answer in symbolic for d in answer.differences if d.call not in known]
+    found = sorted((*near.differences, *more), key=lambda d: (len(d.call), d.call, d.function))
+    left_out = near.differences_left_out + max(0, len(found) - DIFFERENCES_SHOWN)
+    return replace(near, differences=tuple(found[:DIFFERENCES_SHOWN]), differences_left_out=left_out)
 
 
 def _covered(
@@ -106,60 +111,26 @@ def _covered(
     baseline: Baseline | None,
     full: FullResult,
     notes: list[str],
-) -> _Covered:
-    wanted = {f.path: f.executable() for f in files}
-    whole = sum(len(lines) for lines in wanted.values())
+) -> tuple[Covered, Baseline | None]:
     if baseline is None or (not baseline.tests and not baseline.collect_failures):
-        return _Covered(lines={}, share=Share(part=0, whole=whole, note="there are no tests"), tests=(), after=None)
+        return nothing_covered(files, "there are no tests"), None
     try:
         after = verifier.after_baseline()
     except AnswerIsNo as no:
         notes.append(f"what the tests cover could not be told: {no}")
-        return _Covered(lines={}, share=Share(part=0, whole=whole, note=str(no)), tests=(), after=None)
+        return nothing_covered(files, str(no)), None
     counting = {*full.fail_to_pass, *full.pass_to_pass} | ({t.id for t in after.tests} - {t.id for t in baseline.tests})
-    ran: dict[RepoPath, set[int]] = {path: set() for path in wanted}
-    tests: list[tuple[float, str]] = []
-    for test in after.tests:
-        if test.id not in counting or test.outcome is not Outcome.PASSED or test.lines is None:
-            continue
-        hits = {path: test.lines.get(path, frozenset()) & lines for path, lines in wanted.items()}
-        for path, lines in hits.items():
-            ran[path] |= lines
-        if any(hits.values()):
-            tests.append((test.seconds, test.id))
-    for path, lines in wanted.items():
-        if any(t.lines and t.lines.get(path) for t in after.tests if t.id in counting):
-            ran[path] |= after.import_lines.get(path, frozenset()) & lines
-    missing = [f"{path}:{n}" for path in sorted(wanted) for n in sorted(wanted[path] - ran[path])]
-    share = Share(part=whole - len(missing), whole=whole, missing=tuple(missing[:_MISSING]))
-    covered = {path: frozenset(lines) for path, lines in ran.items() if lines}
-    return _Covered(lines=covered, share=share, tests=tuple(i for _, i in sorted(tests)), after=after)
+    return covered(files, [t for t in after.tests if t.id in counting], after.import_lines), after
 
 
-def _mutants(subject: Subject, covered: _Covered) -> Mutants:
-    assert covered.after is not None
+def _mutants(subject: Subject, seen: Covered, after: Baseline) -> Mutants:
     space = open_edit_space(load_prior(subject.settings.models_dir / "prior.json"))
-    chosen, total = mutants_of(space, SourceMap(subject.after), covered.lines, behaviour_key, seed=subject.seed)
+    chosen, total = mutants_of(space, SourceMap(subject.after), seen.lines, behaviour_key, seed=subject.seed)
     if not chosen:
         return Mutants(tried=0, killed=0, space=0, note="the edit space has none for these lines")
-    ground = replace(covered.after, failing=(), checks=(), collect_failures={})
+    ground = replace(after, failing=(), checks=(), collect_failures={})
     check = subject.verifier.quick(ground, jobs=subject.jobs)
     try:
         return try_mutants(check, chosen, total, jobs=subject.jobs)
     finally:
         check.close()
-
-
-def _share_of(mutants: Mutants | None) -> Share | None:
-    if mutants is None:
-        return None
-    return Share(part=mutants.killed, whole=mutants.tried, missing=mutants.alive[:_MISSING], note=mutants.note)
-
-
-def _functions(near: Differential) -> Share:
-    if not near.functions:
-        return Share(part=0, whole=0, note="no function that is touched stands in both trees")
-    missed = [f"{f.path}: {f.function} ({f.why})" for f in near.functions if not f.reached]
-    return Share(
-        part=sum(f.reached for f in near.functions), whole=len(near.functions), missing=tuple(missed[:_MISSING])
-    )

@@ -30,16 +30,18 @@ class VerifyRequest:
     policy: Path | None = None
     backend: Kind | None = None
     least: Grade | None = None
+    crosshair: bool = False
     seconds: float = 300.0
     jobs: int = 1
 
 
 @dataclass(kw_only=True, slots=True)
 class Run:
-    """What one verification gathers; `answer` makes the value of it."""
+    """What one verification gathers; `answer` makes the value of it. `asks` names who demands the least strength."""
 
     request: VerifyRequest
     sink: Sink
+    asks: str = "--min-strength"
     begin: float = field(default_factory=time.monotonic)
     seconds: dict[str, float] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)

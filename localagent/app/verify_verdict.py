@@ -20,9 +20,6 @@ _NAMED = 5
 _DOCUMENTS = (".md", ".rst", ".txt")
 
 
-_NAMED = 5
-
-
 class Judge:
     """From the two trees to the verdict. `files` are all changed sources, `others` what else changes (tests, data)."""
 
@@ -82,15 +79,16 @@ class Judge:
         """No test and no check: types and characterization are all there is."""
         run = self._run
         with run.timed("full-check"):
-            said = self._verifier.deltas(self._every)
+            answers = self._verifier.deltas(self._every)
         full = FullResult(
-            accepted=not any(refusal for _, refusal in said.values()),
-            reasons=tuple(refusal for _, refusal in said.values() if refusal),
+            accepted=not any(answer.refusal for answer in answers),
+            reasons=tuple(answer.refusal for answer in answers if answer.refusal),
             fail_to_pass=(),
             pass_to_pass=(),
             pass_to_fail=(),
             still_failing=(),
-            checks={name: told for name, (told, _) in said.items()},
+            checks={answer.tool: answer.said for answer in answers},
+            remarks=tuple(answer.remark for answer in answers if answer.remark),
         )
         run.known["full"] = full
         if full.reasons:
@@ -100,7 +98,8 @@ class Judge:
     def _judged(self, baseline: Baseline | None, full: FullResult, evidence: Evidence) -> Verification:
         run, least = self._run, self._run.request.least
         run.known.update(differential=evidence.differential, mutants=evidence.mutants, strength=evidence.strength)
-        run.warnings += evidence.notes
+        run.known.update(symbolic=evidence.symbolic)
+        run.warnings += [*evidence.notes, *full.remarks]
         rests = self._basis(full, evidence)
         run.known["rests_on"] = rests
         verdict, reason, remedy = self._said(baseline, full, evidence, rests)
@@ -108,9 +107,9 @@ class Judge:
         if verdict.yes and least is not None and (grade is None or not grade.reaches(least)):
             found = f"its evidence is of strength {grade}" if grade else "the strength of its evidence is not known"
             short = "; ".join(evidence.strength.short) if evidence.strength is not None else ""
-            reason = f"{found}, and {least} is asked for" + (f" ({short})" if short else "")
-            return run.answer(VerifyVerdict.TOO_WEAK, reason, remedy="add tests for what it changes, or ask for less")
-        return run.answer(verdict, reason, remedy=remedy)
+            reason = f"{found}, and {run.asks} asks for {least}" + (f" ({short})" if short else "")
+            return run.answer(VerifyVerdict.TOO_WEAK, reason, remedy="add tests for what the patch changes")
+        return run.answer(verdict, "; ".join((reason, *full.remarks)), remedy=remedy)
 
     def _basis(self, full: FullResult, evidence: Evidence) -> tuple[Basis, ...]:
         """What was asked and answered. Tests count only where one of them ran what the patch changes."""

@@ -5,6 +5,7 @@ The patch is applied to a private copy: what the gates judge is what runs. Nothi
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pathspec
@@ -34,13 +35,20 @@ from localagent.tree.snapshot import take_snapshot
 from localagent.tree.unified import parse_diff
 from localagent.verify.changed import ChangedFile
 from localagent.verify.patches import PatchVerifier
+from localagent.verify.symbolic import require_crosshair
 
 
 def run_verify(request: VerifyRequest, settings: Settings, sink: Sink, stop: Stop | None = None) -> Verification:
     """The verification. UsageFault for a wrong policy, interpreter or revision; every other outcome is returned."""
     policy = open_policy(settings, request.policy, request.repo).policy
-    run = Run(request=request, sink=sink)
+    demanded = policy.min_strength.grade
+    if demanded is not None and (request.least is None or not request.least.reaches(demanded)):
+        run = Run(request=replace(request, least=demanded), sink=sink, asks=f"the policy {policy.name!r}")
+    else:
+        run = Run(request=request, sink=sink)
     try:
+        if request.crosshair:
+            require_crosshair()
         return _work(run, policy, settings, stop or Stop())
     except (KeyboardInterrupt, Interrupted):
         return run.answer(VerifyVerdict.INTERRUPTED, "the tree is as it was", exit_code=130)
@@ -104,9 +112,9 @@ def _work(run: Run, policy: Policy, settings: Settings, stop: Stop) -> Verificat
             settings=settings,
             timer=run,
             after=after,
-            scratch=scratch,
             seed=request.seed,
             jobs=request.jobs,
+            crosshair=request.crosshair,
         )
         sources = {file.path for file in files}
         others = tuple(change for change in changes if change.path not in sources)

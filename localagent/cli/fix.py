@@ -17,7 +17,10 @@ from localagent.daemon.remote import run_remote
 from localagent.domain.task import Budget
 from localagent.errors import UsageFault
 from localagent.ports import Sink
+from localagent.record.assessment import assessment_lines
 from localagent.wire.service.client import DEFAULT_SOCKET
+
+_DIFFERENCES_SHOWN = 5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -143,6 +146,9 @@ def _show(outcome: FixOutcome, render: Render) -> None:
     render.line(outcome.reason)
     if outcome.remedy:
         render.line(f"  what to do: {outcome.remedy}")
+    if told := outcome.report.get("assessment"):
+        for line in assessment_lines(told, most=_DIFFERENCES_SHOWN):
+            render.note(line)
     for warning in outcome.warnings:
         render.note(f"warning: {warning}")
     if signed := outcome.report.get("attestation"):

@@ -19,7 +19,9 @@ _STAGES = {
     "gates": "asking the gates; nothing runs yet",
     "coverage": "running the tests as patched, line by line",
     "differential": "asking old and new with equal inputs",
+    "crosshair": "asking CrossHair for an input on which old and new differ",
     "mutants": "trying mutants of the changed lines",
+    "strength": "measuring how strong the evidence is",
     "record": "writing down what happened",
 }
 
@@ -50,6 +52,8 @@ def describe(event: Event) -> str:
             return f"  candidate {data.get('number')}: " + (
                 "accepted" if data.get("accepted") else f"refused: {reasons}"
             )
+        case "strength" if data.get("grade"):
+            return f"  strength {data.get('grade')} of A to E"
         case "warning":
             return f"  warning: {data.get('text')}"
     return ""

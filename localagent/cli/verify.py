@@ -38,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     p.add_argument("--seed", type=int, default=0, metavar="K", help="seed of everything that is drawn (0)")
     grades = [grade.value for grade in Grade]
     p.add_argument("--min-strength", choices=grades, metavar="A..E", help="refuse evidence that is weaker than this")
+    p.add_argument("--crosshair", action="store_true", help="ask CrossHair as well (the extra [crosshair])")
     add_backend(p)
     p.add_argument("--json", action="store_true", help="one JSON object on standard output (docs/verify.md)")
     p.add_argument("--report", type=Path, metavar="FILE", help="write that object here, whatever the verdict")
@@ -92,6 +93,7 @@ def _request(args: argparse.Namespace) -> VerifyRequest:
         policy=args.policy,
         backend=backend_of(args),
         least=Grade(args.min_strength) if args.min_strength else None,
+        crosshair=args.crosshair,
         jobs=min(2, free_cores()),
     )
 

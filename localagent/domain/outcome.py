@@ -141,7 +141,7 @@ class QuickResult:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FullResult:
-    """The full check's answer: accepted only if `reasons` is empty."""
+    """The full check's answer: accepted only if `reasons` is empty. `remarks`: what was asked for and had no say."""
 
     accepted: bool
     reasons: tuple[str, ...]
@@ -151,3 +151,4 @@ class FullResult:
     still_failing: tuple[str, ...]
     checks: Mapping[str, str] = field(default_factory=dict)
     seconds: float = 0.0
+    remarks: tuple[str, ...] = ()

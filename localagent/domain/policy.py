@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from localagent.domain.gate import Severity
+from localagent.domain.strength import Grade
 
 
 class Switch(StrEnum):
@@ -28,6 +29,22 @@ class JailLevel(StrEnum):
     L2 = "L2"
     L3 = "L3"
     L4 = "L4"
+
+
+class LeastStrength(StrEnum):
+    """How strong the evidence for a patch must be: no matter how, or at least a grade. E asks that it was measured."""
+
+    NONE = "none"
+    E = "E"
+    D = "D"
+    C = "C"
+    B = "B"
+    A = "A"
+
+    @property
+    def grade(self) -> Grade | None:
+        """The grade to reach; None where none is asked for."""
+        return None if self is LeastStrength.NONE else Grade(self.value)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -150,8 +167,10 @@ class ApprovalRules:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Policy:
-    """A whole policy. `deny_at` is the severity from which a newly introduced danger is refused.
+    """A whole policy.
 
+    `deny_at` is the severity from which a newly introduced danger is refused; `unanswered` whether a patch may pass
+    that ruff or mypy crashed on; `min_strength` what the evidence must reach before `fix` or `verify` accepts a patch.
     `commands` holds the rules of every layer that has some: a command needs the leave of each.
     """
 
@@ -166,7 +185,9 @@ class Policy:
     third_party_binaries: Permission
     ruff: Switch
     mypy: Switch
+    unanswered: Permission
     least_jail_level: JailLevel
+    min_strength: LeastStrength
     dependencies: DependencyRules
     patches: PatchRules
     commands: tuple[CommandRules, ...]

@@ -8,6 +8,7 @@ from typing import Any
 from localagent.domain.edit import Candidate, Patch
 from localagent.domain.outcome import Baseline, FullResult
 from localagent.domain.paths import RepoPath
+from localagent.domain.verification import Assessment
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,6 +88,7 @@ class Stage(StrEnum):
     SEARCH = "search"
     FULL = "full-check"
     CHOOSE = "choose"
+    STRENGTH = "strength"
     RECORD = "record"
 
 
@@ -171,3 +173,4 @@ class TaskResult:
     threads: int = 0
     snapshot_digest: str = ""
     attestation: Mapping[str, str] | None = None
+    assessment: Assessment | None = None

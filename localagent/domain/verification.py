@@ -7,7 +7,9 @@ from enum import StrEnum
 from localagent.domain.outcome import Baseline, FullResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.review import PatchReview
-from localagent.domain.strength import Strength
+from localagent.domain.strength import Share, Strength
+
+_MISSING = 10
 
 
 class VerifyVerdict(StrEnum):
@@ -44,12 +46,13 @@ class Basis(StrEnum):
 
 
 class Origin(StrEnum):
-    """Where an input comes from: a test that the patch turns, another test, near a test's, or made up."""
+    """Where an input comes from: a test that the patch turns, another test, near a test's, made up, or CrossHair's."""
 
     DEMANDED = "demanded"
     TESTED = "tested"
     NEAR = "near"
     GENERATED = "generated"
+    SYMBOLIC = "symbolic"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -117,6 +120,27 @@ class Differential:
         return sum(f.compared for f in self.functions)
 
 
+class SymbolicSaid(StrEnum):
+    """What CrossHair says of a function. LIKELY_SAME: it went through every path that it knows."""
+
+    DIFFERS = "differs"
+    LIKELY_SAME = "likely-same"
+    NOTHING_FOUND = "nothing-found"
+    COULD_NOT = "could-not-answer"
+    NOT_ASKED = "not-asked"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Symbolic:
+    """CrossHair on one touched function; `why` where it was not asked or could not answer."""
+
+    path: RepoPath
+    function: str
+    said: SymbolicSaid
+    why: str = ""
+    differences: tuple[Difference, ...] = ()
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mutants:
     """What became of mutants of the changed, covered lines. `alive` tells some of those that no test noticed.
@@ -129,6 +153,39 @@ class Mutants:
     space: int
     alive: tuple[str, ...] = ()
     note: str = ""
+
+
+def mutants_share(mutants: Mutants | None) -> Share | None:
+    """Killed mutants as a part of strength, None where none were tried."""
+    if mutants is None:
+        return None
+    return Share(part=mutants.killed, whole=mutants.tried, missing=mutants.alive[:_MISSING], note=mutants.note)
+
+
+def compared_share(near: Differential) -> Share:
+    """Compared functions as a part of strength."""
+    if not near.functions:
+        return Share(part=0, whole=0, note="no function that is touched stands in both trees")
+    missed = [f"{f.path}: {f.function} ({f.why})" for f in near.functions if not f.reached]
+    return Share(
+        part=sum(f.reached for f in near.functions), whole=len(near.functions), missing=tuple(missed[:_MISSING])
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Assessment:
+    """How strong the evidence for a repair is, measured in bounded time beside a full check that accepted it.
+
+    `strength` is None where there is nothing that it could be the strength of. `cut` says what was not measured, or
+    not to its end, and why.
+    """
+
+    strength: Strength | None
+    mutants: Mutants | None = None
+    differential: Differential | None = None
+    seconds: float = 0.0
+    allowed_seconds: float = 0.0
+    cut: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -158,6 +215,7 @@ class Verification:
     differential: Differential | None = None
     mutants: Mutants | None = None
     strength: Strength | None = None
+    symbolic: tuple[Symbolic, ...] | None = None
     least_strength: str = ""
     seconds: Mapping[str, float] = field(default_factory=dict)
     jail_backend: str = ""

@@ -8,9 +8,10 @@ from localagent.domain.policy import Policy
 
 _NAMES = {
     "deny_at": "danger.deny_at", "bandit_deny_at": "checks.bandit_deny_at",
-    "ruff": "checks.ruff", "mypy": "checks.mypy",
+    "ruff": "checks.ruff", "mypy": "checks.mypy", "unanswered": "checks.unanswered",
     "swallowed_exceptions": "repair.swallowed_exceptions", "special_cased_tests": "repair.special_cased_tests",
     "third_party_binaries": "jail.third_party_binaries", "least_jail_level": "jail.least_level",
+    "min_strength": "verification.min_strength",
 }  # fmt: skip
 _DERIVED = frozenset({"patches.lenient"})
 

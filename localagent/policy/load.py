@@ -16,6 +16,7 @@ from localagent.domain.policy import (
     DangerRule,
     DependencyRules,
     JailLevel,
+    LeastStrength,
     PatchRules,
     PathRules,
     Permission,
@@ -85,6 +86,7 @@ def policy_of(values: dict[str, Any], faults: Faults) -> Policy:
     paths, size, danger = top.take_table("paths"), top.take_table("size"), top.take_table("danger")
     patches, commands = top.take_table("patches"), top.take_table("commands")
     repair, checks, jail = top.take_table("repair"), top.take_table("checks"), top.take_table("jail")
+    verification = top.take_table("verification")
     path_rules = _paths(paths)
     policy = Policy(
         name=name,
@@ -98,13 +100,15 @@ def policy_of(values: dict[str, Any], faults: Faults) -> Policy:
         third_party_binaries=jail.take_choice("third_party_binaries", Permission),
         ruff=checks.take_choice("ruff", Switch),
         mypy=checks.take_choice("mypy", Switch),
+        unanswered=checks.take_choice("unanswered", Permission),
         least_jail_level=jail.take_choice("least_level", JailLevel),
+        min_strength=verification.take_choice("min_strength", LeastStrength),
         dependencies=_dependencies(top.take_table("dependencies")),
         patches=_patches(patches, path_rules.tests),
         commands=(parse_commands(commands, _rule_id),),
         approvals=_approvals(top.take_table("approvals")),
     )
-    for table in (danger, repair, checks, jail, top):
+    for table in (danger, repair, checks, jail, verification, top):
         table.close()
     return policy
 

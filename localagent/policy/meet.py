@@ -15,6 +15,7 @@ from localagent.domain.policy import (
     ApprovalRules,
     DependencyRules,
     JailLevel,
+    LeastStrength,
     PatchRules,
     PathRules,
     Permission,
@@ -31,6 +32,7 @@ _LOOSEST_FIRST: dict[type[StrEnum], tuple[StrEnum, ...]] = {
     Switch: (Switch.NEVER, Switch.AUTO, Switch.ALWAYS),
     Permission: (Permission.ALLOW, Permission.DENY),
     JailLevel: tuple(JailLevel),
+    LeastStrength: tuple(LeastStrength),
 }
 
 
@@ -48,7 +50,9 @@ def meet(earlier: Policy, later: Policy) -> Policy:
         third_party_binaries=tighter(earlier.third_party_binaries, later.third_party_binaries),
         ruff=tighter(earlier.ruff, later.ruff),
         mypy=tighter(earlier.mypy, later.mypy),
+        unanswered=tighter(earlier.unanswered, later.unanswered),
         least_jail_level=tighter(earlier.least_jail_level, later.least_jail_level),
+        min_strength=tighter(earlier.min_strength, later.min_strength),
         dependencies=_dependencies(earlier.dependencies, later.dependencies),
         patches=_patches(earlier.patches, later.patches),
         commands=_union(earlier.commands, later.commands),

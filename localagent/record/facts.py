@@ -9,6 +9,7 @@ from typing import Any
 
 from localagent.domain.edit import digest_of
 from localagent.domain.task import Task, TaskResult
+from localagent.record.assessment import strength_event
 from localagent.record.files import RecordDamaged
 from localagent.record.jsontext import load
 
@@ -74,6 +75,7 @@ def facts_of(task: Task, result: TaskResult, setting: Setting, diff: bytes, jour
         "still_failing": list(full.still_failing) if full else [],
         "flaky": list(baseline.flaky) if baseline else [],
         "checks": dict(result.checks) or (dict(full.checks) if full else {}),
+        "strength": None if result.assessment is None else strength_event(result.assessment),
         "enumerated": result.enumerated,
         "denied": dict(sorted(result.denied.items())),
         "verified": result.verified,

@@ -11,6 +11,7 @@ from typing import Any
 from localagent.domain.edit import SPAN, Candidate
 from localagent.domain.outcome import Baseline, Failure
 from localagent.domain.task import Diagnosis, NearMiss, Suspicion, Task, TaskResult
+from localagent.record.assessment import assessment_json
 from localagent.record.files import write_through
 from localagent.record.jsontext import dump
 from localagent.record.text import render_text
@@ -76,6 +77,7 @@ def report_json(
         "python": baseline.python if baseline else "",
         "pytest": baseline.pytest if baseline else "",
         "warnings": list(result.warnings),
+        "assessment": assessment_json(result.assessment),
         "attestation": None if result.attestation is None else dict(result.attestation),
     }
 

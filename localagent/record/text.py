@@ -7,6 +7,8 @@ business: nothing here is escaped.
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from localagent.record.assessment import assessment_lines
+
 _SHOWN = 10
 _HEADLINES = {
     "accepted": "accepted: a patch turns every failing test and breaks none",
@@ -33,6 +35,7 @@ def render_text(report: Mapping[str, Any]) -> str:
         ("What was tried", _tried),
         ("Nearest misses", _near_misses),
         ("What the acceptance rests on", _rests_on),
+        ("How strong the evidence is", _strength),
         ("What a person should look at", _for_a_person),
         ("Warnings", _warnings),
     ]
@@ -164,6 +167,12 @@ def _rests_on(report: Mapping[str, Any]) -> Iterator[str]:
     if report["plausible"] > 1:
         yield f"{report['plausible']} plausible candidates: the tests leave room for more than one repair"
     yield "plausible is not correct: the tests above are all that was shown"
+
+
+def _strength(report: Mapping[str, Any]) -> Iterator[str]:
+    told = report.get("assessment")
+    if told is not None:
+        yield from assessment_lines(told, most=_SHOWN)
 
 
 def _for_a_person(report: Mapping[str, Any]) -> Iterator[str]:

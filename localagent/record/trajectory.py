@@ -1,7 +1,7 @@
 """The trajectory of a task: its events in order, without times. Two of them compared; a digest of one.
 
-Left out: progress notes, which come by the clock, and by which route a check ran, which tells of a warm worker's health
-and not of the candidate.
+Left out: progress notes and strength, which go by the clock, and by which route a check ran, which tells of a warm
+worker's health and not of the candidate.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,9 +11,9 @@ from typing import Any
 from localagent.domain.edit import digest_of
 from localagent.record.jsontext import canonical, load
 
-_BY_THE_CLOCK = {"progress"}
+_BY_THE_CLOCK = {"progress", "strength"}
 _NOT_COMPARED = {"route"}
-_ENDS = {"record"}  # the stage that writes down: not part of the work
+_ENDS = {"record", "strength"}  # stages after the answer: not part of the work
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -5,7 +5,7 @@ from typing import Any
 
 from localagent import __version__
 from localagent.domain.strength import Share, Strength
-from localagent.domain.verification import Basis, Differential, Mutants, Verification, VerifyVerdict
+from localagent.domain.verification import Basis, Differential, Mutants, Symbolic, Verification, VerifyVerdict
 from localagent.record.gate_report import review_json, review_text
 from localagent.record.visible import one_line
 
@@ -62,9 +62,10 @@ def verification_json(v: Verification) -> dict[str, Any]:
             "removed": _ids(v.removed),
         },
         "checks": {} if full is None else {one_line(k): one_line(t, 1_000) for k, t in full.checks.items()},
-        "differential": _near(near),
-        "mutants": _mutants(v.mutants),
-        "strength": _strength(v.strength),
+        "differential": differential_json(near),
+        "crosshair": _symbolic(v.symbolic),
+        "mutants": mutants_json(v.mutants),
+        "strength": strength_json(v.strength),
         "min_strength": v.least_strength or None,
         "seconds": dict(v.seconds),
         "jail": {"backend": v.jail_backend, "level": v.jail_level},
@@ -78,7 +79,8 @@ def _ids(names: Sequence[str]) -> list[str]:
     return [one_line(name, 500) for name in names[:_MOST_IDS]]
 
 
-def _near(near: Differential | None) -> dict[str, Any] | None:
+def differential_json(near: Differential | None) -> dict[str, Any] | None:
+    """Old against new, null where nobody was asked."""
     if near is None:
         return None
     return {
@@ -126,7 +128,17 @@ def _near(near: Differential | None) -> dict[str, Any] | None:
     }
 
 
-def _mutants(mutants: Mutants | None) -> dict[str, Any] | None:
+def _symbolic(symbolic: Sequence[Symbolic] | None) -> list[dict[str, Any]] | None:
+    if symbolic is None:
+        return None
+    return [
+        {"path": s.path, "function": one_line(s.function), "said": s.said.value, "why": one_line(s.why, 500)}
+        for s in symbolic
+    ]
+
+
+def mutants_json(mutants: Mutants | None) -> dict[str, Any] | None:
+    """Mutants, null where none were tried."""
     if mutants is None:
         return None
     return {
@@ -138,7 +150,8 @@ def _mutants(mutants: Mutants | None) -> dict[str, Any] | None:
     }
 
 
-def _strength(strength: Strength | None) -> dict[str, Any] | None:
+def strength_json(strength: Strength | None) -> dict[str, Any] | None:
+    """The grade with its parts, null where there is none."""
     if strength is None:
         return None
     return {
@@ -180,6 +193,8 @@ def _lines(v: Verification) -> Iterator[str]:
         yield from _strength_lines(v)
     if v.differential is not None:
         yield from _near_lines(v.differential)
+    for s in v.symbolic or ():
+        yield f"CrossHair on {one_line(s.function)}: {s.said}" + (f" ({one_line(s.why, 200)})" if s.why else "")
     if v.jail_backend:
         took = sum(v.seconds.values())
         yield f"ran in {v.jail_backend}, level {v.jail_level}; seed {v.seed}; {took:.1f} s"

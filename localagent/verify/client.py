@@ -92,8 +92,10 @@ class DifferRequest:
     letters: Sequence[str]
     numbers: Sequence[int]
     seed: int
+    session: str = "hot"
     cpu_seconds: float = 6.0
     test_seconds: float = 5.0
+    wall_seconds: float = DIFFER_SECONDS
 
 
 class WorkerClient:
@@ -216,10 +218,10 @@ class WorkerClient:
     def differ(self, request: DifferRequest) -> Mapping[str, Any]:
         """What functions of the open hot session answer (`calls`), on recorded, varied and given inputs."""
         longest = 10.0 + 8 * request.cpu_seconds + 2 * request.test_seconds * len(request.items)
-        wall_seconds = min(DIFFER_SECONDS, longest)
+        wall_seconds = min(request.wall_seconds, longest)
         message: dict[str, Any] = {
             "op": "differ",
-            "session": "hot",
+            "session": request.session,
             "items": [item.index for item in request.items],
             "functions": [list(f) for f in request.functions],
             "inverses": [list(f) for f in request.inverses],

@@ -1,7 +1,8 @@
 """ruff and mypy on the changed files, before and after: only new findings count. Both run in a jail, read-only.
 
-Whether they run is the policy's switch; `auto` asks the project's own configuration. Not promised: findings in files
-that were not changed.
+Whether they run is the policy's switch; `auto` asks the project's own configuration. A tool that crashes or runs out of
+time could not answer: the policy says whether that refuses. One that turns the unpatched tree down (its configuration,
+its syntax) has no say under `auto`, which is told. Not promised: findings in files that were not changed.
 """
 
 import json
@@ -17,7 +18,7 @@ from localagent.domain.edit import Patch
 from localagent.domain.jailspec import Access, Bind, JailLimits, JailSpec
 from localagent.domain.outcome import Ending
 from localagent.domain.paths import RepoPath
-from localagent.domain.policy import Policy, Switch
+from localagent.domain.policy import Permission, Policy, Switch
 from localagent.jail.binds import interpreter_binds
 from localagent.jail.workspace import Workspace
 from localagent.verify.place import Use
@@ -25,16 +26,29 @@ from localagent.verify.rooms import Rooms
 
 CONFIG_LIMIT_BYTES = 1 << 20
 TOOL_SECONDS = 90.0
+TURNED_DOWN = 2  # how both tools end when configuration or source keeps them from judging
 _MYPY_LINE = re.compile(r"^([^:]+):\d+(?::\d+)?: error: (.*)$")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ToolAnswer:
-    """What one tool says of a patch. `refusal` is empty when it has nothing against it."""
+    """What one tool says of a patch. `refusal` is empty when it has nothing against it.
+
+    `remark` is for a person, loudly: the tool was asked for and had no say.
+    """
 
     tool: str
     said: str
     refusal: str = ""
+    remark: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Unanswered:
+    """Why there are no findings. `broke`: the tool crashed, ran out of time or babbled, rather than turning it down."""
+
+    why: str
+    broke: bool
 
 
 Findings = Counter[tuple[str, str]]
@@ -49,7 +63,8 @@ class Delta:
             "ruff": policy.ruff if policy else Switch.AUTO,
             "mypy": policy.mypy if policy else Switch.AUTO,
         }
-        self._before: dict[tuple[str, tuple[RepoPath, ...]], Findings | str] = {}
+        self._lenient = policy is not None and policy.unanswered is Permission.ALLOW
+        self._before: dict[tuple[str, tuple[RepoPath, ...]], Findings | Unanswered] = {}
 
     def review(self, patch: Patch) -> tuple[ToolAnswer, ...]:
         """One answer per tool."""
@@ -69,20 +84,30 @@ class Delta:
                 tool, stood, {c.path: c.before for c in patch.changes if c.path in stood}
             )
         before = self._before[key]
-        if isinstance(before, str):
-            said = f"does not run on the unpatched tree: {before}"
-            return ToolAnswer(tool=tool, said=said, refusal=f"{tool} {said}" if switch is Switch.ALWAYS else "")
+        if isinstance(before, Unanswered):
+            return self._no_say(tool, f"could not judge the unpatched tree: {before.why}", before, switch)
         stands = tuple(c.path for c in patch.changes if c.path in paths and c.after)
         after = self._findings(tool, stands, {c.path: c.after for c in patch.changes})
-        if isinstance(after, str):
-            return ToolAnswer(tool=tool, said=after, refusal=f"{tool} could not judge the patch: {after}")
+        if isinstance(after, Unanswered):
+            said = f"could not judge the patch: {after.why}"
+            if after.broke:
+                return self._no_say(tool, said, after, switch)
+            return ToolAnswer(tool=tool, said=said, refusal=f"{tool} {said}")
         new = after - before
         if not new:
             return ToolAnswer(tool=tool, said="nothing new")
         text = "; ".join(f"{path}: {message}" for path, message in list(new)[:3])
         return ToolAnswer(tool=tool, said=text, refusal=f"{tool} finds something new: {text}")
 
-    def _findings(self, tool: str, paths: Sequence[RepoPath], changes: Mapping[RepoPath, bytes]) -> Findings | str:
+    def _no_say(self, tool: str, said: str, why: Unanswered, switch: Switch) -> ToolAnswer:
+        """Refused where the policy wants an answer; else told to whoever reads the verdict."""
+        if switch is Switch.ALWAYS or (why.broke and not self._lenient):
+            return ToolAnswer(tool=tool, said=said, refusal=f"{tool} {said}")
+        return ToolAnswer(tool=tool, said=said, remark=f"{tool} had no say: it {said}")
+
+    def _findings(
+        self, tool: str, paths: Sequence[RepoPath], changes: Mapping[RepoPath, bytes]
+    ) -> Findings | Unanswered:
         """What the tool finds, or why it could not say. Without files (all added, all deleted) there is nothing."""
         self._rooms.check()
         if not paths:
@@ -90,12 +115,16 @@ class Delta:
         with self._rooms.place.workspace(changes, Use.QUICK) as workspace:
             result = self._rooms.place.jail.run(self._spec(tool, paths, workspace))
         if result.ending is not Ending.EXITED:
-            return f"ended by {result.ending.value}"
+            return Unanswered(why=f"ended by {result.ending.value}", broke=True)
         if result.returncode not in (0, 1):
-            lines = (result.stderr or result.stdout).decode("utf-8", "replace").strip().splitlines()
-            return (lines or ["no message"])[-1][:300]
+            text = (result.stderr or result.stdout).decode("utf-8", "replace")
+            why = (text.strip().splitlines() or ["no message"])[-1][:300]
+            return Unanswered(why=why, broke=result.returncode != TURNED_DOWN or "INTERNAL ERROR" in text)
         parse = ruff_findings if tool == "ruff" else mypy_findings
-        return parse(result.stdout, self._rooms.place.repo)
+        found = parse(result.stdout, self._rooms.place.repo)
+        if found is None or (result.returncode == 1 and not found):
+            return Unanswered(why="its output could not be read", broke=True)
+        return found
 
     def _spec(self, tool: str, paths: Sequence[RepoPath], workspace: Workspace) -> JailSpec:
         place = self._rooms.place
@@ -126,25 +155,27 @@ class Delta:
         )
 
 
-def ruff_findings(output: bytes, repo: str) -> Findings | str:
-    """(path, code and message), without lines: these move."""
+def ruff_findings(output: bytes, repo: str) -> Findings | None:
+    """(path, code and message), without lines: these move. None where it is not what ruff writes."""
     try:
-        records = json.loads(output or b"[]")
+        records = json.loads(output)
         return Counter(
             (str(r["filename"]).removeprefix(repo.rstrip("/") + "/"), f"{r.get('code')} {r['message']}"[:500])
             for r in records
         )
     except (ValueError, TypeError, KeyError, AttributeError):
-        return "its output could not be read"
+        return None
 
 
 def mypy_findings(output: bytes, _repo: str) -> Findings:
-    """(path, message), without lines."""
+    """(path, message), without lines; an error whose place cannot be read stands for itself."""
     found: Findings = Counter()
     for line in output.decode("utf-8", "replace").splitlines():
         match = _MYPY_LINE.match(line)
         if match:
             found[(match[1].removeprefix("./"), match[2][:500])] += 1
+        elif "error: " in line and ": note: " not in line:
+            found[("", line[:500])] += 1
     return found
 
 

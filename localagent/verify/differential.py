@@ -7,7 +7,9 @@ disagreement is a fault, or anything of functions that no test reaches and whose
 
 import ast
 import concurrent.futures as cf
-from collections.abc import Iterator, Sequence
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -18,36 +20,48 @@ from localagent.edit import normal
 from localagent.verify import discovery
 from localagent.verify.answers import Collected, Item, Malformed
 from localagent.verify.changed import ChangedFile
-from localagent.verify.client import DifferRequest, OpenRequest, WorkerLost
-from localagent.verify.disagreement import Call, Comparison, Twin, calls_of
-from localagent.verify.generated import EXAMPLES, Signature, made_inputs, signature_of
+from localagent.verify.client import DIFFER_SECONDS, DifferRequest, OpenRequest, WorkerLost
+from localagent.verify.disagreement import Call, Comparison, Twin, calls_of, missed_of
 from localagent.verify.inverse import inverse_name
+from localagent.verify.parameters import Signature, signature_of
 from localagent.verify.place import Use
+from localagent.verify.quick import Warm
 from localagent.verify.regions import Region, regions
 from localagent.verify.rooms import Room, Rooms
 from localagent.verify.suite import Suite
 
 TESTS_LIMIT = 40
 FUNCTIONS_LIMIT = 30
-LEAST_EXAMPLES, EXAMPLES_IN_ALL = 50, 1_200
+EXAMPLES, LEAST_EXAMPLES, EXAMPLES_IN_ALL = 200, 50, 1_200
 PROBE = RepoPath("test_localagent_probe.py")
 
 
 @dataclass(kw_only=True, slots=True)
-class _Side:
-    """One tree: its rooms, the functions as they stand there, its open room, what it answered."""
+class Side:
+    """One tree: its rooms, the functions as they stand there, what it answered.
+
+    `texts` are files whose bytes tell it from the other tree where both share a room. `room`, `session` and `collected`
+    are where it is open and what that offers; `lost` says why it is not.
+    """
 
     rooms: Rooms
+    texts: Mapping[RepoPath, bytes]
+    session: str
     places: list[tuple[str, int, str]]
     inverses: list[tuple[int, str, int, str]]
     room: Room | None = None
+    collected: Collected | None = None
     items: dict[str, Item] = field(default_factory=dict)
     calls: dict[str, Call] = field(default_factory=dict)
+    missed: dict[int, str] = field(default_factory=dict)
     lost: str = ""
 
 
 class Differ:
-    """One comparison."""
+    """One comparison. Where `share` is true, `after` has the store of `before`: both trees are sessions of one room.
+
+    What is asked later than `until` (monotonic clock) is not answered; `examples` inputs of a function are made up.
+    """
 
     def __init__(
         self,
@@ -58,8 +72,11 @@ class Differ:
         *,
         seed: int,
         home: Path,
+        share: bool = False,
+        examples: int = EXAMPLES,
     ) -> None:
         self._request, self._seed, self._home = request, seed, home
+        self._examples, self._share, self.until = examples, share, math.inf
         self._files = files
         every = [Twin(file=f, old=a, new=b) for f in files for a, b in f.touched()]
         self._twins, self._notes = every[:FUNCTIONS_LIMIT], list[str]()
@@ -67,53 +84,101 @@ class Differ:
             self._notes.append(f"{len(every) - FUNCTIONS_LIMIT} more touched functions were not compared")
         self._letters, self._numbers = _dictionary(files)
         self._sides = (
-            _Side(rooms=before, places=[_place(t.file.source, t.old) for t in self._twins],
-                  inverses=list(_inverses(self._twins, new=False))),
-            _Side(rooms=after, places=[_place(t.file.path, t.new) for t in self._twins],
-                  inverses=list(_inverses(self._twins, new=True))),
-        )  # fmt: skip
+            Side(
+                rooms=before,
+                texts={f.path: f.before for f in files},
+                session="hot",
+                places=[_place(t.file.source, t.old) for t in self._twins],
+                inverses=list(_inverses(self._twins, new=False)),
+            ),
+            Side(
+                rooms=after,
+                texts={f.path: f.after for f in files},
+                session="patched" if share else "hot",
+                places=[_place(t.file.path, t.new) for t in self._twins],
+                inverses=list(_inverses(self._twins, new=True)),
+            ),
+        )
 
     def compare(self, baseline: Baseline | None, wanted: Sequence[str], turned: Sequence[str]) -> Differential:
         """Ask both trees. `wanted` are tests that run the touched functions; `turned` those that the patch turns."""
         if not self._twins:
             return Differential(functions=(), notes=tuple(self._notes))
+        try:
+            self.open(with_tests=baseline is not None)
+            return self.ask(baseline, wanted, turned)
+        finally:
+            self.close()
+
+    @property
+    def after(self) -> Side:
+        """The tree after."""
+        return self._sides[1]
+
+    def open(self, *, with_tests: bool, warm: Warm | None = None) -> None:
+        """Open both trees, side by side in rooms of their own; `lost` of a side says why it is not open.
+
+        Where they share one, `warm` may be it, with the tree before open.
+        """
+        if self._share and warm is not None:
+            before = self._sides[0]
+            before.room, before.session, before.items = warm.room, warm.session, dict(warm.items)
+        with cf.ThreadPoolExecutor(1 if self._share else 2, thread_name_prefix="differ") as pool:
+            list(pool.map(lambda side: self._open(side, with_tests=with_tests), self._sides))
+
+    def enter(self, side: Side) -> None:
+        """Bring a shared room's files to a tree: what is imported late, and what tests start, reads them."""
+        if self._share and side.room is not None:
+            for path, text in side.texts.items():
+                side.room.workspace.write(path, text)
+
+    def close(self) -> None:
+        """End both rooms."""
+        for side in self._sides:
+            if side.room is not None:
+                side.room.close()
+
+    def ask(self, baseline: Baseline | None, wanted: Sequence[str], turned: Sequence[str]) -> Differential:
+        """As `compare`, in rooms that are open."""
+        if not self._twins:
+            return Differential(functions=(), notes=tuple(self._notes))
         turning = frozenset(turned)
         late = {t.id for t in baseline.tests if t.outcome is Outcome.TIMED_OUT} if baseline is not None else set()
         names = list(dict.fromkeys((*turned, *wanted)))[:TESTS_LIMIT]
-        try:
-            with cf.ThreadPoolExecutor(2, thread_name_prefix="differ") as pool:
-                list(pool.map(lambda side: self._open(side, with_tests=baseline is not None), self._sides))
-                before, after = self._sides
-                jobs = [
-                    pool.submit(self._ask, before, [n for n in names if n not in late], (), turning),
-                    pool.submit(self._ask, after, names, (), turning),
-                ]
-                for job in jobs:
-                    job.result()
-                given = self._given()
-                for job in [pool.submit(self._ask, side, (), given, turning) for side in self._sides]:
-                    job.result()
-        finally:
-            for side in self._sides:
-                if side.room is not None:
-                    side.room.close()
+        with cf.ThreadPoolExecutor(1 if self._share else 2, thread_name_prefix="differ") as pool:
+            before, after = self._sides
+            jobs = [
+                pool.submit(self._ask, before, [n for n in names if n not in late], (), turning),
+                pool.submit(self._ask, after, names, (), turning),
+            ]
+            for job in jobs:
+                job.result()
+            given = self._given()
+            for job in [pool.submit(self._ask, side, (), given, turning) for side in self._sides]:
+                job.result()
         notes = [*self._notes, *(side.lost for side in self._sides if side.lost)]
         before, after = self._sides
         lost = before.lost or after.lost
-        found = Comparison(self._twins, before.calls, after.calls, lost=lost).result()
+        found = Comparison(
+            self._twins, before.calls, after.calls, lost=lost, missed={**after.missed, **before.missed}
+        ).result()
         return replace(found, notes=tuple(dict.fromkeys(notes)))
 
     # -- asking
 
-    def _open(self, side: _Side, *, with_tests: bool) -> None:
-        changes = {} if with_tests else {PROBE: _probe([t.file.path if side is self._sides[1] else t.file.source
+    def _open(self, side: Side, *, with_tests: bool) -> None:
+        if side.room is not None:
+            return
+        probe = {} if with_tests else {PROBE: _probe([t.file.path if side is self._sides[1] else t.file.source
                                                        for t in self._twins])}  # fmt: skip
         try:
-            side.room = side.rooms.start(changes, Use.QUICK)
+            shared = self._sides[0].room if self._share else None
+            side.room = shared or side.rooms.start(probe, Use.QUICK)
+            self.enter(side)
             if side.room.client.pytest is None:
                 side.lost = "the project's Python has no pytest, and functions are reached through it"
                 return
-            request = replace(self._request, session="hot", swap=True)
+            request = replace(self._request, session=side.session, swap=True)
             if not with_tests:
                 folders = [
                     f for f in discovery.SOURCE_FOLDERS if any(t.file.path.startswith(f + "/") for t in self._twins)
@@ -131,12 +196,17 @@ class Differ:
             failure = next(iter(answer.errors.values()))
             side.lost = f"the functions could not be imported: {failure.exception}: {failure.message[:200]}"
         else:
+            side.collected = answer
             side.items = {item.id: item for item in answer.items}
 
     def _ask(
-        self, side: _Side, names: Sequence[str], given: Sequence[tuple[int, str, str]], turning: frozenset[str]
+        self, side: Side, names: Sequence[str], given: Sequence[tuple[int, str, str]], turning: frozenset[str]
     ) -> None:
         if side.lost or side.room is None or (not names and not given):
+            return
+        left = self.until - time.monotonic()
+        if left <= 0:
+            side.lost = "the time for it was used up"
             return
         items = [side.items[n] for n in names if n in side.items]
         try:
@@ -148,8 +218,16 @@ class Differ:
                 letters=self._letters,
                 numbers=self._numbers,
                 seed=self._seed,
+                session=side.session,
+                wall_seconds=min(DIFFER_SECONDS, max(0.1, left)),
             )
+            self.enter(side)
             answer = side.room.client.differ(asked)
+            if "calls" not in answer:
+                side.lost = "whoever asks the functions ended, or did not answer in time"
+                return
+            for number, why in missed_of(answer, len(self._twins)).items():
+                side.missed.setdefault(number, why)
             by_index = {item.index: item.id for item in items}
             for call in calls_of(answer, len(self._twins), by_index, turning):
                 known = side.calls.get(call.key)
@@ -170,7 +248,7 @@ class Differ:
                     found.setdefault((call.function, *call.literal))
                     if call.origin in (Origin.DEMANDED, Origin.TESTED):
                         seen.setdefault(call.function, {}).setdefault(call.literal)
-        for number, twin in enumerate(self._twins):
+        for number, twin in enumerate(self._twins if self._examples else ()):
             signature = signature_of(twin.file.before[twin.old.start : twin.old.end])
             if signature is None or (twin.old.class_name and number not in seen and not _static(twin)):
                 continue
@@ -181,6 +259,8 @@ class Differ:
     def _made(
         self, number: int, twin: Twin, signature: Signature, seen: Sequence[tuple[str, str]]
     ) -> list[tuple[str, str]]:
+        from localagent.verify.generated import made_inputs  # noqa: PLC0415 - Hypothesis is slow to import
+
         values = []
         for args, kwargs in seen:
             try:
@@ -196,7 +276,7 @@ class Differ:
             self._numbers,
             key=key,
             home=self._home,
-            examples=min(EXAMPLES, share),
+            examples=min(self._examples, share),
         )
 
     # -- comparing

@@ -16,7 +16,7 @@ from localagent.verify.regions import Region
 DIFFERENCES_SHOWN = 50
 HELD_LEAST = 5
 _TEXT, _CALLS = 600, 20_000
-_ORDER = (Origin.DEMANDED, Origin.TESTED, Origin.NEAR, Origin.GENERATED)
+_ORDER = (Origin.DEMANDED, Origin.TESTED, Origin.NEAR, Origin.GENERATED, Origin.SYMBOLIC)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,9 +60,16 @@ class Comparison:
     """What both trees answered, and why one of them did not."""
 
     def __init__(
-        self, twins: Sequence[Twin], before: Mapping[str, Call], after: Mapping[str, Call], *, lost: str = ""
+        self,
+        twins: Sequence[Twin],
+        before: Mapping[str, Call],
+        after: Mapping[str, Call],
+        *,
+        lost: str = "",
+        missed: Mapping[int, str] | None = None,
     ) -> None:
         self._twins, self._before, self._after, self._lost = twins, before, after, lost
+        self._missed = missed or {}
 
     def result(self) -> Differential:
         """The differential."""
@@ -120,7 +127,11 @@ class Comparison:
         )
         if reach.reached:
             return reach
-        why = self._lost or ("too few inputs" if compared else "no test calls it, and no input could be made up for it")
+        why = (
+            self._lost
+            or self._missed.get(number)
+            or ("too few inputs" if compared else "no test calls it, and no input could be made up for it")
+        )
         return replace(reach, why=why if not compared or reach.answered else "every input is turned down")
 
     def _properties(
@@ -194,6 +205,18 @@ def calls_of(
             literal=(args, kwargs) if whole else None,
             answer=runs[0] if steady else None,
         )
+
+
+def missed_of(answer: Mapping[str, Any], functions: int) -> dict[int, str]:
+    """Why calls that tests make of a function were not compared, by its number. Malformed."""
+    found = dict.fromkeys(range(functions), "")
+    for n, live in enumerate(sequence(answer.get("live"), functions)):
+        if live is not True:
+            found[n] = "it does not stand once in the live program, so its calls cannot be told"
+    for key, text in mapping(answer.get("missed")).items():
+        if key.isdigit() and int(key) in found:
+            found[int(key)] = clean(text, _TEXT).replace("\n", "\\n")
+    return {n: why for n, why in found.items() if why}
 
 
 def _answer(record: object) -> Answer:

@@ -71,11 +71,13 @@ class FullChecker:
         said = {"tests": verdict.summary, **{name: outcome.value for name, outcome in plain.checks.items()}}
         if not verdict.reasons and with_tests:
             said["shuffled"] = self._judge_shuffled(verdict, mixed, baseline, seed)
+        remarks = []
         if not verdict.reasons:
             for answer in self._delta.review(candidate.patch):
                 said[answer.tool] = answer.said
                 if answer.refusal:
                     verdict.reasons.append(answer.refusal)
+                remarks += [answer.remark] if answer.remark else []
         return FullResult(
             accepted=not verdict.reasons,
             reasons=tuple(verdict.reasons),
@@ -85,6 +87,7 @@ class FullChecker:
             still_failing=tuple(verdict.still),
             checks=said,
             seconds=time.monotonic() - begin,
+            remarks=tuple(remarks),
         )
 
     def _whole(

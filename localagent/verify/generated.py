@@ -6,7 +6,6 @@ Deterministic under a seed: no example database, no clock. Not promised: that an
 import ast
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.configuration import set_hypothesis_home_dir
 
 from localagent.edit import normal
+from localagent.verify.parameters import Signature
 
-EXAMPLES = 200
 _TEXT_LIMIT = 2000
 _ALPHABET = "abcxyzABZ0129 _-.,:;/\\'\"()[]{}<>=+*%$#@!?\n\tä€"
 _LISTS = frozenset({"list", "List", "Sequence", "Iterable", "Collection", "MutableSequence"})
@@ -24,31 +23,6 @@ _DICTS = frozenset({"dict", "Dict", "Mapping", "MutableMapping"})
 _SETS = frozenset({"set", "Set", "AbstractSet", "MutableSet"})
 _MOST = 6
 _Strategy = st.SearchStrategy[Any]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Signature:
-    """A function's parameters as its source tells them; `positional` and `named` are (name, hint, default)."""
-
-    positional: tuple[tuple[str, ast.expr | None, ast.expr | None], ...]
-    named: tuple[tuple[str, ast.expr | None, ast.expr | None], ...]
-
-
-def signature_of(text: bytes) -> Signature | None:
-    """The parameters of a function's text, None for what is no plain function (async ones too)."""
-    tree = normal.parse(b"if 1:\n" + text if text[:1] in (b" ", b"\t") else text)
-    body: Sequence[ast.stmt] = tree.body if tree is not None else ()
-    if body and isinstance(body[0], ast.If):
-        body = body[0].body
-    if len(body) != 1 or not isinstance(body[0], ast.FunctionDef):
-        return None
-    arguments = body[0].args
-    places = [*arguments.posonlyargs, *arguments.args]
-    defaults = [None] * (len(places) - len(arguments.defaults)) + list(arguments.defaults)
-    return Signature(
-        positional=tuple((a.arg, a.annotation, d) for a, d in zip(places, defaults, strict=True)),
-        named=tuple((a.arg, a.annotation, d) for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)),
-    )
 
 
 def made_inputs(
@@ -59,7 +33,7 @@ def made_inputs(
     *,
     key: str,
     home: Path,
-    examples: int = EXAMPLES,
+    examples: int,
 ) -> list[tuple[str, str]]:
     """Literals of (positional, named) arguments, no two alike. `seen` are arguments that tests passed."""
     words = _Words(letters, numbers)

@@ -5,10 +5,11 @@ that compiles to what stood there is none. Not promised: that a mutant which liv
 """
 
 import concurrent.futures as cf
+import math
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import islice, takewhile
 
 from localagent.domain.edit import Candidate, Edit, FileChange, Patch, Scope
 from localagent.domain.outcome import Ending
@@ -42,11 +43,15 @@ def mutants_of(
     *,
     seed: int,
     most: int = MOST,
+    until: float = math.inf,
 ) -> tuple[list[Candidate], int]:
-    """Mutants in an order that the seed decides, the lines taking turns; and how many there would have been."""
+    """Mutants in an order that the seed decides, the lines taking turns; and how many there would have been.
+
+    `until`: on the monotonic clock; then what was found by that time is all there is.
+    """
     by_line: dict[tuple[RepoPath, int], list[Edit]] = {}
     for path in sorted(lines):
-        for edit in _distinct(space, sources, path, lines[path], key):
+        for edit in takewhile(lambda _: time.monotonic() < until, _distinct(space, sources, path, lines[path], key)):
             by_line.setdefault((path, edit.line), []).append(edit)
     rng = random.Random(seed)  # noqa: S311 - an order, not a secret
     for edits in by_line.values():
@@ -103,7 +108,7 @@ def try_mutants(
     with cf.ThreadPoolExecutor(max(1, jobs), thread_name_prefix="mutant") as pool:
         said = list(pool.map(killed, chosen))
     ran = [(c, k) for c, k in zip(chosen, said, strict=True) if k is not None]
-    alive = [_told(c.edits[0]) for c, dead in ran if not dead]
+    alive = [told(c.edits[0]) for c, dead in ran if not dead]
     return Mutants(
         tried=len(ran),
         killed=sum(1 for _, dead in ran if dead),
@@ -115,5 +120,6 @@ def try_mutants(
     )
 
 
-def _told(edit: Edit) -> str:
+def told(edit: Edit) -> str:
+    """A mutant in a line."""
     return f"{edit.path}:{edit.line} {edit.operator}: {edit.note}"[:300]

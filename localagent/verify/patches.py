@@ -17,7 +17,7 @@ from localagent.verify.answers import Collected
 from localagent.verify.baseline import OPTIONS, BaselineRunner
 from localagent.verify.changed import ChangedFile
 from localagent.verify.client import OpenRequest, WorkerLost
-from localagent.verify.delta import Delta
+from localagent.verify.delta import Delta, ToolAnswer
 from localagent.verify.full import FullChecker
 from localagent.verify.place import Place, Use
 from localagent.verify.quick import WarmQuickCheck
@@ -74,10 +74,9 @@ class PatchVerifier:
         checker = FullChecker(self.after, self.request, Delta(self.before, self._policy), unpatched=self.before)
         return checker.check(candidate_of(files), baseline, seed=seed, may_fail=may_fail)
 
-    def deltas(self, files: Sequence[ChangedFile]) -> dict[str, tuple[str, str]]:
-        """What ruff and mypy say, by name: in words, and why they refuse ("" if they do not)."""
-        answers = Delta(self.before, self._policy).review(candidate_of(files).patch)
-        return {answer.tool: (answer.said, answer.refusal) for answer in answers}
+    def deltas(self, files: Sequence[ChangedFile]) -> tuple[ToolAnswer, ...]:
+        """What ruff and mypy say."""
+        return Delta(self.before, self._policy).review(candidate_of(files).patch)
 
     def after_baseline(self) -> Baseline:
         """Outcomes and lines of the tree after: what covers the changed lines."""

@@ -8,7 +8,7 @@ import concurrent.futures as cf
 import queue
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from localagent.domain.edit import Candidate, FileChange
@@ -39,6 +39,15 @@ class Ask:
     passing: tuple[str, ...]
     cpu_seconds: float
     stop_early: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Warm:
+    """A worker that was not needed any longer and is well: its room with the snapshot's files, and its open session."""
+
+    room: Room
+    session: str
+    items: Mapping[str, Item]
 
 
 class Plan:
@@ -116,6 +125,16 @@ class WarmSlot:
             self._plan.rooms.check()
             self.close()
             self._plan.go_cold(str(lost))
+
+    def release(self) -> Warm | None:
+        """Hand the worker over with the snapshot's files in place; None, and it is ended, where it is not well."""
+        room, items = self._room, self._items
+        if room is None or not items or self._left <= 0 or self._plan.cold or not room.client.usable:
+            self.close()
+            return None
+        self._write(room, ())
+        self._room = None
+        return Warm(room=room, session="hot", items=items)
 
     def close(self) -> None:
         """End the worker."""
@@ -410,8 +429,12 @@ class WarmSlot:
 class WarmQuickCheck:
     """ports.QuickCheck. Workers start in the background as soon as this is made."""
 
-    def __init__(self, rooms: Rooms, baseline: Baseline, request: OpenRequest, *, jobs: int) -> None:
+    def __init__(
+        self, rooms: Rooms, baseline: Baseline, request: OpenRequest, *, jobs: int, keep: bool = False
+    ) -> None:
         self._plan = Plan(rooms, baseline, request)
+        self._keep = keep
+        self.warm: Warm | None = None
         self._selector = Selector(baseline)
         self._slots = [WarmSlot(self._plan) for _ in range(max(1, jobs))]
         self._free: queue.LifoQueue[WarmSlot] = queue.LifoQueue()
@@ -445,10 +468,13 @@ class WarmQuickCheck:
             self._free.put(slot)
 
     def close(self) -> None:
-        """End all workers."""
+        """End all workers; with `keep` all but one that is well, which is `warm` then and ends with its rooms."""
         self._starter.shutdown(wait=True)
         for slot in self._slots:
-            slot.close()
+            if self.warm is None and self._keep:
+                self.warm = slot.release()
+            else:
+                slot.close()
 
 
 def _kind(result: TestResult) -> str:

@@ -12,10 +12,11 @@ from localagent.jail.profile import load
 from localagent.ports import Jail, Sink
 from localagent.verify.baseline import BaselineRunner
 from localagent.verify.behaviour import behaviours
+from localagent.verify.client import OpenRequest
 from localagent.verify.delta import Delta
 from localagent.verify.full import FullChecker
 from localagent.verify.place import Place, Use
-from localagent.verify.quick import WarmQuickCheck
+from localagent.verify.quick import Warm, WarmQuickCheck
 from localagent.verify.rooms import Rooms
 
 
@@ -51,6 +52,23 @@ class JailVerifier:
         """What a reader of the report should know."""
         return (*self._runner.notes, *(note for quick in self._quick for note in quick.notes))
 
+    @property
+    def rooms(self) -> Rooms:
+        """Where everything runs, for what is measured beside the checks."""
+        return self._rooms
+
+    @property
+    def request(self) -> OpenRequest:
+        """How the tests are collected; known once the baseline is."""
+        return self._runner.request
+
+    def warm(self) -> Warm | None:
+        """A warm worker that a closed quick check left, once."""
+        found = [quick.warm for quick in self._quick if quick.warm is not None]
+        for quick in self._quick:
+            quick.warm = None
+        return found[-1] if found else None
+
     def baseline(self) -> Baseline:
         """Run the unpatched tree. AnswerIsNo when there is nothing to run."""
         baseline = self._runner.run()
@@ -60,7 +78,7 @@ class JailVerifier:
 
     def quick(self, baseline: Baseline, *, jobs: int) -> WarmQuickCheck:
         """Warm workers for `baseline.failing`; the caller may have narrowed that."""
-        check = WarmQuickCheck(self._rooms, baseline, self._runner.request, jobs=jobs)
+        check = WarmQuickCheck(self._rooms, baseline, self._runner.request, jobs=jobs, keep=True)
         self._quick.append(check)
         return check
 

@@ -198,9 +198,13 @@ def test_too_weak_evidence_is_refused() -> None:
         text = patch(files, {"m.py": "def area(w, h):\n    return h * w\n"})
         said = verify(h, text, "--min-strength", "B")
         assert (said.code, said.verdict) == (1, "too-weak"), said
-        assert "B is asked for" in said.reason
+        assert "--min-strength asks for B" in said.reason
         assert said.told["mutants"]["alive"]
         assert verify(h, text).verdict == "verified"
+        h.write({"pyproject.toml": '[tool.localagent.verification]\nmin_strength = "C"\n'})
+        said = verify(h, text, "--min-strength", "D")
+        assert (said.code, said.verdict, said.told["min_strength"]) == (1, "too-weak", "C"), said
+        assert "the policy 'default' asks for C" in said.reason
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pathspec import GitIgnoreSpec
 
 from localagent.domain.gate import Severity
-from localagent.domain.policy import JailLevel, Permission, Policy, Switch
+from localagent.domain.policy import JailLevel, LeastStrength, Permission, Policy, Switch
 from localagent.policy.commands import why_denied
 from localagent.policy.facts import facts
 from localagent.policy.layers import LAYER_SCHEMA, Source, combine
@@ -70,8 +70,10 @@ layers = some(
         bandit_deny_at=st.sampled_from([s.value for s in Severity]),
         ruff=st.sampled_from([s.value for s in Switch]),
         mypy=st.sampled_from([s.value for s in Switch]),
+        unanswered=permission,
     ),
     jail=some(least_level=st.sampled_from([s.value for s in JailLevel]), third_party_binaries=permission),
+    verification=some(min_strength=st.sampled_from([s.value for s in LeastStrength])),
     dependencies=some(
         allow=st.lists(st.sampled_from([*PACKAGES, "flask-*", "n*"]), max_size=4),
         deny=st.lists(st.sampled_from([*PACKAGES, "flask-*"]), max_size=3),
@@ -140,13 +142,16 @@ def allowed(policy: Policy) -> set[object]:
     found |= {("bandit", s) for s in order if order.index(s) < order.index(policy.bandit_deny_at)}
     table = {(r.id, r.names, r.severity) for r in policy.dangers}
     found |= {("no danger", *r) for r in ALL_DANGERS - table}
-    for key in ("swallowed_exceptions", "special_cased_tests", "third_party_binaries"):
+    for key in ("swallowed_exceptions", "special_cased_tests", "third_party_binaries", "unanswered"):
         found |= {key} if getattr(policy, key) is Permission.ALLOW else set()
     for tool in ("ruff", "mypy"):
         switch = getattr(policy, tool)
         found |= {(tool, "off")} if switch is Switch.NEVER else set()
         found |= {(tool, "off unless configured")} if switch is not Switch.ALWAYS else set()
     found |= {("jail", level) for level in JailLevel if level >= policy.least_jail_level}
+    found |= {
+        ("strength", s) for n, s in enumerate(LeastStrength) if n >= list(LeastStrength).index(policy.min_strength)
+    }
     for package in PACKAGES:
         if any(fnmatchcase(package, a) for a in d.allow) and not any(fnmatchcase(package, a) for a in d.deny):
             found.add(("package", package))

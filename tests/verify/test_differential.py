@@ -105,3 +105,35 @@ def test_what_cannot_be_imported_says_why() -> None:
     found = compared(before, {"m.py": before["m.py"].replace("return n", "return -n")})
     assert not any(f.reached for f in found.functions)
     assert "nowhere_at_all" in " ".join(found.notes)
+
+
+FROZEN = (
+    "from dataclasses import dataclass\nfrom datetime import date\n\n\n@dataclass(frozen=True)\nclass Entry:\n"
+    "    day: date\n    cents: int\n\n\nclass Book:\n"
+    "    def __init__(self, entries):\n        self.entries = list(entries)\n\n"
+    "    def before(self, day):\n        return [e.cents for e in self.entries if e.day < day]\n"
+)
+FROZEN_TESTS = (
+    "from datetime import date\nfrom book import Book, Entry\n\n\ndef test_before():\n"
+    "    book = Book([Entry(date(2024, 1, n), n) for n in range(1, 9)])\n"
+    "    for n in range(1, 9):\n        assert len(book.before(date(2024, 1, n))) == n - 1\n"
+)
+
+
+def test_methods_of_objects_that_hold_frozen_ones_and_days_are_compared() -> None:
+    after = FROZEN.replace("e.day < day", "e.day <= day")
+    files = {"book.py": FROZEN, "test_book.py": FROZEN_TESTS}
+    found = compared(files, {**files, "book.py": after}, "test_book.py::test_before")
+    assert [(f.function, f.reached) for f in found.functions] == [("Book.before", True)], found
+    assert found.differences
+    assert "datetime.date(2024, 1, " in found.differences[0].call
+
+
+def test_a_method_that_tests_call_on_what_cannot_be_copied_says_so() -> None:
+    before = {
+        "m.py": "import threading\n\n\nclass Box:\n    def __init__(self):\n        self.lock = threading.Lock()\n\n"
+        "    def twice(self, n):\n        return n + n\n",
+        "test_m.py": "from m import Box\n\n\ndef test_twice():\n    assert Box().twice(2) == 4\n",
+    }
+    found = compared(before, {**before, "m.py": before["m.py"].replace("n + n", "2 * n")}, "test_m.py::test_twice")
+    assert "tests call it, and what they call it with or on cannot be copied" in found.functions[0].why

@@ -5,13 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from localagent.verify.generated import made_inputs, signature_of
+from localagent.verify.differential import EXAMPLES
+from localagent.verify.generated import made_inputs
+from localagent.verify.parameters import signature_of
 
 
 def made(text: str, *, seen: tuple[tuple[object, ...], ...] = (), key: str = "k", home: Path) -> list[tuple[str, str]]:
     signature = signature_of(text.encode())
     assert signature is not None
-    return made_inputs(signature, [(args, {}) for args in seen], ["q"], [77], key=key, home=home)
+    return made_inputs(signature, [(args, {}) for args in seen], ["q"], [77], key=key, home=home, examples=EXAMPLES)
 
 
 @pytest.mark.parametrize(

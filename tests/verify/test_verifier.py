@@ -369,8 +369,9 @@ def test_a_tool_that_cannot_judge_the_unpatched_tree_refuses_where_it_is_demande
     with house(files) as h:
         answers = Delta(h.verifier._rooms, policy).review(h.candidate("m.py", "return 1", "return 2").patch)
     mypy = next(answer for answer in answers if answer.tool == "mypy")
-    assert "does not run on the unpatched tree" in mypy.said
+    assert "could not judge the unpatched tree" in mypy.said
     assert bool(mypy.refusal) is (switch is Switch.ALWAYS)
+    assert bool(mypy.remark) is (switch is Switch.AUTO)
 
 
 def test_this_interpreter_is_the_one_that_is_meant() -> None:

@@ -35,6 +35,7 @@ _ITEMS_LIMIT = 300
 _CALL_SECONDS = 0.05
 _LATE_LIMIT = 10
 _PLAIN = (int, float, str, bool, type(None), bytes, complex)
+_TOLD_BY_REPR = frozenset({"datetime", "decimal", "fractions", "uuid", "pathlib", "ipaddress"})  # values of the library
 _GENERATOR, _ASYNC = 0x20, 0x80 | 0x200  # inspect.CO_GENERATOR; CO_COROUTINE, CO_ASYNC_GENERATOR
 _RAISE = dis.opmap["RAISE_VARARGS"]
 _exit = os._exit
@@ -166,11 +167,29 @@ def shape(value: Any, depth: int = 0) -> str:
             if len(taken) >= _ITEMS_LIMIT:
                 break
         return "list(" + ",".join(taken) + ")"
-    attributes = getattr(value, "__dict__", None)
+    if type(value).__module__ in _TOLD_BY_REPR:
+        return repr(value)[:_SHAPE_LIMIT]
+    attributes = _attributes(value)
     name = type(value).__qualname__
     if isinstance(attributes, dict) and not isinstance(value, (type, types.ModuleType, types.FunctionType)):
         return name + shape(attributes, depth + 1)
     return name
+
+
+def _attributes(value: Any) -> Any:
+    """What an object holds: its `__dict__`, and what its classes keep in slots."""
+    attributes = getattr(value, "__dict__", None)
+    if isinstance(value, (type, types.ModuleType, types.FunctionType)):
+        return attributes
+    slots: Dict[str, Any] = {}
+    for kind in type(value).__mro__:
+        names = kind.__dict__.get("__slots__", ())
+        for name in (names,) if isinstance(names, str) else tuple(names):
+            private = name.startswith("__") and not name.endswith("__")
+            real = "_%s%s" % (kind.__name__.lstrip("_"), name) if private else name
+            if name not in ("__dict__", "__weakref__") and hasattr(value, real):
+                slots[real] = getattr(value, real)
+    return {**slots, **attributes} if slots and isinstance(attributes, dict) else slots or attributes
 
 
 def inputs(capture: Capture, rng: Chance) -> List[Input]:

@@ -66,6 +66,7 @@ class Recorder(Capture):
         self._counts: Dict[int, int] = {}
         self.item = -1
         self.inputs: List[Input] = []
+        self.missed: Dict[int, str] = {}
 
     def _event(self, frame: Any, event: str, _arg: Any) -> None:
         number = self._numbers.get(frame.f_code) if event == "call" and not self._busy else None
@@ -83,8 +84,11 @@ class Recorder(Capture):
                 if len(found.shape) <= SHAPE_LIMIT:
                     self._counts[number] = self._counts.get(number, 0) + 1
                     self.inputs.append(found)
-        except Exception:  # what cannot be copied is no input
-            return
+                else:
+                    self.missed[number] = "tests call it, with arguments too large to be compared"
+        except Exception as fault:  # what cannot be copied is no input
+            text = "tests call it, and what they call it with or on cannot be copied (%s)" % type(fault).__name__
+            self.missed[number] = bounded(text, TEXT_LIMIT)
         finally:
             self._busy = False
 
@@ -104,7 +108,10 @@ def near(seen: List[Input], functions: Sequence[Function], request: Dict[str, An
         rng = Chance(int(hashlib.sha256(("%d %s" % (int(request["seed"]), one.key)).encode()).hexdigest()[:12], 16))
         rng.letters, rng.numbers = letters, numbers
         for args, kwargs in _varied(one, own_arguments(function, one.args), rng):
-            made = Input(one.number, args, kwargs, one.item, "near")
+            try:
+                made = Input(one.number, args, kwargs, one.item, "near")
+            except Exception:  # an object of the code under test that cannot be looked at
+                continue
             if len(made.shape) <= SHAPE_LIMIT and counts.get(one.number, 0) < INPUTS_LIMIT and made.key not in found:
                 counts[one.number] = counts.get(one.number, 0) + 1
                 found[made.key] = made
@@ -113,6 +120,13 @@ def near(seen: List[Input], functions: Sequence[Function], request: Dict[str, An
 
 def _varied(one: Input, own: int, rng: Chance) -> List[Tuple[Tuple[Any, ...], Dict[str, Any]]]:
     """Other arguments; and, for a method, other states of its object."""
+    try:
+        return _neighbours_of(one, own, rng)
+    except Exception:  # objects of the code under test: the call itself is asked all the same
+        return []
+
+
+def _neighbours_of(one: Input, own: int, rng: Chance) -> List[Tuple[Tuple[Any, ...], Dict[str, Any]]]:
     found: List[Tuple[Tuple[Any, ...], Dict[str, Any]]] = []
     for args, kwargs, _kept in neighbours(one.args[own:], one.kwargs, rng, NEAR_LIMIT):
         found.append((one.args[:own] + args, kwargs))
@@ -164,7 +178,8 @@ def _answer(one: Input, function: types.FunctionType, inverse: Function) -> Dict
             result = list(itertools.islice(result, 300))
         said, changed = shape(result), shape((args, kwargs))
         kind, text = "ok", show(result)
-        held = properties(function, inverse, one.args[own:], one.kwargs, args[own:], kwargs, result, alone=not own)
+        signal.setitimer(signal.ITIMER_PROF, 2 * CALL_SECONDS)
+        held = _held(function, inverse, one, args, kwargs, result)
         answer = said + " " + changed
         if changed != one.shape and not held.get("arguments unchanged", True):
             text = bounded(text, TEXT_LIMIT // 2) + ", arguments then " + bounded(show(args[own:]), TEXT_LIMIT // 2)
@@ -179,6 +194,17 @@ def _answer(one: Input, function: types.FunctionType, inverse: Function) -> Dict
         signal.setitimer(signal.ITIMER_PROF, 0)
     digest = hashlib.sha256((kind[:2] + answer).encode("utf-8", "surrogatepass")).hexdigest()[:24]
     return {"k": kind, "t": bounded(_ADDRESS.sub("", text), TEXT_LIMIT), "d": digest, "p": held}
+
+
+def _held(
+    function: types.FunctionType, inverse: Function, one: Input, args: Any, kwargs: Dict[str, Any], result: Any
+) -> Dict[str, bool]:
+    """The properties of one call; none where the calls that they take are too slow."""
+    own = own_arguments(function, args)
+    try:
+        return properties(function, inverse, one.args[own:], one.kwargs, args[own:], kwargs, result, alone=not own)
+    except _TooLong:
+        return {}
 
 
 def _message(fault: BaseException) -> str:
@@ -227,7 +253,10 @@ def table(
     run_test: Callable[[int], None],
     request: Dict[str, Any],
 ) -> Dict[str, Any]:
-    """Every call with its two answers (None where the program did not come so far)."""
+    """Every call with its two answers (None where the program did not come so far).
+
+    `missed` says, by a function's number, why calls that tests make of it are not among them.
+    """
     recorder = Recorder(functions)
     for item in request["items"]:
         recorder.item = int(item)
@@ -242,7 +271,10 @@ def table(
     calls = list(inputs.values())
     seconds = float(request["cpu_seconds"])
     rows = [_ask(calls, functions, inverses, seconds) for _ in range(2)] if calls else [[], []]
-    return {"calls": [_record(one, functions, [row[n] for row in rows if row]) for n, one in enumerate(calls)]}
+    return {
+        "calls": [_record(one, functions, [row[n] for row in rows if row]) for n, one in enumerate(calls)],
+        "missed": {str(number): why for number, why in recorder.missed.items()},
+    }
 
 
 def _record(one: Input, functions: Sequence[Function], runs: List[Dict[str, Any]]) -> Dict[str, Any]:

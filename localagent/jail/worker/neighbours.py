@@ -317,7 +317,7 @@ def _link(tree: List[Any], rng: Chance) -> Optional[List[Any]]:
         o, name = rng.choice(links)
         if not any(vars(p).get(name, o) is None for p in objects):
             return None
-        setattr(o, name, None)
+        _put(o, name, None)
     elif what == 1 and links:
         o, name = rng.choice(links)
         others = [n for n, v in vars(o).items() if n != name and (v is None or any(v is p for p in objects))]
@@ -325,15 +325,23 @@ def _link(tree: List[Any], rng: Chance) -> Optional[List[Any]]:
             return None
         other = rng.choice(others)
         first, second = getattr(o, name), getattr(o, other)
-        setattr(o, name, second)
-        setattr(o, other, first)
+        _put(o, name, second)
+        _put(o, other, first)
     elif plain:
         o, name = rng.choice(plain)
         same = [vars(p)[n] for p, n in plain if n == name]
-        setattr(o, name, rng.choice(same))
+        _put(o, name, rng.choice(same))
     else:
         return None
     return tree
+
+
+def _put(o: Any, name: str, value: Any) -> None:
+    """Set an attribute of a copy, also where its class forbids that (frozen dataclasses)."""
+    try:
+        setattr(o, name, value)
+    except Exception:  # of the code under test
+        vars(o)[name] = value
 
 
 _CHANGES: List[_Change] = [

@@ -6,12 +6,15 @@ A property that makes no sense for a call is left out. Runs in the jail on the p
 from __future__ import annotations
 
 import copy
+import math
 import types
 from typing import Any, Dict, Optional, Tuple
 
 from .behave import shape
 
 _ITEMS_LIMIT = 300
+_NUMBERS = (int, float)
+_STEPS = (1, 7)
 
 
 def properties(
@@ -43,16 +46,41 @@ def properties(
         if alone and type(first) is type(result):
             again = _called(function, result)
             found["idempotent"] = again is not None and again == shape(result)
+        if alone and _on_the_line(first) and _on_the_line(result):
+            found.update(_monotonic(function, first, result))
         if alone and inverse is not None:
             back = _called(inverse, result)
             found["round trip by %s" % inverse.__name__] = back is not None and back == shape(first)
+    if alone and len(args) == 2 and not kwargs and type(args[0]) is type(args[1]):
+        there, back = shape((args[0], args[1])), shape((args[1], args[0]))
+        if there != back:  # else it says nothing
+            other = _called(function, args[1], args[0])
+            found["symmetric"] = other is not None and other == shape(result)
     return found
 
 
-def _called(function: types.FunctionType, value: Any) -> Optional[str]:
+def _on_the_line(value: Any) -> bool:
+    return type(value) in _NUMBERS and math.isfinite(value)
+
+
+def _monotonic(function: types.FunctionType, first: Any, result: Any) -> Dict[str, bool]:
+    """Whether the answer never falls, and never rises, from this number to others above it. Nothing where it raises."""
+    rises, falls = True, True
+    for step in _STEPS:
+        try:
+            above = function(first + step)
+            if not _on_the_line(above):
+                return {}
+            rises, falls = rises and above >= result, falls and above <= result
+        except Exception:  # of the code under test
+            return {}
+    return {"never falls": rises, "never rises": falls}
+
+
+def _called(function: types.FunctionType, *values: Any) -> Optional[str]:
     """What a further call comes to, None where it raises."""
     try:
-        return shape(function(copy.deepcopy(value)))
+        return shape(function(*copy.deepcopy(values)))
     except Exception:  # of the code under test
         return None
 

@@ -252,7 +252,7 @@ class Supervisor:
             self._close(str(request["session"]))
             return {"kind": "behaved", "rows": []}
         if request["op"] == "differ":
-            return {"kind": "differed", "calls": record.get("calls", []), "live": record.get("live", [])}
+            return {"kind": "differed", **{k: record[k] for k in ("calls", "live", "missed") if k in record}}
         return {"kind": "behaved", **{k: record.get(k, []) for k in ("rows", "kept", "seen", "crashes")}}
 
     def _run(self, request: Dict[str, Any]) -> Dict[str, Any]:

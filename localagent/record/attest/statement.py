@@ -122,6 +122,7 @@ def _review(
             "passToPass": len(facts["pass_to_pass"]),
             "stillFailing": len(facts["still_failing"]),
             "checks": facts["checks"],
+            "strength": facts.get("strength"),
             "jail": facts["jail"],
             "limitsHit": facts["limits_hit"],
         },

@@ -1,0 +1,80 @@
+"""The strength of a repair in report, journal, evidence and text. Shapes as in a verification (docs/verify.md)."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from localagent.domain.strength import Share
+from localagent.domain.verification import Assessment
+from localagent.record.verify_report import differential_json, mutants_json, strength_json
+from localagent.record.visible import one_line
+
+_PARTS = (
+    ("lines", "changed lines run by tests"),
+    ("mutants", "mutants killed"),
+    ("functions", "touched functions compared"),
+)
+
+
+def assessment_json(found: Assessment | None) -> dict[str, Any] | None:
+    """For the report; null where nothing was accepted or measured."""
+    if found is None:
+        return None
+    return {
+        "strength": strength_json(found.strength),
+        "mutants": mutants_json(found.mutants),
+        "differential": differential_json(found.differential),
+        "seconds": round(found.seconds, 3),
+        "allowed_seconds": round(found.allowed_seconds, 3),
+        "cut": [one_line(text, 500) for text in found.cut],
+    }
+
+
+def strength_event(found: Assessment) -> dict[str, Any]:
+    """For the journal and what is signed: the grade, its parts as [part, whole]. No text of the source."""
+    strength = found.strength
+    if strength is None:
+        return {"grade": None, "lines": None, "mutants": None, "functions": None, "cut": bool(found.cut)}
+    return {
+        "grade": strength.grade.value,
+        "lines": _pair(strength.lines),
+        "mutants": _pair(strength.mutants),
+        "functions": _pair(strength.functions),
+        "cut": bool(found.cut),
+    }
+
+
+def _pair(share: Share | None) -> list[int] | None:
+    return None if share is None else [share.part, share.whole]
+
+
+def assessment_lines(told: Mapping[str, Any], *, most: int) -> Iterator[str]:
+    """For a person, from the report's JSON: grade, parts, what is missing, `most` changes of behaviour."""
+    strength = told["strength"]
+    if strength is None:
+        yield "strength not measured: no statement of Python is changed"
+        return
+    yield f"strength {strength['grade']} of A to E, measured in {told['seconds']:.1f} s"
+    for key, name in _PARTS:
+        share = strength[key]
+        if share is None:
+            yield f"  {name}: not measured: {strength['unknown'].get(key, 'unknown')}"
+        elif not share["whole"]:
+            yield f"  {name}: {share['note'] or 'nothing of that kind'}"
+        else:
+            yield f"  {name}: {share['part']} of {share['whole']}"
+    yield from (f"  to the next grade: {text}" for text in strength["short"])
+    yield from (f"  cut: {text}" for text in told["cut"])
+    near = told["differential"]
+    if near is None or not near["functions"]:
+        return
+    others = len(near["differences"]) + near["differences_left_out"]
+    demanded = f", {near['demanded']} differ where turned tests want it" if near["demanded"] else ""
+    yield f"old against new: {near['inputs']} inputs{demanded}, {others} others differ"
+    for d in near["differences"][:most]:
+        crash = "  [crash]" if d["crash"] else ""
+        yield f"  {one_line(d['call'], 160)}  {one_line(d['old'], 100)} -> {one_line(d['new'], 100)}{crash}"
+    if others > most:
+        yield f"  and {others - most} more"
+    for b in near["broken_properties"][:most]:
+        held = f"{b['property']} held on {b['held']} inputs before"
+        yield f"  {b['function']}: {held}, and not on {one_line(b['call'], 160)}"

@@ -1,0 +1,266 @@
+"""How strong the evidence for a repair is, within a box of time: one jail, a session for each tree.
+
+Coverage of the changed lines first, then old against new (inputs of tests and near these, none made up), then mutants
+until the time is up; what was cut is said. The full check has accepted the repair by then. Not promised: the same grade
+on a slower machine, where more is cut; nor that tests which write into the tree can be asked (the worker is warm and
+sees it read-only).
+"""
+
+import time
+from collections import ChainMap
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from localagent.domain.edit import Candidate
+from localagent.domain.outcome import Baseline, FullResult, TestResult
+from localagent.domain.paths import RepoPath
+from localagent.domain.strength import graded
+from localagent.domain.verification import Assessment, Differential, Mutants, compared_share, mutants_share
+from localagent.ports import EditSpace, Sources
+from localagent.verify import swapping
+from localagent.verify.answers import Item, RunEnd
+from localagent.verify.changed import ChangedFile
+from localagent.verify.client import OpenRequest, RunRequest, WorkerLost
+from localagent.verify.covering import Covered, covered, nothing_covered
+from localagent.verify.differential import Differ
+from localagent.verify.mutants import ALIVE_SHOWN, CPU_SECONDS, Key, mutants_of, told
+from localagent.verify.quick import Warm
+from localagent.verify.rooms import Rooms
+from localagent.verify.selection import CHECK_PREFIX, COLLECT_PREFIX
+
+TESTS_LIMIT = 200
+_COVERAGE_SHARE, _DIFFER_SHARE = 0.4, 0.5  # of what is left when each begins
+_TESTS_OF_A_MUTANT, _SECONDS_OF_A_MUTANT = 50, 1.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AssessRequest:
+    """What is measured, with what, and for how long. `request` collects as the baseline did."""
+
+    rooms: Rooms
+    request: OpenRequest
+    candidate: Candidate
+    baseline: Baseline
+    full: FullResult
+    sources: Sources
+    space: EditSpace
+    key: Key
+    seed: int
+    seconds: float
+    warm: Warm | None = None
+
+
+def assess(ask: AssessRequest) -> Assessment:
+    """The evidence. Interrupted where the task is; whatever else goes wrong is told in `cut`."""
+    return _Assessor(ask).result()
+
+
+class _Assessor:
+    def __init__(self, ask: AssessRequest) -> None:
+        self._ask = ask
+        self._begin = time.monotonic()
+        self._until = self._begin + ask.seconds
+        changes = ask.candidate.patch.changes
+        files = (ChangedFile(path=c.path, source=c.path, before=c.before, after=c.after) for c in changes)
+        self._files = tuple(f for f in files if f.path.is_python and not f.alike())
+        self._changes = {c.path: c.after for c in changes}
+        self._cut: list[str] = []
+        self._results: dict[str, TestResult] = {}
+
+    def result(self) -> Assessment:
+        if not self._files:
+            return self._made(None, None, None)
+        wanted = self._counting()
+        differ = Differ(
+            self._ask.rooms,
+            self._ask.rooms,
+            self._request(wanted),
+            self._files,
+            seed=self._ask.seed,
+            home=Path(),
+            share=True,
+            examples=0,
+        )
+        try:
+            with_tests = bool(self._ask.baseline.tests or self._ask.baseline.collect_failures)
+            differ.open(with_tests=with_tests, warm=self._ask.warm)
+            seen = self._coverage(differ, wanted)
+            near = self._differential(differ, seen)
+            mutants = self._mutants(differ, seen) if seen.share.part else None
+        finally:
+            differ.close()
+        return self._made(seen, near, mutants)
+
+    def _made(self, seen: Covered | None, near: Differential | None, mutants: Mutants | None) -> Assessment:
+        strength = None
+        if seen is not None and near is not None:
+            unknown = {} if mutants is not None else {"mutants": "no test that counts runs a changed line"}
+            functions = compared_share(near)
+            strength = graded(lines=seen.share, mutants=mutants_share(mutants), functions=functions, unknown=unknown)
+        return Assessment(
+            strength=strength,
+            mutants=mutants,
+            differential=near,
+            seconds=time.monotonic() - self._begin,
+            allowed_seconds=self._ask.seconds,
+            cut=tuple(dict.fromkeys(self._cut)),
+        )
+
+    def _left(self) -> float:
+        return self._until - time.monotonic()
+
+    def _counting(self) -> list[str]:
+        """Tests that count and may run what changes, those that the repair turns first, then the quickest."""
+        full, baseline = self._ask.full, self._ask.baseline
+        turned = [i for i in full.fail_to_pass if not i.startswith((CHECK_PREFIX, COLLECT_PREFIX))]
+        kept = set(full.pass_to_pass)
+        found = [
+            (t.seconds, t.id)
+            for t in baseline.tests
+            if t.id in kept
+            and (t.lines is None or any(f.reached_by(t.lines.get(f.source, frozenset())) for f in self._files))
+        ]
+        names = [*turned, *(i for _, i in sorted(found))]
+        if len(names) > TESTS_LIMIT:
+            self._cut.append(f"{len(names) - TESTS_LIMIT} of {len(names)} tests that count were not asked")
+        return names[:TESTS_LIMIT]
+
+    def _request(self, wanted: Sequence[str]) -> OpenRequest:
+        """Collect only files of tests that are wanted, where nobody said what to collect."""
+        seconds = max(1.0, self._left())
+        request = replace(self._ask.request, trace=True, cpu_seconds=seconds, wall_seconds=seconds)
+        known = {t.id: t.path for t in self._ask.baseline.tests}
+        paths = [known.get(name) for name in wanted]
+        collected = [
+            i.removeprefix(COLLECT_PREFIX) for i in self._ask.full.fail_to_pass if i.startswith(COLLECT_PREFIX)
+        ]
+        if request.args or not wanted or any(path is None for path in paths):
+            return request
+        args = tuple(dict.fromkeys((*map(str, paths), *collected)))
+        return replace(request, args=args, options=(*request.options, f"--rootdir={self._ask.rooms.place.repo}"))
+
+    def _coverage(self, differ: Differ, wanted: Sequence[str]) -> Covered:
+        """Run the tests that count once on the tree after, traced, each in a fork of the session."""
+        after, collected = differ.after, differ.after.collected
+        if after.lost or after.room is None or collected is None:
+            self._cut.append(f"what tests run was not measured: {after.lost or 'nothing was collected'}")
+            return nothing_covered(self._files, after.lost or "nothing was collected")
+        if collected.unforkable:
+            self._cut.append(f"what tests run was not measured: {collected.unforkable}")
+            return nothing_covered(self._files, collected.unforkable)
+        turned = {i.removeprefix(COLLECT_PREFIX) for i in self._ask.full.fail_to_pass if i.startswith(COLLECT_PREFIX)}
+        names = dict.fromkeys((*wanted, *(i.id for i in collected.items if str(i.path) in turned)))
+        items = [after.items[n] for n in names if n in after.items]
+        if not items:
+            return nothing_covered(self._files, "there are no tests that count")
+        slowest = max((t.seconds for t in self._ask.baseline.tests if t.id in names), default=0.0)
+        seconds = max(0.5, _COVERAGE_SHARE * self._left())
+        try:
+            differ.enter(after)
+            ran = after.room.client.run(
+                RunRequest(
+                    items=items,
+                    session=after.session,
+                    trace=True,
+                    cpu_seconds=2.0 + 8 * slowest,
+                    wall_seconds=seconds,
+                    budget_seconds=seconds,
+                )
+            )
+        except WorkerLost as lost:
+            self._ask.rooms.check()
+            self._cut.append(f"what tests run was not measured: {lost}")
+            after.lost = str(lost)
+            return nothing_covered(self._files, str(lost))
+        self._results = {r.id: r for r in ran.results.values() if r.outcome.good}
+        if len(self._results) < len(items):
+            missed = len(items) - len(self._results)
+            self._cut.append(f"{missed} of {len(items)} tests that count did not end well in a warm, read-only worker")
+        if ran.end is RunEnd.SESSION_ENDED:
+            after.lost = "a test ended the session"
+        return covered(self._files, self._results.values(), collected.import_lines)
+
+    def _differential(self, differ: Differ, seen: Covered) -> Differential:
+        differ.until = time.monotonic() + max(0.0, _DIFFER_SHARE * self._left())
+        baseline = self._ask.baseline
+        turned = [i for i in self._ask.full.fail_to_pass if not i.startswith((CHECK_PREFIX, COLLECT_PREFIX))]
+        near = differ.ask(baseline, seen.tests, turned)
+        self._cut += [f"old against new: {note}" for note in near.notes]
+        return near
+
+    def _mutants(self, differ: Differ, seen: Covered) -> Mutants:
+        sources = ChainMap(dict(self._changes), dict(self._ask.sources))
+        most = max(1.0, 0.3 * self._left())
+        chosen, total = mutants_of(
+            self._ask.space, sources, seen.lines, self._ask.key, seed=self._ask.seed, until=time.monotonic() + most
+        )
+        if not chosen:
+            return Mutants(tried=0, killed=0, space=0, note="the edit space has none for these lines")
+        killed: list[bool] = []
+        alive: list[str] = []
+        unasked = 0
+        for mutant in chosen:
+            if self._left() <= 0 or differ.after.lost:
+                break
+            dead = self._killed(differ, mutant)
+            if dead is None:
+                unasked += 1
+                continue
+            killed.append(dead)
+            if not dead:
+                alive.append(told(mutant.edits[0]))
+        note = ""
+        if len(killed) < len(chosen):
+            why = f", {unasked} of these could not be put into a live program" if unasked else ""
+            note = f"{len(chosen) - len(killed)} of {len(chosen)} were not run in the time there was{why}"
+            self._cut.append(f"mutants: {note}")
+        return Mutants(tried=len(killed), killed=sum(killed), space=total, alive=tuple(alive[:ALIVE_SHOWN]), note=note)
+
+    def _killed(self, differ: Differ, mutant: Candidate) -> bool | None:
+        """Whether a test notices; None where that could not be asked."""
+        after = differ.after
+        assert after.room is not None
+        assert after.collected is not None
+        change = mutant.patch.changes[0]
+        orders = swapping.plan(mutant, after.collected.import_lines)
+        items = self._tests_of(change.path, mutant.edits[0].line, after.items)
+        if orders is None or not items:
+            return None
+        slowest = max(self._results[i.id].seconds for i in items)
+        try:
+            differ.enter(after)
+            after.room.workspace.write(change.path, change.after)
+            ran = after.room.client.run(
+                RunRequest(
+                    items=items,
+                    session=after.session,
+                    swap=orders,
+                    stop_on_bad=True,
+                    cpu_seconds=CPU_SECONDS + 4 * slowest,
+                    wall_seconds=max(0.5, min(10.0, self._left())),
+                    budget_seconds=max(0.5, self._left()),
+                )
+            )
+        except WorkerLost as lost:
+            self._ask.rooms.check()
+            after.lost = str(lost)
+            return None
+        if ran.end is RunEnd.SESSION_ENDED:
+            after.lost = "a mutant ended the session"
+        if any(not r.outcome.good for r in ran.results.values()):
+            return True
+        return False if len(ran.results) == len(items) else None
+
+    def _tests_of(self, path: RepoPath, line: int, items: dict[str, Item]) -> list[Item]:
+        """Tests that run a line, quickest first, a second's worth; of a line run while importing, all of its file."""
+        hits = [r for r in self._results.values() if r.lines and r.id in items]
+        direct = [r for r in hits if line in (r.lines or {}).get(path, frozenset())]
+        found: list[Item] = []
+        left = _SECONDS_OF_A_MUTANT
+        for result in sorted(direct or hits, key=lambda r: r.seconds)[:_TESTS_OF_A_MUTANT]:
+            left -= result.seconds
+            if found and left < 0:
+                break
+            found.append(items[result.id])
+        return found
