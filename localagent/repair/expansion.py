@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import islice
 
-from localagent.domain.edit import Edit
+from localagent.domain.edit import Edit, Reading
 from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
 from localagent.repair.lineage import Lineage, Step
@@ -74,10 +74,11 @@ class Expansion:
             )
             run.state.enumerated += len(found)
             crash = crash_line(parent, path)
-            crowds = _crowds(found)
+            crowds = crowds_of(found)
+            learned = self._learned(sources[path], found, crowds, None)
             steps = [
-                Step(parent=parent, edit=e, cost=run.order.cost(parent, e, scores, best, crash, None, n))
-                for e, n in zip(found, crowds, strict=True)
+                Step(parent=parent, edit=e, cost=run.order.cost(parent, e, scores, best, crash, None, n) - gain)
+                for e, n, gain in zip(found, crowds, learned, strict=True)
             ]
             run.frontier.push(steps)
             scorer = run.parts.scorer
@@ -105,17 +106,28 @@ class Expansion:
         if run.parts.pace.following:  # what was scored in time then may take longer now
             timeout *= PATIENCE
         context = run.parts.context(path, run.baseline)
-        got = scorer.score(source, context, [s.edit for s in head], timeout_seconds=timeout)
+        got = scorer.read(source, context, [s.edit for s in head], timeout_seconds=timeout)
         if all(v is None for v in got):
             return []
         model = {id(s): v for s, v in zip(head, got, strict=True)}
+        readings = [model.get(id(s)) for s in steps]
+        learned = self._learned(source, [s.edit for s in steps], crowds, readings)
         out = []
-        for s, crowd in zip(steps, crowds, strict=True):
-            value = model.get(id(s))
+        for s, crowd, reading, gain in zip(steps, crowds, readings, learned, strict=True):
+            value = None if reading is None else reading.score
             used = run.parts.weights.unscored if value is None else value
-            cost = run.order.cost(parent, s.edit, scores, best, crash, used, crowd)
+            cost = run.order.cost(parent, s.edit, scores, best, crash, used, crowd) - gain
             out.append(Step(parent=parent, edit=s.edit, cost=cost, model_score=value))
         return out
+
+    def _learned(
+        self, source: bytes, edits: Sequence[Edit], crowds: Sequence[int], readings: Sequence[Reading | None] | None
+    ) -> list[float]:
+        """What the learned order takes off the costs of edits of one file, where it is in use."""
+        ranker, weights = self._run.parts.ranker, self._run.parts.weights
+        if ranker is None or not weights.learned:
+            return [0.0] * len(edits)
+        return ranker.corrections(source, edits, crowds, readings, weights)
 
     def hold(self) -> None:
         """From now on, let only the likeliest candidates run until the model has ordered the open ones, or a while."""
@@ -163,7 +175,7 @@ def unparsed(failures: Sequence[Failure]) -> frozenset[RepoPath]:
     return frozenset(places)
 
 
-def _crowds(edits: Sequence[Edit]) -> list[int]:
+def crowds_of(edits: Sequence[Edit]) -> list[int]:
     """For each edit, how many likelier ones the same operator makes at the same line."""
     seen: Counter[tuple[str, int]] = Counter()
     out = [0] * len(edits)

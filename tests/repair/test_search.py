@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from localagent.domain.behaviour import Behaviours, Crash
-from localagent.domain.edit import SPAN, Candidate, Edit, Splice, Written
+from localagent.domain.edit import SPAN, Candidate, Edit, Reading, Splice, Written
 from localagent.domain.gate import Allow, Decision, Finding, Severity
 from localagent.domain.outcome import Baseline, Failure, Frame, FullResult, Outcome, QuickResult, QuickRoute, TestResult
 from localagent.domain.paths import RepoPath
@@ -184,14 +184,14 @@ class Oracle:
     weights: str = "sha256:0"
     tokens_used: int = 0
 
-    def score(
+    def read(
         self, source: bytes, context: str, edits: Sequence[Edit], *, timeout_seconds: float
-    ) -> Sequence[float | None]:
+    ) -> Sequence[Reading | None]:
         if self.broken:
             self.warning = "the model crashed"
             return [None for _ in edits]
         self.tokens_used += 10
-        return [0.0 if e.note == self.favourite else -9.0 for e in edits]
+        return [Reading(ratio=0.0 if e.note == self.favourite else -9.0, stood=-1.0) for e in edits]
 
     def close(self) -> None:
         pass
