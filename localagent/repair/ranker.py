@@ -37,13 +37,23 @@ class RankerModel:
     out: Matrix
     operators: dict[str, float]
 
-    def scores(self, told: Matrix, edits: Sequence[Edit]) -> Matrix:
-        """One number an edit, log-scale; `told` has the columns of FEATURES. Only differences mean anything."""
+    def scored(self, told: Matrix, operators: Sequence[str]) -> Matrix:
+        """One number a row of `told`, log-scale, its columns those of FEATURES. Only differences mean anything."""
         columns = [FEATURES.index(name) for name in self.features]
         z = np.clip((told[:, columns] - self.mean) / self.scale, -_CLIP, _CLIP)
-        offsets = np.array([self.operators.get(e.operator, 0.0) for e in edits])
+        offsets = np.array([self.operators.get(name, 0.0) for name in operators])
         scores: Matrix = z @ self.linear + offsets + np.tanh(z @ self.hidden + self.bias) @ self.out
         return scores
+
+
+def knows_nothing(*, with_model: bool) -> RankerModel:
+    """A model that leaves the hand's order as it is."""
+    names = tuple(n for n in FEATURES if with_model or n not in OF_MODEL)
+    n = len(names)
+    return RankerModel(
+        features=names, mean=np.zeros(n), scale=np.ones(n), linear=np.zeros(n),
+        hidden=np.zeros((n, 1)), bias=np.zeros(1), out=np.zeros(1), operators={},
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,7 +79,7 @@ class Ranker:
         if not edits:
             return []
         model = self.without_model if readings is None else self.with_model
-        scores = model.scores(features(source, edits, crowds, readings), edits)
+        scores = model.scored(features(source, edits, crowds, readings), [e.operator for e in edits])
         hand = hand_scores(edits, crowds, readings, weights)
         belief = np.exp(hand - hand.max())
         centred = scores - float(belief @ scores) / float(belief.sum())

@@ -12,7 +12,7 @@ from localagent.tree.git import Git
 
 WORDS = r"(fix|bug|wrong|incorrect|error|crash|regress|mistake|broken|typo|off.by|missing|should)"
 LINES = 4  # of code that a fix may take away, and add
-BYTES = 300_000
+BYTES = 150_000
 _COMMITS_AT_ONCE = 400
 _SKIPPED = re.compile(
     r"(^|/)(tests?|testing|doc|docs|examples?|benchmarks?|_?vendor(ed)?|_vendor|extern|third_party|migrations)(/|$)"
@@ -46,7 +46,14 @@ def fixes(git: Git, name: str, commits: Sequence[str]) -> Iterator[Fix]:
 
 def _fixes(git: Git, name: str, commits: Sequence[str]) -> Iterator[Fix]:
     listed = git.run(
-        "diff-tree", "--stdin", "-r", "--raw", "--no-renames", "-z", "--no-abbrev", stdin="\n".join(commits).encode()
+        "diff-tree",
+        "--stdin",
+        "-r",
+        "--raw",
+        "--no-renames",
+        "-z",
+        "--no-abbrev",
+        stdin="".join(f"{c}\n" for c in commits).encode(),
     )
     alone = list(_alone(listed))
     blobs = [blob for _, _, *pair in alone for blob in pair]
@@ -73,15 +80,20 @@ def _alone(listed: bytes) -> Iterator[tuple[str, str, str, str]]:
             continue
         path = next(parts, b"").decode("utf-8", "replace")
         _, _, old, new, status = part.decode("ascii").split(" ")
-        if path.endswith(".py") and not _SKIPPED.search(path):
+        if is_code(path):
             changed.append((commit, path, old if status == "M" else "", new))
     if len(changed) == 1 and changed[0][2]:
         yield changed[0]
 
 
+def is_code(path: str) -> bool:
+    """Whether a path is Python that is neither a test, nor an example, nor somebody else's."""
+    return path.endswith(".py") and not _SKIPPED.search(path)
+
+
 def _blobs(git: Git, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
     for at in range(0, len(names), 64):
-        told = git.run("cat-file", "--batch", stdin="\n".join(names[at : at + 64]).encode())
+        told = git.run("cat-file", "--batch", stdin="".join(f"{n}\n" for n in names[at : at + 64]).encode())
         start = 0
         while start < len(told):
             end = told.index(b"\n", start)

@@ -7,7 +7,7 @@ change little. Deterministic for equal samples, seed and numpy.
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,11 +30,11 @@ _CLIP = 4.0
 class Settings:
     """How much may be learned: steps, tanh units, and the pull towards 0."""
 
-    steps: int = 250
-    units: int = 8
-    pull: float = 2e-3
-    pull_operators: float = 4e-3
-    pull_hidden: float = 4e-3
+    steps: int = 120
+    units: int = 2
+    pull: float = 1e-2
+    pull_operators: float = 2e-2
+    pull_hidden: float = 1.0
     seed: int = 0
 
 
@@ -42,6 +42,7 @@ class Settings:
 class Listed:
     """A sample as numbers: features, hand scores, operators, which of the rows mend."""
 
+    origin: str
     group: str
     kind: str
     told: NDArray[np.float32]
@@ -50,18 +51,19 @@ class Listed:
     truth: tuple[int, ...]
 
 
-def listed(sample: Sample, weights: Weights, *, with_model: bool) -> Listed:
-    """A sample's numbers as a task with, or without, the language model would have them."""
+def listed(sample: Sample, weights: Weights) -> tuple[Listed, Listed]:
+    """A sample's numbers as a task with, and one without, the language model has them."""
     crowds = crowds_of(sample.edits)
-    readings = sample.readings if with_model else None
-    return Listed(
+    read = Listed(
+        origin=sample.origin,
         group=group_of(sample),
         kind=sample.kind,
-        told=features(sample.source, sample.edits, crowds, readings).astype(np.float32),
-        hand=hand_scores(sample.edits, crowds, readings, weights),
+        told=features(sample.source, sample.edits, crowds, sample.readings).astype(np.float32),
+        hand=hand_scores(sample.edits, crowds, sample.readings, weights),
         operators=tuple(e.operator for e in sample.edits),
         truth=sample.truth,
     )
+    return read, replace(read, hand=hand_scores(sample.edits, crowds, None, weights))
 
 
 def group_of(sample: Sample) -> str:
@@ -167,7 +169,8 @@ class _Descent:
     def _slopes(self) -> dict[str, Matrix]:
         p, s = self._state, self._settings
         units = np.tanh(self._z @ p["hidden"].astype(np.float32) + p["bias"].astype(np.float32))
-        scores = self._hand + self._z @ p["linear"] + p["operators"][self._places] + units @ p["out"]
+        learned = self._z @ p["linear"].astype(np.float32) + units @ p["out"].astype(np.float32)
+        scores = self._hand + learned + p["operators"][self._places]
         belief = self._softmax(scores)
         among = self._softmax(np.where(self._mending, scores, -1e9))
         slope = ((belief - among) * np.repeat(self._weight, self._counts)).astype(np.float32)

@@ -150,8 +150,8 @@ def sample_of(fix: Fix, kind: str, space: EditSpace, read: Read, *, most: int = 
     )
 
 
-def save(sample: Sample, file: Path) -> None:
-    """Written whole or not at all."""
+def save(sample: Sample, folder: Path) -> Path:
+    """Written whole or not at all, under a name that says what is in it; a second one replaces nothing."""
     scopes: list[Scope | None] = list(dict.fromkeys(e.scope for e in sample.edits))
     places = {scope: k for k, scope in enumerate(scopes)}
     data = {
@@ -174,9 +174,13 @@ def save(sample: Sample, file: Path) -> None:
             for e, r in zip(sample.edits, sample.readings, strict=True)
         ],
     }
+    packed = gzip.compress(json.dumps(data).encode(), 3, mtime=0)
+    origin = hashlib.sha256(f"{sample.origin} {sample.path}".encode()).hexdigest()[:16]
+    file = folder / f"{sample.kind}-{origin}-{hashlib.sha256(packed).hexdigest()[:16]}.json.gz"
     fresh = file.with_suffix(".part")
-    fresh.write_bytes(gzip.compress(json.dumps(data).encode(), 3, mtime=0))
+    fresh.write_bytes(packed)
     fresh.replace(file)
+    return file
 
 
 def _scope_row(s: Scope | None) -> list[object] | None:
