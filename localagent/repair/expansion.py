@@ -12,6 +12,7 @@ from localagent.repair.lineage import Lineage, Step
 from localagent.repair.order import crash_line
 from localagent.repair.progress import stage_of
 from localagent.repair.run import Run
+from localagent.repair.spending import worth_waiting
 
 TRANCHE_STATEMENTS = 80
 EDITS_PER_GROUP = 6_000
@@ -19,6 +20,8 @@ EDITS_PER_CHILD = 2_500
 EDITS_PER_PATH = 300
 SCORED_PER_GROUP = 6_000
 PATIENCE = 20
+USUAL_WAIT_SECONDS = 2.0  # until the model has spoken, before anything is measured
+PROCESS_SECONDS = 0.02  # what a candidate costs beside its tests
 HEAD_START = 25  # one in so many of the budget may run in the prior order before the model has spoken
 
 
@@ -30,7 +33,7 @@ class Expansion:
         self._tranche = 0
         self._scoring: list[cf.Future[list[Step]]] = []
         self._awaited: list[cf.Future[list[Step]]] = []
-        self._hold_until = 0.0
+        self._held_from = self._hold_until = 0.0
         self._pool = cf.ThreadPoolExecutor(1, thread_name_prefix="order")
 
     def close(self) -> None:
@@ -132,7 +135,8 @@ class Expansion:
     def hold(self) -> None:
         """From now on, let only the likeliest candidates run until the model has ordered the open ones, or a while."""
         self._awaited = list(self._scoring)
-        self._hold_until = self._run.clock() + min(15.0, 0.2 * self._run.task.budget.max_seconds)
+        self._held_from = self._run.clock()
+        self._hold_until = self._held_from + min(15.0, 0.2 * self._run.task.budget.max_seconds)
         self.wait()
 
     def held(self) -> bool:
@@ -140,11 +144,34 @@ class Expansion:
         run = self._run
         if run.parts.pace.following:
             return run.parts.pace.awaits_scores(coming=bool(self._scoring))
-        if not self._awaited or run.state.verified < max(2, run.task.budget.max_candidates // HEAD_START):
+        if not self._awaited or self._ahead():
             return False
-        if run.clock() > self._hold_until or all(job.done() for job in self._awaited):
+        ended = run.clock() > self._hold_until or all(job.done() for job in self._awaited)
+        if ended or not self._worth_waiting():
             self._awaited = []
         return bool(self._awaited)
+
+    def _ahead(self) -> bool:
+        """Whether the likeliest candidates still have their head start; with slow tests there is none."""
+        head = max(2, self._run.task.budget.max_candidates // HEAD_START)
+        return self._each_seconds() < USUAL_WAIT_SECONDS and self._run.state.verified < head
+
+    def _worth_waiting(self) -> bool:
+        """Who has waited for long will wait for as long again."""
+        run = self._run
+        return worth_waiting(
+            candidates=run.task.budget.max_candidates - run.state.verified,
+            seconds=run.left(),
+            each_seconds=self._each_seconds(),
+            wait_seconds=max(USUAL_WAIT_SECONDS, run.clock() - self._held_from),
+        )
+
+    def _each_seconds(self) -> float:
+        """What a candidate costs: its failing tests once more, and a process; several at once share it."""
+        run = self._run
+        wanted = set(run.baseline.failing)
+        tests = sum(t.seconds for t in run.baseline.tests if t.id in wanted)
+        return (tests + PROCESS_SECONDS) / max(1, run.task.budget.jobs)
 
     def wait(self) -> None:
         """Wait a moment for the model, then take what it has."""
