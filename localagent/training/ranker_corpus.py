@@ -7,6 +7,7 @@ which anything looks like a secret are not kept.
 
 import hashlib
 import random
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from localagent.tree.git import Git
 
 _COMMITS = 6_000
 _TOGETHER = 40
+_PLAIN = re.compile(r"[^A-Za-z0-9_.]")
 _INJECTED_EACH = 2  # bugs put in for so many real fixes found: one
 
 
@@ -36,8 +38,8 @@ class Corpus:
 
     @property
     def name(self) -> str:
-        """What samples of it are called."""
-        return self.repo.name
+        """What samples of it are called: no two repositories alike, whatever their folders are called."""
+        return self.folder.name
 
     def samples(self) -> Iterator[tuple[str, Sample]]:
         """What is kept, with the digest of each; a file that is not what its name says is passed over and counted."""
@@ -122,7 +124,7 @@ def opened(repos: list[Path], folder: Path) -> list[Corpus]:
             faults.append(f"--from {repo}: {fault}")
             continue
         key = hashlib.sha256(str(place).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-        found.append(Corpus(repo=place, folder=folder / f"{place.name}-{key}"))
+        found.append(Corpus(repo=place, folder=folder / f"{_PLAIN.sub('_', place.name)}-{key}"))
     if faults:
         raise UsageFault(faults, remedy="name folders of git repositories with at least one commit")
     return found

@@ -68,7 +68,7 @@ def listed(sample: Sample, weights: Weights) -> tuple[Listed, Listed]:
 
 def group_of(sample: Sample) -> str:
     """The project that a sample is from: samples are held back by project."""
-    return sample.origin.partition("@")[0].partition(":")[0].rpartition("+")[2].lower()
+    return sample.origin.partition("@")[0].partition(":")[0]
 
 
 def learn(samples: Sequence[Listed], settings: Settings, *, with_model: bool) -> RankerModel:

@@ -63,7 +63,7 @@ def train(repos: Sequence[Path], house: House, say: Say, *, hours: float, use_mo
     finally:
         if scorer is not None:
             scorer.close()
-    digests, read, plain = _listed(corpora, load_weights(house.models_dir / "order.json"), use_model=use_model)
+    digests, read, plain = kept_of(corpora, load_weights(house.models_dir / "order.json"), use_model=use_model)
     found = {c.name: dict(c.counts) for c in corpora}
     return conclude(digests, read, plain, found, house.data_dir / REGISTERED, say)
 
@@ -171,13 +171,18 @@ def _reader(scorer: ModelScorer | None) -> Read:
     return read
 
 
-def _listed(
+def kept_of(
     corpora: Sequence[Corpus], weights: Weights, *, use_model: bool
 ) -> tuple[list[str], list[Listed], list[Listed]]:
     """Digests of all samples, and their numbers: of those that the model read, and of all without it."""
     digests, read, plain = [], [], []
+    seen: set[tuple[str, str]] = set()  # clones of one project bring the same fixes, which must not stand on both sides
     for corpus in corpora:
         for digest, sample in corpus.samples():
+            same = (sample.path, digest_of(sample.source))
+            if same in seen:
+                continue
+            seen.add(same)
             with_model, without = listed(sample, weights)
             digests.append(digest)
             plain.append(without)

@@ -15,12 +15,13 @@ from localagent.edit.space import open_edit_space
 from localagent.errors import CannotEnforce, UsageFault
 from localagent.repair.ranker import load_ranker
 from localagent.repair.ranker_features import FEATURES
+from localagent.repair.weights import Weights
 from localagent.training.ranker_corpus import Corpus, opened
 from localagent.training.ranker_history import Fix, commits_of, fixes, small_fix
 from localagent.training.ranker_injection import injected
 from localagent.training.ranker_judging import FOLDS, LEAST, Paired
 from localagent.training.ranker_learning import Listed, Settings, learn
-from localagent.training.ranker_run import conclude, refuse_adapter
+from localagent.training.ranker_run import conclude, kept_of, refuse_adapter
 from localagent.training.ranker_samples import load, mending, open_lines, sample_of, save
 from localagent.tree.git import Git
 
@@ -111,6 +112,20 @@ def test_a_corpus_goes_on_where_it_stopped_and_keeps_no_secret(history: Repo, tm
     file.write_bytes(file.read_bytes()[:-1] + b"x")
     assert len(list(second.samples())) == len(kept) - 1
     assert second.counts["damaged"] == 1
+
+
+def test_clones_are_told_apart_and_bring_their_fixes_once(history: Repo, tmp_path: Path) -> None:
+    clone = tmp_path / "b" / "shop"
+    clone.parent.mkdir()
+    history.git("clone", "-q", str(history.folder), str(clone))
+    both = opened([history.folder, clone], tmp_path / "samples")
+    for corpus in both:
+        corpus.collect(lambda: open_edit_space({}), unread, lambda: True)
+    assert both[0].name != both[1].name
+    alone, together = (kept_of(some, Weights(), use_model=True) for some in (both[:1], both))
+    real = [[s for s in plain if s.kind == "real"] for _, _, plain in (alone, together)]
+    assert len(real[0]) == len(real[1]) == 2
+    assert together[1] == []  # nobody read them
 
 
 def test_folders_that_are_no_repositories_are_all_named(tmp_path: Path) -> None:
