@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from localagent.domain.behaviour import Behaviours
-from localagent.domain.edit import Candidate, Edit, Written
+from localagent.domain.edit import Candidate, Edit, Reading, Written
 from localagent.domain.gate import Decision
 from localagent.domain.jailspec import JailResult, JailSpec
 from localagent.domain.outcome import Baseline, Failure, FullResult, QuickResult
@@ -78,10 +78,7 @@ class EditSpace(Protocol):
 
 
 class EditScorer(Protocol):
-    """Scores edits by one forward pass of the model; never raises: an edit it cannot score maps to None.
-
-    Score: log P(first departing token) - log P(token that stood there), capped at 0; nats.
-    """
+    """Reads edits by one forward pass of the model; never raises: an edit it cannot read maps to None."""
 
     @property
     def name(self) -> str: ...
@@ -104,9 +101,9 @@ class EditScorer(Protocol):
         """Why the model was dropped, or "" while it works."""
         ...
 
-    def score(
+    def read(
         self, source: bytes, context: str, edits: Sequence[Edit], *, timeout_seconds: float
-    ) -> Sequence[float | None]: ...
+    ) -> Sequence[Reading | None]: ...
 
     def close(self) -> None: ...
 

@@ -20,6 +20,7 @@ from localagent.app.fix_strength import assessed, too_weak
 from localagent.app.least_level import least_level
 from localagent.app.policies import open_policy
 from localagent.app.prior import load_prior
+from localagent.app.ranking import open_order
 from localagent.app.settings import Settings
 from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
@@ -48,7 +49,7 @@ from localagent.repair.progress import baseline_failures
 from localagent.repair.search import Repair
 from localagent.repair.sinks import combined
 from localagent.repair.state import Parts
-from localagent.repair.weights import Weights, load_weights
+from localagent.repair.weights import Weights
 from localagent.tree.diff import unified_diff
 from localagent.tree.find import default_python
 from localagent.tree.snapshot import CannotCopy, SourceMap, TreeChanged, TreeTooLarge, take_snapshot
@@ -251,7 +252,7 @@ def work(
         stack.callback(verifier.cancel)
         stack.enter_context(stop.calling(verifier.cancel))
         sources = SourceMap(snapshot)
-        weights = load_weights(settings.models_dir / "order.json")
+        weights, ranker = open_order(settings)
         parts = Parts(
             verifier=verifier,
             localizer=SpectrumLocalizer(text=task.text),
@@ -265,6 +266,7 @@ def work(
             reader=ModelReader(ModelDecoder(scorer)) if scorer is not None else None,
             pace=pace,
             writer=_writer(scorer, weights, sources, task) if scorer is not None and request.writing else None,
+            ranker=ranker,
         )
         result = Repair(task, parts, clock=pace.clock).run()
         if not again:

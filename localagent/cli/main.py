@@ -32,6 +32,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "offline-proof": ("offline_proof", "show by a trace of system calls that nothing leaves the machine"),
     "sbom": ("sbom", "say what this installation is made of, as CycloneDX"),
     "model": ("model", "list, add, verify models"),
+    "train": ("train", "learn the order of the search from your own repositories, kept only if it is better"),
     "gate": ("gate", "say whether a patch, anybody's, may go in; nothing runs"),
     "verify": ("verify", "prove what a patch, anybody's, does: gates, tests, old against new, strength"),
     "approve": ("approve", "let in, on the record, one change that needs a person"),

@@ -76,6 +76,22 @@ class Edit:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Reading:
+    """What the model says of an edit where it first departs; nats.
+
+    `ratio`: log P(new token) - log P(token that stood there); `stood`: log P(token that stood there).
+    """
+
+    ratio: float
+    stood: float
+
+    @property
+    def score(self) -> float:
+        """The ratio capped at 0: a likelier token earns nothing, an unlikelier one costs."""
+        return min(0.0, self.ratio)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class FileChange:
     """Whole-file before and after, from memory; never read back from a workspace."""
 

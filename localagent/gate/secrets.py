@@ -152,3 +152,8 @@ def _wordlike(value: bytes) -> bool:
 def _hidden(secret: bytes) -> str:
     shown = secret[:4].decode("ascii", "replace")
     return f"{shown!r}… ({len(secret)} characters)"
+
+
+def holds_secret(text: bytes) -> bool:
+    """Whether anything in a text looks like a secret."""
+    return bool(_ANY.search(text)) and next(_secrets(Touched(old=b"", new=text, line=1)), None) is not None

@@ -148,7 +148,7 @@ def _answer_score(channel: socket.socket, engine: Engine, request: Message, inbo
         tokens, asks, unasked = _questions(engine, [engine.front_token, *context], source, window, edits)
         outside += unasked
         for answers in engine.compare(tokens, asks):
-            items = [[edit, round(score, 4)] for edit, score in answers]
+            items = [[edit, round(ratio, 4), round(stood, 4)] for edit, ratio, stood in answers]
             send(channel, {"kind": "scores", "id": number, "items": items, "tokens": engine.tokens_decoded - before})
     send(
         channel,

@@ -8,6 +8,7 @@ Runs in the confined child only.
 
 import ctypes
 import importlib.util
+import math
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,6 +17,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 from localagent.errors import CannotEnforce
 from localagent.llm.branches import Grove
 
@@ -23,6 +26,8 @@ CHUNK_TOKENS = 128
 
 # What a position is asked: (index of the asker, token that stands there, token that would).
 Ask = tuple[int, int, int]
+# What it answers: (index of the asker, log P(new) - log P(old), log P(old)); nats.
+Answer = tuple[int, float, float]
 
 
 def bindings() -> Any:
@@ -166,8 +171,8 @@ class Engine:
             cancelled=self._cancelled,
         )
 
-    def compare(self, tokens: Sequence[int], asks: Mapping[int, Sequence[Ask]]) -> Iterator[list[tuple[int, float]]]:
-        """For each position asked, min(0, log P(new) - log P(old)) given tokens[:position]; one list a decoded chunk.
+    def compare(self, tokens: Sequence[int], asks: Mapping[int, Sequence[Ask]]) -> Iterator[list[Answer]]:
+        """For each position asked, what it says of new and old given tokens[:position]; one list a decoded chunk.
 
         Ends early, without error, when cancelled. Positions start at 1; tokens beyond the context are not decoded.
         """
@@ -216,9 +221,13 @@ class Engine:
         self.tokens_decoded += stop - start
         return True
 
-    def _answers(self, slot: int, asked: Sequence[Ask]) -> Iterator[tuple[int, float]]:
+    def _answers(self, slot: int, asked: Sequence[Ask]) -> Iterator[Answer]:
         row = self._llama.llama_get_logits_ith(self._context, slot)
         if not row:
             raise CannotEnforce("llama.cpp gave no logits")
+        logits = np.ctypeslib.as_array(row, shape=(self.vocabulary,))
+        best = float(logits.max())
+        whole = best + math.log(float(np.exp(logits - best).sum(dtype=np.float64)))
         for asker, old, new in asked:
-            yield asker, min(0.0, float(row[new]) - float(row[old]))
+            stood = float(logits[old])
+            yield asker, float(logits[new]) - stood, min(0.0, stood - whole)

@@ -1,11 +1,12 @@
 """The order's side of the model: an `EditScorer` over the confined child that never raises.
 
-No answer of the child is trusted beyond being a number at most 0; what it did not answer is None.
+No answer of the child is trusted beyond being two numbers, a probability's logarithm among them at most 0; what it did
+not answer is None.
 """
 
 from collections.abc import Iterator, Sequence
 
-from localagent.domain.edit import Edit
+from localagent.domain.edit import Edit, Reading
 from localagent.llm.frames import Message
 from localagent.llm.registry import ModelFile
 from localagent.llm.served import Dropped, Served, number
@@ -39,8 +40,15 @@ class ModelScorer(Served):
     def score(
         self, source: bytes, context: str, edits: Sequence[Edit], *, timeout_seconds: float
     ) -> Sequence[float | None]:
-        """One score an edit, or None; partial when time runs out (which drops nothing)."""
-        scores: list[float | None] = [None] * len(edits)
+        """The readings' scores alone."""
+        found = self.read(source, context, edits, timeout_seconds=timeout_seconds)
+        return [None if reading is None else reading.score for reading in found]
+
+    def read(
+        self, source: bytes, context: str, edits: Sequence[Edit], *, timeout_seconds: float
+    ) -> Sequence[Reading | None]:
+        """One reading an edit, or None; partial when time runs out (which drops nothing)."""
+        scores: list[Reading | None] = [None] * len(edits)
         most = self._limits.pop(0) if self._limits else len(edits)
         asked = [index for index, edit in enumerate(edits) if edit.splices]
         if asked and most and len(source) <= MAX_SOURCE_BYTES:
@@ -52,11 +60,11 @@ class ModelScorer(Served):
                         break
         return scores
 
-    def _take(self, message: Message, asked: list[int], scores: list[float | None]) -> None:
-        for index, score in _items(message.get("items", [])):
-            if not 0 <= index < len(asked) or score > 0.0:
+    def _take(self, message: Message, asked: list[int], scores: list[Reading | None]) -> None:
+        for index, reading in _items(message.get("items", [])):
+            if not 0 <= index < len(asked) or reading.stood > 0.0:
                 raise Dropped("the child sent a score that cannot be")
-            scores[asked[index]] = score
+            scores[asked[index]] = reading
         if message["kind"] == "done":
             self.book(message)
             self.unscored_outside += int(number(message.get("outside")))
@@ -78,11 +86,11 @@ def _request(source: bytes, context: str, edits: Sequence[Edit]) -> Message:
     }
 
 
-def _items(value: object) -> Iterator[tuple[int, float]]:
-    """Pairs of an edit's number and its score, or Dropped."""
+def _items(value: object) -> Iterator[tuple[int, Reading]]:
+    """Pairs of an edit's number and its reading, or Dropped."""
     if not isinstance(value, list):
         raise Dropped("the child sent malformed scores")
     for item in value:
-        if not isinstance(item, list) or len(item) != 2 or type(item[0]) is not int:
+        if not isinstance(item, list) or len(item) != 3 or type(item[0]) is not int:
             raise Dropped("the child sent malformed scores")
-        yield item[0], number(item[1])
+        yield item[0], Reading(ratio=number(item[1]), stood=number(item[2]))

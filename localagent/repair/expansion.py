@@ -5,13 +5,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import islice
 
-from localagent.domain.edit import Edit
+from localagent.domain.edit import Edit, Reading
 from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
 from localagent.repair.lineage import Lineage, Step
 from localagent.repair.order import crash_line
 from localagent.repair.progress import stage_of
 from localagent.repair.run import Run
+from localagent.repair.spending import worth_waiting
 
 TRANCHE_STATEMENTS = 80
 EDITS_PER_GROUP = 6_000
@@ -19,6 +20,8 @@ EDITS_PER_CHILD = 2_500
 EDITS_PER_PATH = 300
 SCORED_PER_GROUP = 6_000
 PATIENCE = 20
+USUAL_WAIT_SECONDS = 2.0  # until the model has spoken, before anything is measured
+PROCESS_SECONDS = 0.02  # what a candidate costs beside its tests
 HEAD_START = 25  # one in so many of the budget may run in the prior order before the model has spoken
 
 
@@ -30,7 +33,7 @@ class Expansion:
         self._tranche = 0
         self._scoring: list[cf.Future[list[Step]]] = []
         self._awaited: list[cf.Future[list[Step]]] = []
-        self._hold_until = 0.0
+        self._held_from = self._hold_until = 0.0
         self._pool = cf.ThreadPoolExecutor(1, thread_name_prefix="order")
 
     def close(self) -> None:
@@ -74,10 +77,11 @@ class Expansion:
             )
             run.state.enumerated += len(found)
             crash = crash_line(parent, path)
-            crowds = _crowds(found)
+            crowds = crowds_of(found)
+            learned = self._learned(sources[path], found, crowds, None)
             steps = [
-                Step(parent=parent, edit=e, cost=run.order.cost(parent, e, scores, best, crash, None, n))
-                for e, n in zip(found, crowds, strict=True)
+                Step(parent=parent, edit=e, cost=run.order.cost(parent, e, scores, best, crash, None, n) - gain)
+                for e, n, gain in zip(found, crowds, learned, strict=True)
             ]
             run.frontier.push(steps)
             scorer = run.parts.scorer
@@ -105,22 +109,34 @@ class Expansion:
         if run.parts.pace.following:  # what was scored in time then may take longer now
             timeout *= PATIENCE
         context = run.parts.context(path, run.baseline)
-        got = scorer.score(source, context, [s.edit for s in head], timeout_seconds=timeout)
+        got = scorer.read(source, context, [s.edit for s in head], timeout_seconds=timeout)
         if all(v is None for v in got):
             return []
         model = {id(s): v for s, v in zip(head, got, strict=True)}
+        readings = [model.get(id(s)) for s in steps]
+        learned = self._learned(source, [s.edit for s in steps], crowds, readings)
         out = []
-        for s, crowd in zip(steps, crowds, strict=True):
-            value = model.get(id(s))
+        for s, crowd, reading, gain in zip(steps, crowds, readings, learned, strict=True):
+            value = None if reading is None else reading.score
             used = run.parts.weights.unscored if value is None else value
-            cost = run.order.cost(parent, s.edit, scores, best, crash, used, crowd)
+            cost = run.order.cost(parent, s.edit, scores, best, crash, used, crowd) - gain
             out.append(Step(parent=parent, edit=s.edit, cost=cost, model_score=value))
         return out
+
+    def _learned(
+        self, source: bytes, edits: Sequence[Edit], crowds: Sequence[int], readings: Sequence[Reading | None] | None
+    ) -> list[float]:
+        """What the learned order takes off the costs of edits of one file, where it is in use."""
+        ranker, weights = self._run.parts.ranker, self._run.parts.weights
+        if ranker is None or not weights.learned:
+            return [0.0] * len(edits)
+        return ranker.corrections(source, edits, crowds, readings, weights)
 
     def hold(self) -> None:
         """From now on, let only the likeliest candidates run until the model has ordered the open ones, or a while."""
         self._awaited = list(self._scoring)
-        self._hold_until = self._run.clock() + min(15.0, 0.2 * self._run.task.budget.max_seconds)
+        self._held_from = self._run.clock()
+        self._hold_until = self._held_from + min(15.0, 0.2 * self._run.task.budget.max_seconds)
         self.wait()
 
     def held(self) -> bool:
@@ -128,11 +144,34 @@ class Expansion:
         run = self._run
         if run.parts.pace.following:
             return run.parts.pace.awaits_scores(coming=bool(self._scoring))
-        if not self._awaited or run.state.verified < max(2, run.task.budget.max_candidates // HEAD_START):
+        if not self._awaited or self._ahead():
             return False
-        if run.clock() > self._hold_until or all(job.done() for job in self._awaited):
+        ended = run.clock() > self._hold_until or all(job.done() for job in self._awaited)
+        if ended or not self._worth_waiting():
             self._awaited = []
         return bool(self._awaited)
+
+    def _ahead(self) -> bool:
+        """Whether the likeliest candidates still have their head start; with slow tests there is none."""
+        head = max(2, self._run.task.budget.max_candidates // HEAD_START)
+        return self._each_seconds() < USUAL_WAIT_SECONDS and self._run.state.verified < head
+
+    def _worth_waiting(self) -> bool:
+        """Who has waited for long will wait for as long again."""
+        run = self._run
+        return worth_waiting(
+            candidates=run.task.budget.max_candidates - run.state.verified,
+            seconds=run.left(),
+            each_seconds=self._each_seconds(),
+            wait_seconds=max(USUAL_WAIT_SECONDS, run.clock() - self._held_from),
+        )
+
+    def _each_seconds(self) -> float:
+        """What a candidate costs: its failing tests once more, and a process; several at once share it."""
+        run = self._run
+        wanted = set(run.baseline.failing)
+        tests = sum(t.seconds for t in run.baseline.tests if t.id in wanted)
+        return (tests + PROCESS_SECONDS) / max(1, run.task.budget.jobs)
 
     def wait(self) -> None:
         """Wait a moment for the model, then take what it has."""
@@ -163,7 +202,7 @@ def unparsed(failures: Sequence[Failure]) -> frozenset[RepoPath]:
     return frozenset(places)
 
 
-def _crowds(edits: Sequence[Edit]) -> list[int]:
+def crowds_of(edits: Sequence[Edit]) -> list[int]:
     """For each edit, how many likelier ones the same operator makes at the same line."""
     seen: Counter[tuple[str, int]] = Counter()
     out = [0] * len(edits)

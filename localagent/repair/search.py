@@ -63,7 +63,8 @@ class Repair:
         with run.timed(Stage.LOCALIZE):
             found = run.parts.localizer.localize(baseline, run.parts.sources)
             run.suspicions = tuple(s for s in found if run.editable(s.path))
-        run.emit("localized", top=[f"{s.path}:{s.line}" for s in run.suspicions[:10]])
+        order = run.parts.ranker.name if run.parts.ranker is not None and run.parts.weights.learned else "hand"
+        run.emit("localized", top=[f"{s.path}:{s.line}" for s in run.suspicions[:10]], order=order)
         if not run.suspicions:
             return self._result(
                 Verdict.GAVE_UP, "no source line of this repository could be linked to the failing tests", 1

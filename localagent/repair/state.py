@@ -22,6 +22,7 @@ from localagent.ports import (
 )
 from localagent.repair.lineage import Step
 from localagent.repair.pace import Live, Pace
+from localagent.repair.ranker import Ranker
 from localagent.repair.weights import Weights
 
 
@@ -41,6 +42,7 @@ class Parts:
     reader: TextReader | None = None
     pace: Pace = field(default_factory=Live)
     writer: EditWriter | None = None
+    ranker: Ranker | None = None
 
 
 @dataclass(slots=True)

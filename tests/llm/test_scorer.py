@@ -52,7 +52,9 @@ def done(number: int = 1) -> Message:
 
 
 def test_scores_arrive_at_their_edits(model: ModelFile) -> None:
-    jail = ReplayJail(READY, [scores([2, -1.5]), scores([0, 0.0]), done()], [scores([1, -2], number=2), done(2)])
+    jail = ReplayJail(
+        READY, [scores([2, -1.5, -3]), scores([0, 0.5, -1.0]), done()], [scores([1, -2, -1], number=2), done(2)]
+    )
     scorer = ModelScorer(model, jail, threads=1)
     assert ask(scorer) == [0.0, None, -1.5]
     assert ask(scorer) == [None, -2.0, None]
@@ -77,15 +79,15 @@ MISBEHAVIOUR: dict[str, tuple[list[Answer], str]] = {
     "load time is no number": ([{**READY, "load_seconds": "soon"}], "not a number"),
     "hangs up in a request": ([READY, None], "its process ended"),
     "sends half a frame and ends": ([READY, pack(done())[:9], None], ""),
-    "positive score": ([READY, scores([0, 0.5])], "cannot be"),
-    "score is infinite": ([READY, frame('{"kind":"scores","id":1,"items":[[0,-Infinity]]}')], "not a number"),
-    "score is NaN": ([READY, frame('{"kind":"scores","id":1,"items":[[0,NaN]]}')], "not a number"),
-    "score is text": ([READY, scores([0, "-1"])], "not a number"),
-    "score is true": ([READY, scores([0, True])], "not a number"),
-    "edit unknown": ([READY, scores([3, -1.0])], "cannot be"),
-    "edit negative": ([READY, scores([-1, -1.0])], "cannot be"),
-    "edit is text": ([READY, scores(["0", -1.0])], "malformed"),
-    "item of three": ([READY, scores([0, -1.0, 2])], "malformed"),
+    "probability above 1": ([READY, scores([0, -1.0, 0.5])], "cannot be"),
+    "score is infinite": ([READY, frame('{"kind":"scores","id":1,"items":[[0,-Infinity,-1]]}')], "not a number"),
+    "score is NaN": ([READY, frame('{"kind":"scores","id":1,"items":[[0,-1,NaN]]}')], "not a number"),
+    "score is text": ([READY, scores([0, "-1", -1])], "not a number"),
+    "score is true": ([READY, scores([0, True, -1])], "not a number"),
+    "edit unknown": ([READY, scores([3, -1.0, -1.0])], "cannot be"),
+    "edit negative": ([READY, scores([-1, -1.0, -1.0])], "cannot be"),
+    "edit is text": ([READY, scores(["0", -1.0, -1.0])], "malformed"),
+    "item of two": ([READY, scores([0, -1.0])], "malformed"),
     "items no list": ([READY, {"kind": "scores", "id": 1, "items": 7}], "malformed"),
     "item no list": ([READY, {"kind": "scores", "id": 1, "items": [7]}], "malformed"),
     "tokens are text": ([READY, {**done(), "tokens": "9"}], "not a number"),
@@ -110,7 +112,9 @@ def test_a_misbehaving_child_is_dropped_with_the_reason(model: ModelFile, answer
 
 
 def test_time_running_out_keeps_what_came_and_drops_nothing(model: ModelFile) -> None:
-    jail = ReplayJail(READY, scores([0, -1.0]), [scores([2, -9.0]), done(), scores([1, -3.0], number=2), done(2)])
+    jail = ReplayJail(
+        READY, scores([0, -1.0, -1]), [scores([2, -9.0, -1]), done(), scores([1, -3.0, -1], number=2), done(2)]
+    )
     scorer = ModelScorer(model, jail, threads=1)
     assert ask(scorer, 0.5) == [-1.0, None, None]
     assert scorer.warning == ""
@@ -120,8 +124,8 @@ def test_time_running_out_keeps_what_came_and_drops_nothing(model: ModelFile) ->
 
 
 def test_a_replay_takes_only_as_many_scores_as_came_in_time_once(model: ModelFile) -> None:
-    late = [scores([0, -1.0]), scores([2, -9.0]), done()]
-    jail = ReplayJail(READY, late, [scores([0, -4.0], number=2), scores([1, -3.0], number=2), done(2)])
+    late = [scores([0, -1.0, -1]), scores([2, -9.0, -1]), done()]
+    jail = ReplayJail(READY, late, [scores([0, -4.0, -1], number=2), scores([1, -3.0, -1], number=2), done(2)])
     scorer = ModelScorer(model, jail, threads=1, taken=(1, 0))
     assert ask(scorer) == [-1.0, None, None]
     assert ask(scorer) == [None, None, None]  # nothing came in time: not even asked
@@ -180,7 +184,7 @@ def test_closing_while_a_request_waits_ends_it_soon(model: ModelFile) -> None:
 
 
 def test_requests_from_several_threads_do_not_mix(model: ModelFile) -> None:
-    answers = [[scores([0, -float(n)], number=n), done(n)] for n in range(1, 9)]
+    answers = [[scores([0, -float(n), -1], number=n), done(n)] for n in range(1, 9)]
     scorer = ModelScorer(model, ReplayJail(READY, *answers), threads=1)
     got: list[float | None] = []
     threads = [threading.Thread(target=lambda: got.append(ask(scorer)[0])) for _ in range(8)]

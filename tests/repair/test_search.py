@@ -4,12 +4,13 @@ The programs are ours and harmless; all that decides (order, budget, gates, cont
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+import numpy as np
 import pytest
 
 from localagent.domain.behaviour import Behaviours, Crash
-from localagent.domain.edit import SPAN, Candidate, Edit, Patch, Splice, Written
+from localagent.domain.edit import SPAN, Candidate, Edit, Patch, Reading, Splice, Written
 from localagent.domain.gate import Allow, Decision, Finding, Severity
 from localagent.domain.outcome import Baseline, Failure, Frame, FullResult, Outcome, QuickResult, QuickRoute, TestResult
 from localagent.domain.paths import RepoPath
@@ -17,6 +18,7 @@ from localagent.domain.task import Budget, Event, Suspicion, Task, TaskResult, V
 from localagent.localize.fuse import SpectrumLocalizer
 from localagent.ports import EditWriter, QuickCheck, Sources
 from localagent.repair.expansion import unparsed
+from localagent.repair.ranker import Ranker, knows_nothing
 from localagent.repair.search import Repair
 from localagent.repair.state import Parts
 from localagent.repair.weights import Weights
@@ -184,14 +186,14 @@ class Oracle:
     weights: str = "sha256:0"
     tokens_used: int = 0
 
-    def score(
+    def read(
         self, source: bytes, context: str, edits: Sequence[Edit], *, timeout_seconds: float
-    ) -> Sequence[float | None]:
+    ) -> Sequence[Reading | None]:
         if self.broken:
             self.warning = "the model crashed"
             return [None for _ in edits]
         self.tokens_used += 10
-        return [0.0 if e.note == self.favourite else -9.0 for e in edits]
+        return [Reading(ratio=0.0 if e.note == self.favourite else -9.0, stood=-1.0) for e in edits]
 
     def close(self) -> None:
         pass
@@ -216,6 +218,8 @@ def repair(
     scorer: Oracle | None = None,
     reader: Taste | None = None,
     writer: EditWriter | None = None,
+    ranker: Ranker | None = None,
+    learned: float = 0.0,
 ) -> tuple[TaskResult, Events]:
     events = Events()
     parts = Parts(
@@ -226,10 +230,11 @@ def repair(
         scorer=scorer,
         sink=events,
         sources={M: laboratory.source, T: b"import m\n"},
-        weights=Weights(),
+        weights=Weights(learned=learned),
         context=lambda path, baseline: "",
         reader=reader,
         writer=writer,
+        ranker=ranker,
     )
     task = Task(id="t", repo="/r", budget=budget or Budget(max_candidates=500, max_seconds=30, jobs=1))
     return Repair(task, parts).run(), events
@@ -248,6 +253,26 @@ def test_one_wrong_digit_is_found_and_ranked() -> None:
     assert result.exit == 0
     assert result.rank_of_first_plausible is not None
     assert result.rank_of_first_plausible <= result.verified
+
+
+def test_a_learned_order_leads_where_it_is_switched_on() -> None:
+    usual = knows_nothing(with_model=False)
+    liking = np.array([9.0 * (name == "pairs-known") for name in usual.features])
+    ranker = Ranker(
+        name="usual", with_model=knows_nothing(with_model=True), without_model=replace(usual, linear=liking)
+    )
+
+    def ran(learned: float) -> tuple[int | None, object]:
+        lab = Laboratory(b"a = 9\nb = 2\n", {"a": number("a", 9), "b": number("b", 9)})
+        result, events = repair(lab, ranker=ranker, learned=learned)
+        return result.rank_of_first_plausible, next(e for e in events.seen if e.kind == "localized").data["order"]
+
+    by_hand, hand = ran(0.0)
+    first, named = ran(1.0)
+    assert (hand, named) == ("hand", "usual")
+    assert first is not None
+    assert by_hand is not None
+    assert first <= 2 < by_hand
 
 
 def test_two_wrong_digits_are_found_through_the_beam() -> None:

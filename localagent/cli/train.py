@@ -1,0 +1,68 @@
+"""`localagent train`: learn the search's order from the user's own repositories, kept only if it is better."""
+
+import argparse
+import importlib
+import os
+from pathlib import Path
+from typing import Any
+
+from localagent.app import Settings
+from localagent.cli.render import Render
+from localagent.errors import UsageFault
+
+_MOST_HOURS = 1_000.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The verb's arguments."""
+    parser.add_argument(
+        "--from", dest="repos", type=Path, nargs="+", default=[], metavar="REPO", help="git repositories to learn from"
+    )
+    parser.add_argument("--hours", type=float, default=1.0, metavar="H", help="how long it may take (default: 1)")
+    parser.add_argument(
+        "--preset", choices=("ranker", "lora"), default="ranker", help="what is learned (default: ranker, the order)"
+    )
+    parser.add_argument("--no-model", action="store_true", help="learn the order of tasks without the language model")
+    parser.add_argument("--forget", action="store_true", help="take the learned order and all its samples away")
+    parser.add_argument("--json", action="store_true", help="write JSON")
+
+
+def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
+    """0: an order was learned, was better, and is in use from now on; 1: it was not better."""
+    faults = []
+    if bool(args.repos) == args.forget:
+        faults.append("name either repositories (--from REPO ...) or --forget")
+    if not 0 < args.hours <= _MOST_HOURS:
+        faults.append(f"--hours: {args.hours:g} is not above 0 and at most {_MOST_HOURS:g}")
+    if faults:
+        raise UsageFault(faults)
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small matrices: more threads wait for each other
+    learning: Any = importlib.import_module("localagent.training.ranker_run")
+    if args.preset == "lora":
+        learning.refuse_adapter()
+    if args.forget:
+        gone = learning.forget(settings)
+        render.line(f"taken away: {len(gone)} files; tasks go by the order that localagent came with")
+        return 0
+    done = learning.train(args.repos, settings, render.note, hours=args.hours, use_model=not args.no_model)
+    registered = str(done.registered) if done.registered is not None else None
+    if args.json:
+        render.json({"found": done.found, "data": done.digest, "judged": done.figures, "registered": registered})
+    else:
+        for kind, told in done.figures.items():
+            render.line(f"{kind}: {_sentence(told)}")
+        render.line(f"registered: {registered}" if registered else "not better than the order in use: nothing is kept")
+    return 0 if registered else 1
+
+
+def _sentence(told: dict[str, Any]) -> str:
+    """One order against the other, in words."""
+    if not told["fixes"]:
+        return "no fixes to judge by"
+    hand, learned = told["hand"], told["learned"]
+    return (
+        f"{told['fixes']} held-back fixes, median rank {hand['median']:g} by hand, {learned['median']:g} learned; "
+        f"among the first ten {hand['first-10']:.0%} and {learned['first-10']:.0%}; "
+        f"{told['better']} earlier, {told['worse']} later (chance {told['chance']:g}): "
+        + ("kept" if told["kept"] else "not kept")
+    )

@@ -1,0 +1,1 @@
+"""Learning inside the wall: what a repository's own history, and bugs put into its code, teach the order."""

@@ -1,0 +1,191 @@
+"""`train`: from repositories to a registered order, or to the figures that say why there is none.
+
+Samples are the checkpoint: each is kept whole as soon as it is found, and the next run goes on from them. What is
+learned is a function of the samples, the settings and numpy. Not promised: that an order learned here helps elsewhere.
+"""
+
+import json
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from localagent.app.least_level import least_level
+from localagent.app.prior import load_prior
+from localagent.app.ranking import REGISTERED
+from localagent.app.settings import Settings as House
+from localagent.domain.edit import Edit, Reading, digest_of
+from localagent.domain.paths import RepoPath
+from localagent.edit.space import open_edit_space
+from localagent.errors import AnswerIsNo, CannotEnforce
+from localagent.jail.open import open_jail
+from localagent.llm.prompt import build_context
+from localagent.llm.registry import Registry
+from localagent.llm.scorer import ModelScorer
+from localagent.llm.tuned import serving
+from localagent.repair.ranker import Ranker, RankerModel, knows_nothing, ranker_json
+from localagent.repair.weights import Weights, load_weights
+from localagent.training.ranker_corpus import Corpus, data_digest, opened
+from localagent.training.ranker_judging import Paired, judged
+from localagent.training.ranker_learning import Listed, Settings, learn, listed
+from localagent.training.ranker_samples import Read
+
+SAMPLES = Path("ranker") / "samples"  # below the data directory
+_READING_SECONDS = 60.0
+_COLLECTING = 0.85  # of the time; the rest is for learning
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Trained:
+    """What a run found, learned and decided. `registered` is the file, None where the hand's order stays."""
+
+    found: dict[str, dict[str, int]]
+    digest: str
+    figures: dict[str, dict[str, object]]
+    registered: Path | None
+
+
+def train(repos: Sequence[Path], house: House, say: Say, *, hours: float, use_model: bool) -> Trained:
+    """Collect, learn, judge, and register what is better. UsageFault names every repository that cannot be read."""
+    corpora = opened(list(repos), house.data_dir / SAMPLES)
+    until = time.monotonic() + 3600.0 * hours * _COLLECTING
+    scorer = _scorer(house) if use_model else None
+    prior = load_prior(house.models_dir / "prior.json")
+    try:
+        for k, corpus in enumerate(corpora):
+            share = time.monotonic() + (until - time.monotonic()) / (len(corpora) - k)
+            corpus.collect(lambda: open_edit_space(prior), _reader(scorer), _before(share))
+            say(f"{corpus.name}: {_told(corpus)}")
+    finally:
+        if scorer is not None:
+            scorer.close()
+    digests, read, plain = kept_of(corpora, load_weights(house.models_dir / "order.json"), use_model=use_model)
+    found = {c.name: dict(c.counts) for c in corpora}
+    return conclude(digests, read, plain, found, house.data_dir / REGISTERED, say)
+
+
+def conclude(
+    digests: list[str],
+    read: Sequence[Listed],
+    plain: Sequence[Listed],
+    found: dict[str, dict[str, int]],
+    target: Path,
+    say: Say,
+) -> Trained:
+    """Judge and learn from samples as numbers; `read` is empty where no language model read them."""
+    settings = Settings()
+    verdicts: dict[str, Paired] = {}
+    models: dict[str, RankerModel] = {}
+    for kind, samples, with_model in (("with-model", read, True), ("without-model", plain, False)):
+        say(f"{kind}: {sum(s.kind == 'real' for s in samples)} fixes, {len(samples)} samples")
+        verdicts[kind] = judged(samples, settings, with_model=with_model, say=say)
+        models[kind] = (
+            learn([s for s in samples if s.truth], settings, with_model=with_model)
+            if verdicts[kind].kept
+            else knows_nothing(with_model=with_model)
+        )
+    digest = data_digest(digests)
+    figures = {kind: paired.told() for kind, paired in verdicts.items()}
+    if not any(paired.kept for paired in verdicts.values()):
+        return Trained(found=found, digest=digest, figures=figures, registered=None)
+    about: dict[str, Any] = {
+        "data": digest,
+        "samples": len(plain),
+        "found": found,
+        "settings": asdict(settings),
+        "judged": figures,
+        "meaning": "ranks of real fixes that the order never saw, no line more suspicious than another",
+    }
+    name = f"learned-{digest_of(json.dumps(about, sort_keys=True).encode())[7:19]}"
+    ranker = Ranker(name=name, with_model=models["with-model"], without_model=models["without-model"])
+    _register(ranker_json(ranker, about), target)
+    return Trained(found=found, digest=digest, figures=figures, registered=target)
+
+
+def forget(house: House) -> tuple[Path, ...]:
+    """Take the registered order and every sample away; what was there."""
+    gone: list[Path] = []
+    for file in (house.data_dir / REGISTERED, *sorted((house.data_dir / SAMPLES).glob("*/*"))):
+        if file.is_file():
+            file.unlink()
+            gone.append(file)
+    return tuple(gone)
+
+
+def refuse_adapter() -> None:
+    """An adapter of the language model cannot be learned here, and this says what for."""
+    raise CannotEnforce(
+        "no adapter can be learned: that needs torch, transformers and peft, which localagent neither brings nor pins",
+        remedy="learn the order, which needs nothing more: `localagent train --preset ranker --from REPO`",
+    )
+
+
+def _register(text: str, target: Path) -> None:
+    """Written whole or not at all."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        fresh = target.with_suffix(".part")
+        with fresh.open("w", encoding="utf-8") as out:
+            out.write(text)
+            out.flush()
+            os.fsync(out.fileno())
+        fresh.replace(target)
+    except OSError as fault:
+        raise AnswerIsNo(
+            f"the learned order cannot be kept in {target}: {fault.strerror or fault}", remedy="make room there"
+        ) from fault
+
+
+def _before(ends: float) -> Callable[[], bool]:
+    return lambda: time.monotonic() < ends
+
+
+def _told(corpus: Corpus) -> str:
+    counts = corpus.counts
+    kept = sum(1 for _ in corpus.folder.glob("*.json.gz"))
+    told = ", ".join(f"{count} {what}" for what, count in sorted(counts.items())) or "nothing new"
+    return f"{told}; {kept} samples kept"
+
+
+def _scorer(house: House) -> ModelScorer:
+    model = Registry(house.models_dir, house.data_dir).default()
+    return ModelScorer(serving(model, house.data_dir), open_jail(least=least_level(house)), threads=1)
+
+
+def _reader(scorer: ModelScorer | None) -> Read:
+    """Reads as a task does, without tests in front: there are none."""
+
+    def read(source: bytes, path: str, edits: Sequence[Edit]) -> Sequence[Reading | None]:
+        if scorer is None:
+            return [None] * len(edits)
+        context = build_context([], [], RepoPath(path), source=source)
+        found = scorer.read(source, context, edits, timeout_seconds=_READING_SECONDS)
+        if scorer.warning:
+            raise CannotEnforce(scorer.warning, remedy="`localagent model verify`, or learn with --no-model")
+        return found
+
+    return read
+
+
+def kept_of(
+    corpora: Sequence[Corpus], weights: Weights, *, use_model: bool
+) -> tuple[list[str], list[Listed], list[Listed]]:
+    """Digests of all samples, and their numbers: of those that the model read, and of all without it."""
+    digests, read, plain = [], [], []
+    seen: set[tuple[str, str]] = set()  # clones of one project bring the same fixes, which must not stand on both sides
+    for corpus in corpora:
+        for digest, sample in corpus.samples():
+            same = (sample.path, digest_of(sample.source))
+            if same in seen:
+                continue
+            seen.add(same)
+            with_model, without = listed(sample, weights)
+            digests.append(digest)
+            plain.append(without)
+            if use_model and any(r is not None for r in sample.readings):
+                read.append(with_model)
+    return digests, read, plain
