@@ -102,11 +102,24 @@ def _raw() -> Tuple[int, bytes]:
     return int(_syscall(_IOPRIO_GET, 1, 0)), told.raw
 
 
-def limit_address_space(extra_bytes: int) -> None:
-    """Allow `extra_bytes` more than is mapped now, so that a runaway list fails and does not end the jail."""
+def mapped_bytes() -> int:
+    """How much address space this process has mapped; 0 where that cannot be asked."""
     try:
         with open("/proc/self/statm", "rb") as file:
-            mapped = int(file.read().split()[0]) * resource.getpagesize()
+            return int(file.read().split()[0]) * resource.getpagesize()
+    except (OSError, ValueError):
+        return 0
+
+
+def limit_address_space(extra_bytes: int, mapped: int = 0) -> None:
+    """Allow `extra_bytes` more than is mapped now, so that a runaway list fails and does not end the jail.
+
+    A process that was just forked may be told how much its parent had `mapped`.
+    """
+    mapped = mapped or mapped_bytes()
+    if not mapped:
+        return
+    try:
         hard = resource.getrlimit(resource.RLIMIT_AS)[1]
         wanted = mapped + extra_bytes
         resource.setrlimit(resource.RLIMIT_AS, (wanted if hard < 0 else min(wanted, hard), hard))
