@@ -108,7 +108,13 @@ def hand_wall(by: Confiner, spec: JailSpec, rules: tuple[tuple[str, str], ...], 
 
 def hand_over(backend: Backend, spec: JailSpec, pipes: Pipes, opened: Opened) -> Handover:
     """Everything that the backend's program needs for this spec, whose binds are resolved."""
-    code = seccomp.program() if backend.seccomp and Wall.SECCOMP not in backend.open_walls else None
+    filtered = backend.seccomp and Wall.SECCOMP not in backend.open_walls
+    code = seccomp.program(set_ids=spec.set_ids) if filtered else None
+    if code is None and not spec.set_ids and not backend.open_walls:
+        raise CannotEnforce(
+            "a program may leave set-uid files in a writable folder of yours, and without seccomp nothing forbids it",
+            remedy="install libseccomp, or copy the folder in (--file) and what comes of it out (--out)",
+        )
     if backend.kind is Kind.NSJAIL:
         return _to_nsjail(backend, spec, pipes, opened, code)
     etc = tuple(opened.memfd("localagent-etc", content) for _, content in SYNTHETIC_ETC)

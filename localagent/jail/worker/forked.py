@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 from time import monotonic as _monotonic
+from time import sleep as _sleep
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from . import confine
@@ -20,7 +21,7 @@ from .wire import Reader, WireClosed, WireFault, WireTimeout, send
 
 _SLICE_SECONDS = 0.05
 _TELL_SECONDS = 0.3
-_STATUS_PATIENCE_SECONDS = 0.02
+_STATUS_PATIENCE_SECONDS = 0.25
 _WALL_AFTER_HANG_SECONDS = 2.0
 _exit = os._exit
 _getpid = os.getpid
@@ -65,7 +66,8 @@ class Forks:
         heard = _Heard(pid, read_fd, token, request, order, give_up_at)
         heard.listen(tell)
         os.close(read_fd)
-        status = end_child(pid, patience_seconds=0.0 if heard.finished else _STATUS_PATIENCE_SECONDS)
+        told_enough = heard.finished or heard.why  # else how it ended is told by its status, which may take a moment
+        status = end_child(pid, patience_seconds=0.0 if told_enough else _STATUS_PATIENCE_SECONDS)
         if not heard.finished and heard.started is not None:
             record = _unfinished(heard.started, heard.why, status)
             heard.results.append(record)
@@ -185,7 +187,7 @@ def end_child(pid: int, patience_seconds: float = _STATUS_PATIENCE_SECONDS) -> i
     if patience_seconds:
         patience = _monotonic() + patience_seconds
         while not _gone(pid) and _monotonic() < patience:
-            os.sched_yield()
+            _sleep(0.0005)
     _signal(-pid, signal.SIGKILL)
     _signal(pid, signal.SIGKILL)
     try:
