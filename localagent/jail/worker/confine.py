@@ -20,6 +20,7 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_DUMPABLE = 4
 _PR_SET_CHILD_SUBREAPER = 36
 SCRATCH = ("/tmp", "/dev/shm")
+_POOLS = ("numpy", "torch")  # their pools of threads (OpenBLAS, OpenMP) are made anew in a forked child
 _LIMITS = 16  # RLIM_NLIMITS of Linux
 _F_GETSIG = 11
 _IOPRIO_GET, _SCHED_GETATTR = {"x86_64": (252, 315), "aarch64": (31, 275)}.get(os.uname().machine, (0, 0))
@@ -190,11 +191,22 @@ def _end(pid: int) -> None:
         return
 
 
+def _threads() -> int:
+    """Threads of this process as the kernel counts them; 1 where it cannot be asked."""
+    try:
+        return len(os.listdir("/proc/self/task"))
+    except OSError:
+        return 1
+
+
 def lost_in_a_fork() -> str:
     """What the code under test has running here that a forked child would lack, or ""."""
     others = [t.name for t in threading.enumerate() if t is not threading.main_thread() and t.is_alive()]
     if others:
         return "importing the tests started %d thread(s) (%s)" % (len(others), ", ".join(others[:3])[:200])
+    native = _threads() - 1
+    if native > 0 and not any(name in sys.modules for name in _POOLS):
+        return "importing the tests started %d thread(s) outside Python" % native
     torch = sys.modules.get("torch")
     try:
         if torch is not None and torch.cuda.is_initialized():
