@@ -46,7 +46,8 @@ def programs() -> list[Program]:
 
 
 def _codes() -> Iterator[Program]:
-    for code in (*range(13), 42, 64, 77, 99, 100, 125, 126, 127, 128, *range(193, 204), 254, 255):
+    like_signals = (129, 130, 137, 143, 152, 159, 192)
+    for code in (*range(13), 42, 64, 77, 99, 100, *range(125, 129), *like_signals, 193, 199, 202, 203, 254, 255):
         yield _sh(f"exit {code}", f"exit {code}")
 
 

@@ -130,7 +130,8 @@ def spec_of(request: Execution, interpreter: Interpreter | None, place: Place) -
         binds += [bind for bind in interpreter.binds if bind.target not in taken]
     first = request.read_write[0] if request.read_write else ""
     cwd = request.cwd or (os.path.realpath(first) if first and Path(first).is_dir() else WORKSPACE)
-    return JailSpec(argv=argv, cwd=cwd, binds=tuple(binds), env=env, limits=request.limits)
+    keeps = bool(request.read_write)  # what lies there afterwards is the user's, and so is who it runs as
+    return JailSpec(argv=argv, cwd=cwd, binds=tuple(binds), env=env, limits=request.limits, set_ids=not keeps)
 
 
 def _shown(path: str, access: Access) -> Bind:

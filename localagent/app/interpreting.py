@@ -15,6 +15,9 @@ WORKSPACE = "/workspace"
 WORKER = Path(__file__).resolve().parent.parent / "jail" / "worker"
 WORKER_INSIDE = "/run/la/_la_worker"
 _PLOTS_INSIDE = "/run/la-plots/_la_plots.py"
+FONTS = "/etc/fonts"
+_FONTS_INSIDE = "/run/la-fonts"
+_FONTS_ENV = (("FONTCONFIG_FILE", f"{_FONTS_INSIDE}/fonts.conf"), ("FONTCONFIG_PATH", _FONTS_INSIDE))
 SYSTEM_FOLDERS = ("/usr/local/bin", "/usr/bin", "/bin")
 ENV: tuple[tuple[str, str], ...] = (
     ("HOME", "/tmp"),  # noqa: S108 - the jail's own
@@ -65,7 +68,10 @@ def interpreter_for(language: Language, python: str = "", *, folders: Sequence[s
         )
     path, binds = interpreter_binds(named_python(python))
     plots = Bind(source=str(WORKER / "plots.py"), target=_PLOTS_INSIDE)
-    return Interpreter(argv=(path,), binds=(*binds, plots), env=(*ENV, *_PYTHON_ENV))
+    if not Path(FONTS).is_dir():
+        return Interpreter(argv=(path,), binds=(*binds, plots), env=(*ENV, *_PYTHON_ENV))
+    fonts = Bind(source=FONTS, target=_FONTS_INSIDE)
+    return Interpreter(argv=(path,), binds=(*binds, plots, fonts), env=(*ENV, *_PYTHON_ENV, *_FONTS_ENV))
 
 
 def named_python(python: str) -> str:

@@ -107,7 +107,7 @@ def keep_step(args: argparse.Namespace, settings: Settings, render: Render) -> i
             args,
             settings,
             request,
-            open_jail(least=minimum_level),
+            open_jail(backend=backend_of(args), least=minimum_level),
             "".join(code.rstrip("\n") + "\n" for code in earlier),
         )
     if executed is None:
@@ -162,8 +162,6 @@ def requested(args: argparse.Namespace, settings: Settings) -> tuple[Execution, 
         cwd=args.cwd,
     )
     faults += faults_of(request)
-    if args.keep is not None and backend_of(args) is not None:
-        faults.append("--backend: a kept session lives in the jail that its supervisor found; leave it out with --keep")
     if faults:
         raise UsageFault(faults, remedy=remedy)
     policy = open_policy(settings, args.policy).policy

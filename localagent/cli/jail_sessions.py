@@ -9,6 +9,7 @@ from types import FrameType
 from localagent.app import Settings
 from localagent.app.canaries import open_sanitizer
 from localagent.app.execution_json import session_json
+from localagent.cli.backend import backend_of
 from localagent.cli.render import Render
 from localagent.daemon import sessions
 from localagent.domain.execution import Executed, Execution, SessionState
@@ -34,6 +35,7 @@ def order_for(
     named += ["resident_bytes"] if args.memory is not None else []
     return StepOrder(
         session=args.keep,
+        backend=backend_of(args) or "",
         language=code.language,
         code=code.text.decode("utf-8", "surrogateescape"),
         request=Execution(

@@ -197,6 +197,9 @@ class KeptSession:
         if order.after is not None and order.after != self._steps:
             raise AnswerIsNo(f"session {self.name} went on while the gates read: nothing ran", remedy="try again")
         if self._steps:
+            made_by = self._jail.backend.split(" ")[0]
+            if order.backend and order.backend != made_by:
+                faults.append(f"session {self.name} lives in a jail of {made_by}: its first step decides")
             if "language" in order.named and order.language is not self.language:
                 faults.append(f"session {self.name} is {self.language}, not {order.language}")
             for key in ("python", "cwd", "read_only", "read_write"):

@@ -20,7 +20,7 @@ from typing import Any
 from localagent.daemon.kept import KeptSession
 from localagent.domain.jailspec import LeftOut, Produced
 from localagent.errors import AnswerIsNo, CannotEnforce, InternalFault, LocalagentError, UsageFault
-from localagent.jail.open import open_jail, scratch_folder
+from localagent.jail.open import Kind, open_jail, scratch_folder
 from localagent.jail.worker.wire import Reader, WireClosed, WireFault, WireTimeout, send
 from localagent.ports import Jail
 from localagent.wire.connection import SOCKET_NAME, listen, open_folder, same_user
@@ -36,7 +36,7 @@ class Supervisor:
     """The sessions of one user. `serve` returns when there have been none for `idle_seconds`, or after `stop`."""
 
     def __init__(self, jail: Jail, scratch: Path, *, idle_seconds: float = 3.0) -> None:
-        self._jail = jail
+        self._jails: dict[str, Jail] = {"": jail}
         self._scratch = scratch
         self._idle_seconds = idle_seconds
         self._sessions: dict[str, KeptSession] = {}
@@ -185,13 +185,26 @@ class Supervisor:
         try:
             if dead is not None:
                 dead.end()
-            session = KeptSession(order, self._jail, self._scratch)
+            session = KeptSession(order, self._jail(order.backend), self._scratch)
             with self._lock:
                 self._sessions[order.session] = session
             return session
         finally:
             with self._lock:
                 self._starting.discard(order.session)
+
+    def _jail(self, backend: str) -> Jail:
+        """By the backend asked for, tried when it is first asked for; CannotEnforce where that one is not sound."""
+        if backend not in self._jails:
+            self._jails[backend] = open_jail(backend=_kind(backend))
+        return self._jails[backend]
+
+
+def _kind(name: str) -> Kind:
+    try:
+        return Kind(name)
+    except ValueError:
+        raise UsageFault(f"{name!r} is no backend", remedy=f"one of {', '.join(Kind)}") from None
 
 
 def _plain(session: KeptSession) -> dict[str, Any]:

@@ -44,6 +44,7 @@ class JailSpec:
 
     `env` replaces the environment entirely. `cwd` is a path inside. File descriptors to pass are given to the runner.
     `loopback` False forbids TCP on the jail's own loopback as well (Landlock, where the kernel's ABI is 4 or later).
+    `set_ids` False lets no file be made set-uid or set-gid, for folders that outlive the jail; it needs seccomp.
     """
 
     argv: tuple[str, ...]
@@ -52,6 +53,7 @@ class JailSpec:
     env: tuple[tuple[str, str], ...] = ()
     limits: JailLimits = field(default_factory=JailLimits)
     loopback: bool = True
+    set_ids: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

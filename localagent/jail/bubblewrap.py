@@ -32,13 +32,15 @@ SYNTHETIC_ETC: tuple[tuple[str, bytes], ...] = (
 class Descriptors:
     """Numbers of open descriptors that bubblewrap reads or writes; `etc` in the order of SYNTHETIC_ETC.
 
-    On `block` the jail's init waits for a byte before it starts the command.
+    On `block` the jail's init waits for a byte before it starts the command. `init` is the image of our own init, which
+    then takes bubblewrap's place as process 1.
     """
 
     status: int
     etc: tuple[int, ...]
     seccomp: int | None = None
     block: int | None = None
+    init: int | None = None
 
 
 def ordered(binds: Sequence[Bind]) -> tuple[Bind, ...]:
@@ -72,7 +74,7 @@ def bwrap_argv(
         str(descriptors.status),
         *(() if descriptors.block is None else ("--block-fd", str(descriptors.block))),
         *(() if descriptors.seccomp is None else ("--seccomp", str(descriptors.seccomp))),
-        "--",
+        *(("--",) if descriptors.init is None else ("--as-pid-1", "--", f"/proc/self/fd/{descriptors.init}")),
         *spec.argv,
     )
 

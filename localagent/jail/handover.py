@@ -10,14 +10,14 @@ from functools import partial
 
 from localagent.domain.jailspec import JailSpec
 from localagent.errors import CannotEnforce
-from localagent.jail import host, init_program, landlock, mountpoints, seccomp, wall_program
+from localagent.jail import host, init_program, landlock, machine_code, mountpoints, seccomp, wall_program
 from localagent.jail.backend import Backend, Kind
 from localagent.jail.bubblewrap import SYNTHETIC_ETC, Descriptors, bwrap_argv
 from localagent.jail.init_program import Plan
 from localagent.jail.landlock import Confiner
 from localagent.jail.landlock_reports import Told, by_code, by_interpreter
 from localagent.jail.nsjail import WORK_FOLDERS, Handed, Surroundings, nsjail_argv, nsjail_config
-from localagent.jail.reports import BubblewrapReports, InitReports, Reports
+from localagent.jail.reports import BubblewrapReports, InitRecords, InitReports, Reports
 from localagent.jail.wall_program import Plan as WallPlan
 from localagent.jail.walls import Wall
 
@@ -108,20 +108,41 @@ def hand_wall(by: Confiner, spec: JailSpec, rules: tuple[tuple[str, str], ...], 
 
 def hand_over(backend: Backend, spec: JailSpec, pipes: Pipes, opened: Opened) -> Handover:
     """Everything that the backend's program needs for this spec, whose binds are resolved."""
-    code = seccomp.program() if backend.seccomp and Wall.SECCOMP not in backend.open_walls else None
+    filtered = backend.seccomp and Wall.SECCOMP not in backend.open_walls
+    code = seccomp.program(set_ids=spec.set_ids) if filtered else None
+    if code is None and not spec.set_ids and not backend.open_walls:
+        raise CannotEnforce(
+            "a program may leave set-uid files in a writable folder of yours, and without seccomp nothing forbids it",
+            remedy="install libseccomp, or copy the folder in (--file) and what comes of it out (--out)",
+        )
     if backend.kind is Kind.NSJAIL:
         return _to_nsjail(backend, spec, pipes, opened, code)
     etc = tuple(opened.memfd("localagent-etc", content) for _, content in SYNTHETIC_ETC)
     filter_fd = None if code is None else opened.memfd("localagent-seccomp", code)
+    init, records = _own_init(backend, spec, opened)
     argv = bwrap_argv(
         spec,
         host.system_layout(),
-        Descriptors(status=pipes.status, etc=etc, seccomp=filter_fd, block=pipes.block),
+        Descriptors(status=pipes.status, etc=etc, seccomp=filter_fd, block=pipes.block, init=init),
         program=backend.program,
         cgroup_namespace=backend.cgroup_namespace,
         open_walls=backend.open_walls,
     )
-    return Handover(argv=argv, reports=BubblewrapReports())
+    return Handover(argv=argv, reports=BubblewrapReports(records))
+
+
+def _own_init(backend: Backend, spec: JailSpec, opened: Opened) -> tuple[int | None, InitRecords | None]:
+    """Our init for a bubblewrap jail and what reads its records; none of a pid namespace or a processor without it."""
+    if not machine_code.supported() or Wall.PROCESSES in backend.open_walls:
+        return None, None
+    told, status = os.pipe2(os.O_CLOEXEC)
+    opened.kept.append(told)
+    opened.passed.append(status)
+    image = opened.memfd("localagent-init", b"")
+    path = dict(spec.env).get("PATH")
+    plan = Plan(argv0=spec.argv[0], path=path, cwd=spec.cwd, status=status, block=None, seccomp=None, image=image)
+    _fill(image, init_program.program(plan))
+    return image, InitRecords(spec.argv[0], spec.cwd, told)
 
 
 def _to_nsjail(backend: Backend, spec: JailSpec, pipes: Pipes, opened: Opened, code: bytes | None) -> Handover:

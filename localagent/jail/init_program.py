@@ -1,13 +1,15 @@
-"""The init of nsjail's jails: a program of some hundred bytes for x86-64 Linux, assembled here, pure.
+"""The init of our jails: a program of some hundred bytes for x86-64 Linux, assembled here, pure.
 
 nsjail starts a command as process 1 of its pid namespace, where signals without a handler do nothing and orphans pile
-up, and it answers 128+n for a signal. This program stands in between, as bubblewrap's own init does: it says that it
-is there, waits for the go-ahead, puts on the seccomp filter (the same BPF that bubblewrap gets), forks, executes the
-command in the child (found along PATH and handed to /bin/sh as execvp does), reaps everything and reports the wait
-status of the command as the kernel gave it. Nothing inside may look into it (not dumpable).
+up. bubblewrap has an init, but both answer 128+n for a signal n, as for a command that exits with that number. This
+program stands in between instead: it says that it is there, waits for the go-ahead and puts on the seccomp filter
+(under nsjail: bubblewrap does both itself), forks, executes the command in the child (found along PATH and handed to
+/bin/sh as execvp does), reaps everything and reports the wait status of the command as the kernel gave it. Nothing
+inside may look into it (not dumpable).
 
 Each step below is one instruction: its bytes, and in the comment what they say. A test disassembles it.
-Not promised: another processor; `machine_code.supported` says so and the backend then counts as faulty.
+Not promised: another processor; `machine_code.supported` says so: nsjail then counts as faulty, and bubblewrap has its
+own init, whose answers above 128 mean either.
 """
 
 import struct
@@ -34,14 +36,19 @@ class Word(IntEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """What one init is made for. `seccomp` is a BPF program or None; descriptors are numbers inside."""
+    """What one init is made for; descriptors are numbers inside.
+
+    `block` is where the go-ahead comes, `seccomp` a BPF program: None where the backend has seen to it already.
+    `image` is this program itself where it was executed by that name, which then comes before the command's arguments.
+    """
 
     argv0: str
     path: str | None
     cwd: str
     status: int
-    block: int
+    block: int | None
     seccomp: bytes | None
+    image: int | None = None
 
 
 @lru_cache(64)
@@ -68,7 +75,12 @@ def _code(plan: Plan, data: Data) -> bytes:
 def _begin(text: Text, plan: Plan) -> None:
     text.op("488b0424")  # mov rax, [rsp]           argc
     text.op("4c8d74c410")  # lea r14, [rsp+rax*8+16]  envp
-    text.op("488d5c2408")  # lea rbx, [rsp+8]         argv
+    if plan.image is None:
+        text.op("488d5c2408")  # lea rbx, [rsp+8]         argv
+    else:
+        text.op("488d5c2410")  # lea rbx, [rsp+16]        argv of the command, which follows our own name
+        text.op("bf", plan.image)  # mov edi, image
+        text.call(3)  # close
     for option, value in ((1, 9), (4, 0)):  # PR_SET_PDEATHSIG SIGKILL; PR_SET_DUMPABLE 0
         text.op("bf", option)  # mov edi, option
         text.op("be", value)  # mov esi, value
@@ -78,15 +90,20 @@ def _begin(text: Text, plan: Plan) -> None:
     text.op("4531ff")  # xor r15d, r15d
     text.op("bf", Word.READY)  # mov edi, READY
     text.jump("e8", "report")  # call report
+    if plan.block is not None:
+        _wait(text, plan.block)
+
+
+def _wait(text: Text, block: int) -> None:
     text.op("6a00")  # push 0
-    text.op("bf", plan.block)  # mov edi, block
+    text.op("bf", block)  # mov edi, block
     text.op("4889e6")  # mov rsi, rsp
     text.op("ba", 1)  # mov edx, 1
     text.call(0)  # read
     text.op("415f")  # pop r15
     text.op("3d", 1)  # cmp eax, 1
     text.jump("0f85", "leave")  # jne leave: those who would have said go are gone
-    text.op("bf", plan.block)  # mov edi, block
+    text.op("bf", block)  # mov edi, block
     text.call(3)  # close
 
 

@@ -6,6 +6,7 @@ Only parses what comes from our own side of the jail (the launcher, the backend'
 import json
 import os
 import signal
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
@@ -59,10 +60,14 @@ class Reports(Protocol):
 
 
 class BubblewrapReports:
-    """JSON lines of bubblewrap and the launcher. Not promised: exit codes above 128 are told apart from signals."""
+    """JSON lines of bubblewrap and the launcher, and where our init stands in its jails the records of that.
 
-    def __init__(self) -> None:
+    Not promised: without our init, that exit codes above 128 are told apart from signals.
+    """
+
+    def __init__(self, init: "InitRecords | None" = None) -> None:
         self._text = bytearray()
+        self._init = init
 
     def take(self, piece: bytes) -> None:
         """See Reports."""
@@ -76,6 +81,9 @@ class BubblewrapReports:
 
     def exit(self) -> Exit | None:
         """See Reports."""
+        word, value = (0, 0) if self._init is None else self._init.answer()
+        if word:
+            return _exit_of(value) if word == Word.ENDED else None
         code = self._told("exit-code")
         if not isinstance(code, int):
             return None
@@ -86,17 +94,24 @@ class BubblewrapReports:
         return False
 
     def remark(self) -> bytes:
-        """See Reports. It writes there itself."""
-        return b""
+        """See Reports. It writes there itself where the init is its own."""
+        return b"" if self._init is None else self._init.remark()
 
     def close(self) -> None:
-        """See Reports. Nothing is open."""
+        """See Reports."""
+        if self._init is not None:
+            self._init.close()
 
     def start_fault(self, stderr: bytes, outer_returncode: int) -> str:
         """See Reports."""
         told = self._told("launch-fault")
         if told is not None:
             return str(told)
+        word, value = (0, 0) if self._init is None else self._init.answer()
+        if word in _WHY:
+            return f"{_WHY[Word(word)]}: {os.strerror(value)}"
+        if word:
+            return ""
         text = stderr.decode(errors="replace").strip()
         if text.startswith("bwrap: execvp") or "Can't chdir" in text:
             return ""
@@ -109,6 +124,50 @@ class BubblewrapReports:
                 if isinstance(value, dict) and key in value:
                     return value[key]
         return None
+
+
+class InitRecords:
+    """What our init in a bubblewrap jail told on a descriptor of its own; asked for when the jail is over."""
+
+    def __init__(self, command: str, cwd: str, told: int) -> None:
+        self._command, self._cwd, self._told = command, cwd, told
+        self._answer: tuple[int, int] | None = None
+        os.set_blocking(told, False)
+
+    def answer(self) -> tuple[int, int]:
+        """The record that ends the jail, else (0, 0)."""
+        if self._answer is None:
+            stream = b""
+            with suppress(BlockingIOError):
+                stream = os.read(self._told, LIMIT_BYTES)
+            self._answer = _ending(machine_code.parse(stream))
+        return self._answer
+
+    def remark(self) -> bytes:
+        """Why the command could not be executed, or nothing."""
+        return _remark(*self.answer(), self._command, self._cwd)
+
+    def close(self) -> None:
+        """Close the descriptor."""
+        os.close(self._told)
+
+
+def _ending(records: Iterable[tuple[int, int]]) -> tuple[int, int]:
+    return next((record for record in records if record[0] in _ANSWERS), (0, 0))
+
+
+def _exit_of(status: int) -> Exit:
+    if os.WIFSIGNALED(status):
+        return Exit(returncode=128 + os.WTERMSIG(status), signal=os.WTERMSIG(status))
+    return Exit(returncode=os.WEXITSTATUS(status))
+
+
+def _remark(word: int, value: int, command: str, cwd: str) -> bytes:
+    if word == Word.NO_FOLDER:
+        return f"cannot enter {cwd}: {os.strerror(value)}\n".encode(errors="surrogateescape")
+    if word == Word.NO_EXEC:
+        return f"cannot execute {command}: {os.strerror(value)}\n".encode(errors="surrogateescape")
+    return b""
 
 
 class InitReports:
@@ -137,11 +196,7 @@ class InitReports:
     def exit(self) -> Exit | None:
         """See Reports."""
         word, value = self._answer()
-        if word != Word.ENDED:
-            return None
-        if os.WIFSIGNALED(value):
-            return Exit(returncode=128 + os.WTERMSIG(value), signal=os.WTERMSIG(value))
-        return Exit(returncode=os.WEXITSTATUS(value))
+        return _exit_of(value) if word == Word.ENDED else None
 
     def over(self) -> bool:
         """See Reports."""
@@ -149,12 +204,7 @@ class InitReports:
 
     def remark(self) -> bytes:
         """See Reports."""
-        word, value = self._answer()
-        if word == Word.NO_FOLDER:
-            return f"cannot enter {self._cwd}: {os.strerror(value)}\n".encode(errors="surrogateescape")
-        if word == Word.NO_EXEC:
-            return f"cannot execute {self._command}: {os.strerror(value)}\n".encode(errors="surrogateescape")
-        return b""
+        return _remark(*self._answer(), self._command, self._cwd)
 
     def close(self) -> None:
         """See Reports."""
@@ -179,4 +229,4 @@ class InitReports:
 
     def _answer(self) -> tuple[int, int]:
         """The first record that ends the jail, else (0, 0)."""
-        return next((record for record in self._records() if record[0] in _ANSWERS), (0, 0))
+        return _ending(self._records())

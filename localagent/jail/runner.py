@@ -2,8 +2,9 @@
 
 Several threads may start and wait at once. Each jail has one watching thread (see watch.Watch).
 
-Not promised: bubblewrap reports a command killed by signal n as 128+n, so a program that exits with such a number by
-itself reads as signalled. PWD is set inside in addition to the spec's environment.
+Not promised: where our init is not (see init_program), bubblewrap reports a command killed by signal n as 128+n, so a
+program that exits with such a number by itself reads as signalled. PWD is set inside in addition to the spec's
+environment.
 """
 
 import os

@@ -9,6 +9,7 @@ import importlib
 import os
 import resource
 import socket
+import stat
 import threading
 from functools import cache
 from types import ModuleType
@@ -42,21 +43,29 @@ def _library() -> ModuleType | None:
         return None
 
 
-_OPEN_TREE_ATTR = 467  # of every architecture; younger than the names that libseccomp knows
+_OPEN_TREE_ATTR, _FCHMODAT2 = 467, 452  # of every architecture; younger than the names that libseccomp knows
+# Calls that set a file's mode, and at which argument; those that make a file if their flags, one before, say so.
+_MODES = (("chmod", 1), ("fchmod", 1), ("fchmodat", 2), ("creat", 1), ("mknod", 1), ("mknodat", 2))
+_OPENING = (("open", 1), ("openat", 2))
 
 
 @cache
-def program() -> bytes | None:
-    """The filter as BPF for this machine, or None without libseccomp."""
+def program(*, set_ids: bool = True) -> bytes | None:
+    """The filter as BPF for this machine, or None without libseccomp.
+
+    Without `set_ids` no file can be given a set-uid or set-gid bit either, nor be made with one.
+    """
     with _building:
         library = _library()
-        return None if library is None else _export(library)
+        return None if library is None else _export(library, set_ids=set_ids)
 
 
-def _export(library: ModuleType) -> bytes | None:
+def _export(library: ModuleType, *, set_ids: bool) -> bytes | None:
     try:
         rules = library.SyscallFilter(library.ALLOW)
         _fill(library, rules)
+        if not set_ids:
+            _refuse_set_ids(library, rules)
         number = os.memfd_create("localagent-seccomp", os.MFD_CLOEXEC)
         with os.fdopen(number, "w+b") as file:
             rules.export_bpf(file)
@@ -86,6 +95,19 @@ def _fill(library: ModuleType, rules: object) -> None:
     _add(library, rules, denied, "prlimit64", core, library.Arg(2, library.NE, 0))
     for request in REFUSED_IOCTLS:
         _add(library, rules, denied, "ioctl", library.Arg(1, library.MASKED_EQ, _LOW_WORD, request))
+
+
+def _refuse_set_ids(library: ModuleType, rules: object) -> None:
+    denied = library.ERRNO(errno.EPERM)
+    for bit in (stat.S_ISUID, stat.S_ISGID):
+        for name, at in _MODES:
+            _add(library, rules, denied, name, library.Arg(at, library.MASKED_EQ, bit, bit))
+        rules.add_rule(denied, _FCHMODAT2, library.Arg(2, library.MASKED_EQ, bit, bit))  # type: ignore[attr-defined]
+        for name, at in _OPENING:
+            for making in (os.O_CREAT, os.O_TMPFILE & ~os.O_DIRECTORY):
+                flags = library.Arg(at, library.MASKED_EQ, making, making)
+                _add(library, rules, denied, name, flags, library.Arg(at + 1, library.MASKED_EQ, bit, bit))
+    _add(library, rules, library.ERRNO(errno.ENOSYS), "openat2")  # its mode lies in memory, where no filter can look
 
 
 def _add(library: ModuleType, rules: object, action: int, name: str, *args: object) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Set
 from typing import Any, NoReturn
 
 _DEPTH = 60
+_SHORT = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":"))
 
 
 def plain(value: object, depth: int = 0) -> Any:
@@ -36,8 +37,10 @@ def plain(value: object, depth: int = 0) -> Any:
 
 def dump(value: object, *, indent: int | None = None) -> bytes:
     """One JSON value as ASCII bytes ending in a newline."""
-    separators = (",", ": ") if indent else (",", ":")
-    text = json.dumps(plain(value), ensure_ascii=True, allow_nan=False, indent=indent, separators=separators)
+    if indent is None:
+        text = _SHORT.encode(plain(value))
+    else:
+        text = json.dumps(plain(value), ensure_ascii=True, allow_nan=False, indent=indent, separators=(",", ": "))
     return text.encode("ascii") + b"\n"
 
 

@@ -3,6 +3,8 @@
 If one turns the failing tests green, the tests do not depend on the code and no patch could be believed.
 """
 
+from collections.abc import Sequence
+
 from localagent.domain.edit import Edit, Scope, Splice
 from localagent.domain.paths import RepoPath
 from localagent.repair.functions import outermost_function
@@ -36,6 +38,15 @@ def breaking(path: RepoPath, source: bytes, line: int, scope: Scope | None = Non
     return tuple(
         _edit(path, Splice(start=offset, end=offset, text=text + glue), at_line, scope, "control.break")
         for text in _BREAKS
+    )
+
+
+def only_flaky(names: Sequence[str]) -> str:
+    """Why nothing can be repaired where no test fails at every run of the unpatched tree, but some at one."""
+    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return (
+        f"no test fails at every run, but {shown} failed at one run of the unpatched tree and passed at another: they "
+        "depend on chance or on what an earlier run left behind, and no patch could be believed"
     )
 
 

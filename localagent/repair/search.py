@@ -18,7 +18,7 @@ from localagent.domain.outcome import Baseline, Ending, FullResult, Outcome, Qui
 from localagent.domain.task import Stage, Task, TaskResult, Verdict
 from localagent.ports import QuickCheck
 from localagent.repair.beam import Beam
-from localagent.repair.control import breaking, no_op
+from localagent.repair.control import breaking, no_op, only_flaky
 from localagent.repair.deciding import Accepted, choose, more_after_first, part, why_not
 from localagent.repair.diagnosis import diagnose
 from localagent.repair.expansion import Expansion
@@ -58,6 +58,8 @@ class Repair:
         with run.timed(Stage.BASELINE):
             baseline = run.baseline = run.parts.verifier.baseline()
         run.emit("baseline", failing=list(baseline.failing), flaky=list(baseline.flaky), passing=len(baseline.passing))
+        if not baseline.failing and baseline.flaky:
+            return self._result(Verdict.UNTRUSTED_TESTS, only_flaky(baseline.flaky), 1)
         if not baseline.failing:
             return self._result(Verdict.NOTHING_TO_FIX, "nothing to fix: every test and check passes", 0)
         with run.timed(Stage.LOCALIZE):

@@ -17,6 +17,7 @@ from localagent.errors import AnswerIsNo
 from localagent.verify import checks, discovery
 from localagent.verify.answers import Collected, Item, Refusal, Refused
 from localagent.verify.client import OpenRequest, RunRequest, WorkerLost
+from localagent.verify.one_sided import one_sided
 from localagent.verify.place import Use
 from localagent.verify.rooms import Room, Rooms
 from localagent.verify.suite import Suite, base_of
@@ -269,7 +270,8 @@ class BaselineRunner:
         flaky = [f"collect:{path}" for path in sorted(set(first.errors) ^ set(again.errors))]
         failing: list[str] = []
         if suite is not None:
-            self._trace_failing(suite, again, results, failing, flaky)
+            unsteady = self._trace_failing(suite, again, results, failing, flaky)
+            self.notes.extend(one_sided(self._rooms, self.request, unsteady))
             self._trace_passing(suite, again, results, flaky)
         broken_files = self._chased_files(first, again)
         answers = tuple(self._traced(room, answer, flaky) for answer in answers)
@@ -322,8 +324,8 @@ class BaselineRunner:
 
     def _trace_failing(
         self, suite: Suite, again: Collection, results: dict[str, TestResult], failing: list[str], flaky: list[str]
-    ) -> None:
-        """Run failing tests a second time, traced; a different verdict is flaky."""
+    ) -> set[str]:
+        """Run failing tests a second time, traced; a different verdict is flaky. Those that passed at a later run."""
         by_id = {item.id: item for item in again.items}
         bad = [r for r in results.values() if not r.outcome.good]
         hung: dict[str, list[Item]] = {}
@@ -363,6 +365,7 @@ class BaselineRunner:
                 ended = result.failure is not None and result.failure.exception == "InterpreterExit"
                 better = other.failure if result.outcome is Outcome.TIMED_OUT or ended else result.failure
                 results[result.id] = replace(result, lines=other.lines, failure=better or other.failure)
+        return unsteady
 
     @staticmethod
     def _unsteady(

@@ -26,6 +26,7 @@ class StepOrder:
     """One step. `request` has no program: `code` is the step. `named` are what the caller gave explicitly.
 
     `after` is the number of steps the session must have had (what a gate has read), None for any. `out` is absolute.
+    `backend` is the kind of backend asked for, "" for any.
     """
 
     session: str
@@ -39,6 +40,7 @@ class StepOrder:
     after: int | None = None
     out: str = ""
     force: bool = False
+    backend: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,6 +80,7 @@ def order_of(message: Mapping[str, Any]) -> StepOrder:
         values["language"] = Language(values["language"])
         values["named"] = tuple(str(word) for word in values["named"])
         values["ttl_seconds"] = float(values["ttl_seconds"])
+        values["backend"] = str(values.get("backend", ""))
         return StepOrder(**values)
     except (TypeError, ValueError, KeyError) as fault:
         raise UsageFault(f"not an order for a step: {fault}") from fault

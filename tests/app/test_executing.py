@@ -150,13 +150,6 @@ def test_the_backend_for_plots_saves_what_is_shown(settings: Settings, tmp_path:
     assert (tmp_path / "out/figure-3.png").read_bytes() == b"\x89PNG"
 
 
-def test_plots_and_frames_with_the_real_libraries(settings: Settings, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    text = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()"
-    executed = run(settings, python(text), tmp_path / "out")
-    assert (tmp_path / "out/figure-1.png").read_bytes().startswith(b"\x89PNG"), executed.stderr
-
-
 @pytest.mark.parametrize(
     ("text", "rule"),
     [

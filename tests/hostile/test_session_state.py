@@ -4,6 +4,8 @@ They run as the same user, so the kernel lets a test change their limits, priori
 their memory. What cannot be closed is seen after the test, and ends the session: the next candidate gets a new jail.
 """
 
+import os
+
 import pytest
 from house_builder import house
 
@@ -62,6 +64,8 @@ def _run(body: str) -> tuple[TestResult, RunEnd, TestResult | None]:
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_whoever_changes_what_serves_the_next_ends_the_session(name: str) -> None:
+    if CHANGES[name].startswith("os.setpriority") and os.getpriority(os.PRIO_PROCESS, 0) == 19:
+        pytest.skip("these tests have the lowest priority themselves, so nothing can be lowered")
     said, end, _ = _run(CHANGES[name])
     assert end is RunEnd.SESSION_ENDED
     if name != "the end of the session":

@@ -5,6 +5,8 @@ import os
 import shutil
 import signal
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ from localagent.jail.machine_code import parse, places
 from localagent.jail.seccomp import program as seccomp_program
 
 pytestmark = pytest.mark.skipif(not machine_code.supported(), reason="written for x86-64")
-STATUS, BLOCK = 40, 41
+STATUS, BLOCK, IMAGE = 40, 41, 42
 
 
 def plan(argv0: str = "/bin/true", *, path: str | None = None, cwd: str = "/", seccomp: bytes | None = None) -> Plan:
@@ -125,6 +127,29 @@ def test_cut_records_are_left_out() -> None:
 
 @pytest.mark.skipif(shutil.which("objdump") is None, reason="needs binutils")
 def test_every_byte_of_the_code_is_an_instruction_that_its_comment_says(tmp_path: Path) -> None:
-    made = plan(seccomp=b"\0" * 8)
-    seen = disassembled(tmp_path, program(made), lambda data: init_program._code(made, data))
+    seen = []
+    for made in (plan(seccomp=b"\0" * 8), replace(plan(), block=None, image=IMAGE)):
+        seen += disassembled(tmp_path, program(made), partial(init_program._code, made))
     assert_comments_say_it((init_program, machine_code), seen)
+
+
+def test_by_its_own_name_it_needs_no_go_ahead_and_passes_nothing_of_itself_on() -> None:
+    made = replace(plan("/bin/sh"), block=None, image=IMAGE)
+    image, status = os.memfd_create("init"), os.memfd_create("told")
+    os.write(image, program(made))
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.dup2(image, IMAGE)
+            os.dup2(status, STATUS)
+            code = (
+                f'test "$0" = named && ! test -e /proc/self/fd/{IMAGE} && ! test -e /proc/self/fd/{STATUS} && exit 192'
+            )
+            os.execv(f"/proc/self/fd/{IMAGE}", ["its own name", "sh", "-c", code, "named"])
+        finally:
+            os._exit(99)
+    os.waitpid(pid, 0)
+    os.close(image)
+    with os.fdopen(status, "rb") as stream:
+        stream.seek(0)
+        assert list(parse(stream.read())) == [(Word.READY, 0), (Word.ENDED, 192 << 8)]

@@ -232,6 +232,23 @@ def test_a_thread_that_a_fork_would_lose_goes_cold_with_a_note() -> None:
         assert any("jail of its own: importing the tests started 1 thread(s) (adder)" in n for n in h.verifier.notes)
 
 
+def test_threads_that_python_does_not_know_make_candidates_cold() -> None:
+    start = (
+        "import ctypes\nlibc = ctypes.CDLL(None)\n"
+        "libc.pthread_create(ctypes.byref(ctypes.c_ulong()), None, libc.pause, None)\n"
+    )
+    files = {
+        "adder.py": start + "def add(a, b):\n    return a - b\n",
+        "test_m.py": "from adder import add\n" + "def test_add():\n    assert add(1, 2) == 3\n",
+    }
+    with house(files) as h:
+        quick = h.verifier.quick(h.verifier.baseline(), jobs=1)
+        quick.close()
+        assert any(
+            "jail of its own: importing the tests started 1 thread(s) outside Python" in n for n in h.verifier.notes
+        )
+
+
 def test_check_commands_alone() -> None:
     files = {"prog.py": "import sys\ndef main():\n    raise KeyError('x')\n    return 0\nsys.exit(main())\n"}
     with house(files, checks=("python prog.py",)) as h:

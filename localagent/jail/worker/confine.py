@@ -20,6 +20,7 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_DUMPABLE = 4
 _PR_SET_CHILD_SUBREAPER = 36
 SCRATCH = ("/tmp", "/dev/shm")
+_POOLS = ("numpy", "torch")  # their pools of threads (OpenBLAS, OpenMP) are made anew in a forked child
 _LIMITS = 16  # RLIM_NLIMITS of Linux
 _F_GETSIG = 11
 _IOPRIO_GET, _SCHED_GETATTR = {"x86_64": (252, 315), "aarch64": (31, 275)}.get(os.uname().machine, (0, 0))
@@ -102,11 +103,24 @@ def _raw() -> Tuple[int, bytes]:
     return int(_syscall(_IOPRIO_GET, 1, 0)), told.raw
 
 
-def limit_address_space(extra_bytes: int) -> None:
-    """Allow `extra_bytes` more than is mapped now, so that a runaway list fails and does not end the jail."""
+def mapped_bytes() -> int:
+    """How much address space this process has mapped; 0 where that cannot be asked."""
     try:
         with open("/proc/self/statm", "rb") as file:
-            mapped = int(file.read().split()[0]) * resource.getpagesize()
+            return int(file.read().split()[0]) * resource.getpagesize()
+    except (OSError, ValueError):
+        return 0
+
+
+def limit_address_space(extra_bytes: int, mapped: int = 0) -> None:
+    """Allow `extra_bytes` more than is mapped now, so that a runaway list fails and does not end the jail.
+
+    A process that was just forked may be told how much its parent had `mapped`.
+    """
+    mapped = mapped or mapped_bytes()
+    if not mapped:
+        return
+    try:
         hard = resource.getrlimit(resource.RLIMIT_AS)[1]
         wanted = mapped + extra_bytes
         resource.setrlimit(resource.RLIMIT_AS, (wanted if hard < 0 else min(wanted, hard), hard))
@@ -177,11 +191,22 @@ def _end(pid: int) -> None:
         return
 
 
+def _threads() -> int:
+    """Threads of this process as the kernel counts them; 1 where it cannot be asked."""
+    try:
+        return len(os.listdir("/proc/self/task"))
+    except OSError:
+        return 1
+
+
 def lost_in_a_fork() -> str:
     """What the code under test has running here that a forked child would lack, or ""."""
     others = [t.name for t in threading.enumerate() if t is not threading.main_thread() and t.is_alive()]
     if others:
         return "importing the tests started %d thread(s) (%s)" % (len(others), ", ".join(others[:3])[:200])
+    native = _threads() - 1
+    if native > 0 and not any(name in sys.modules for name in _POOLS):
+        return "importing the tests started %d thread(s) outside Python" % native
     torch = sys.modules.get("torch")
     try:
         if torch is not None and torch.cuda.is_initialized():

@@ -73,12 +73,12 @@ def run_items(
     *,
     stop_on_bad: bool,
     grace_seconds: float,
-) -> None:
-    """Run items by (index, CPU seconds), reporting through the watch's `send`."""
+) -> bool:
+    """Run items by (index, CPU seconds), reporting through the watch's `send`; whether all of them ran."""
     first_bad: Optional[float] = None
     for position, (index, cpu_seconds) in enumerate(order):
         if first_bad is not None and _perf_counter() - first_bad > grace_seconds:
-            return
+            return False
         following = items[order[position + 1][0]] if position + 1 < len(order) else None
         watch.index = index
         watch.send({"k": "start", "i": index})
@@ -96,3 +96,4 @@ def run_items(
             _exit(EXIT_STOPPED)  # the rest needs a process in which no item is half torn down
         if stop_on_bad and first_bad is None and answer["outcome"] not in ("passed", "skipped"):
             first_bad = _perf_counter()
+    return True

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import gc
 import os
-import signal
 import sys
-import types
 from time import monotonic as _monotonic
 from typing import Any, Dict, List, Optional, Set, Tuple
 
-from . import confine, differ
-from .behave import Capture, table
+from . import confine, tables
 from .failures import describe, know_loaded_files, plain
+from .forked import Forks
 from .lines import LineTracer
 from .plugin import SessionPlugin, describe_item
-from .runner import EXIT_HUNG, Watch, run_items
-from .swap import CannotSwap, SwapIndex
-from .wire import Reader, WireClosed, WireFault, WireTimeout, send
+from .preparing import forget_stale_bytecode, fresh_main, quiet_plugins, yield_names
+from .quiet import put_off
+from .runner import Watch, run_items
+from .swap import SwapIndex
+from .wire import Reader, WireClosed, WireFault, send
 
 _OVERRULED: Tuple[Tuple[str, Any], ...] = (
     ("numprocesses", None),
@@ -31,74 +31,9 @@ _OVERRULED: Tuple[Tuple[str, Any], ...] = (
     ("usepdb", False),
     ("tbstyle", "no"),
 )
-_SLICE_SECONDS = 0.05
-_TELL_SECONDS = 0.3
-_STATUS_PATIENCE_SECONDS = 0.02
-_WALL_AFTER_HANG_SECONDS = 2.0
 EXIT_CHANGED = 99
 _exit = os._exit
 _getpid = os.getpid
-
-
-def fresh_main() -> None:
-    """Make `__main__` look as under `python -m pytest`."""
-    module = types.ModuleType("__main__")
-    spec = None
-    try:
-        import importlib.util
-
-        spec = importlib.util.find_spec("pytest.__main__")
-    except (ImportError, ValueError):
-        spec = None
-    if spec is not None:
-        module.__spec__ = spec
-        module.__file__ = spec.origin
-        sys.argv[0] = spec.origin or "pytest"
-    sys.modules["__main__"] = module
-
-
-def forget_stale_bytecode(root: str) -> None:
-    """Never read compiled files below the root: they may be older than the patched source."""
-    external = sys.modules.get("_frozen_importlib_external")
-    original = getattr(external, "cache_from_source", None)
-    if external is None or original is None:
-        return
-    prefix = root.rstrip("/") + "/"
-
-    def cache_from_source(path: Any, debug_override: Any = None, *, optimization: Any = None) -> Any:
-        if os.path.abspath(os.fspath(path)).startswith(prefix):
-            raise NotImplementedError("compiled files below the repository are not read")
-        return original(path, debug_override, optimization=optimization)
-
-    setattr(external, "cache_from_source", cache_from_source)  # noqa: B010
-    try:
-        from _pytest.assertion import rewrite
-
-        setattr(rewrite, "_read_pyc", lambda *args, **kwargs: None)  # noqa: B010
-    except ImportError:
-        return
-
-
-def yield_names(root: str) -> None:
-    """Let the repository have modules named like those that only this worker, and not pytest, has imported."""
-    import importlib.machinery
-
-    for name in ("resource", "ctypes"):
-        spec = importlib.machinery.PathFinder.find_spec(name, [root] + sys.path)
-        if spec is not None and (spec.origin or "").startswith(root.rstrip("/") + "/"):
-            sys.modules.pop(name, None)
-
-
-def quiet_plugins(options: List[str]) -> List[str]:
-    """Options that still installed plugins which trace or shuffle; none when the host asked for no options."""
-    import importlib.util
-
-    found: List[str] = []
-    if options and importlib.util.find_spec("pytest_cov") is not None:
-        found.append("--no-cov")
-    if options and importlib.util.find_spec("pytest_randomly") is not None:
-        found += ["-p", "no:randomly"]
-    return found
 
 
 class Session:
@@ -111,7 +46,6 @@ class Session:
         self._reader = Reader(fd)
         self._tracer = LineTracer(root) if request["trace"] else None
         self._items: List[Any] = []
-        self._index: Optional[SwapIndex] = None
         self._kept_children: Set[int] = set()
         self._kept_files: Dict[str, Set[str]] = {}
         self._capture_files: List[int] = []
@@ -215,11 +149,14 @@ class Session:
                 continue
         self._kept_children = confine.children()
         self._kept_files = confine.scratch_entries()
+        index = None
         if self._request["swap"]:
-            self._index = SwapIndex(self._root)
+            index = SwapIndex(self._root)
             know_loaded_files(self._root)
+            put_off(session.config)
             gc.collect()
             gc.freeze()  # many children will be forked from here
+        self._forks = Forks(self._root, self._items, plugin, index, confine.mapped_bytes())
         confine.hide()
         self._state = confine.state(self._capture_files)
         self._send(
@@ -240,88 +177,15 @@ class Session:
             if request["op"] == "end":
                 _exit(0)
             if request["op"] in ("behave", "differ"):
-                self._send(self._behave(plugin, request))
+                self._send(tables.answer(self._forks, request, self._fd))
                 self._clean()
             elif request["inline"]:
                 self._run_inline(plugin, request)
             else:
-                self._run_forked(plugin, request)
+                self._run_forked(request)
             if not request.get("inline") and confine.state(self._capture_files) != self._state:
                 _exit(EXIT_CHANGED)  # a test changed what serves the next one
             self._send({"k": "end"})
-
-    def _behave(self, plugin: SessionPlugin, request: Dict[str, Any]) -> Dict[str, Any]:
-        """The behaviour table of some programs, made in a forked child; no rows when it did not come to its end."""
-        read_fd, write_fd = os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            try:
-                os.close(read_fd)
-                if request["op"] == "differ":
-                    self._differ_child(plugin, request, write_fd)
-                else:
-                    self._behave_child(plugin, request, write_fd)
-            finally:
-                _exit(96)
-        os.close(write_fd)
-        answer: Dict[str, Any] = {"rows": []}
-        try:
-            answer = Reader(read_fd).receive(_monotonic() + float(request["wall_seconds"]))
-        except (WireTimeout, WireClosed, WireFault):
-            answer = {"rows": []}
-        os.close(read_fd)
-        _end_child(pid)
-        answer["k"] = "behaved"
-        return answer
-
-    def _differ_child(self, plugin: SessionPlugin, request: Dict[str, Any], fd: int) -> None:
-        """Answer what the functions do, call by call."""
-        confine.guard_child()
-        os.close(self._fd)
-        os.setsid()
-        confine.limit_address_space(int(request["memory_bytes"]))
-        index = self._index
-        if index is None:
-            return
-        functions = [index.live(str(p), int(n), str(name)) for p, n, name in request["functions"]]
-        inverses = {int(k): index.live(str(p), int(n), str(name)) for k, p, n, name in request["inverses"]}
-        watch = Watch(self._root, lambda message: None)
-        cpu_seconds = float(request["test_seconds"])
-
-        def run_test(item: int) -> None:
-            run_items(plugin, self._items, [(item, cpu_seconds)], watch, stop_on_bad=False, grace_seconds=0.0)
-
-        send(fd, {**differ.table(functions, inverses, run_test, request), "live": [f is not None for f in functions]})
-        _exit(0)
-
-    def _behave_child(self, plugin: SessionPlugin, request: Dict[str, Any], fd: int) -> None:
-        confine.guard_child()
-        os.close(self._fd)
-        os.setsid()
-        confine.limit_address_space(int(request["memory_bytes"]))
-        index = self._index
-        if index is None:
-            return
-        found = [index.live(str(p), int(n), str(name)) for p, n, name in request["functions"]]
-        functions = [f for f in found if f is not None]
-        cpu_seconds = float(request["cpu_seconds"])
-        watch = Watch(self._root, lambda message: None)
-        order = [(int(i), cpu_seconds) for i in request["items"]]
-
-        def run_tests() -> None:
-            run_items(plugin, self._items, order, watch, stop_on_bad=False, grace_seconds=0.0)
-
-        def program(swaps: List[Dict[str, Any]]) -> Any:
-            def put() -> None:
-                for swap in swaps:
-                    index.apply(swap)
-
-            return put
-
-        programs = [program(swaps) for swaps in request["programs"]]
-        capture = Capture(functions, {f.__code__.co_filename for f in functions}, index.owner)
-        send(fd, table(capture, self._root, run_tests, programs, int(request["seed"]), cpu_seconds))
-        _exit(0)
 
     def _run_inline(self, plugin: SessionPlugin, request: Dict[str, Any]) -> None:
         confine.guard_child()
@@ -332,7 +196,7 @@ class Session:
         run_items(plugin, self._items, order, watch, stop_on_bad=False, grace_seconds=0.0)
         watch.index = None
 
-    def _run_forked(self, plugin: SessionPlugin, request: Dict[str, Any]) -> None:
+    def _run_forked(self, request: Dict[str, Any]) -> None:
         pending = [int(i) for i in request["items"]]
         hung: Dict[str, int] = {}
         for index in request["hung"]:
@@ -340,7 +204,7 @@ class Session:
         give_up_at = _monotonic() + float(request["budget_seconds"])
         while pending and _monotonic() < give_up_at:
             order = [(i, self._cpu_seconds(i, request, hung)) for i in pending]
-            results, finished = self._one_child(plugin, request, order, give_up_at)
+            results, finished = self._forks.run(request, order, give_up_at, self._send, self._fd)
             self._clean()
             bad = False
             for result in results:
@@ -372,171 +236,3 @@ class Session:
                 os.lseek(fd, 0, os.SEEK_SET)
             except OSError:
                 continue
-
-    # -- one child
-
-    def _one_child(
-        self, plugin: SessionPlugin, request: Dict[str, Any], order: List[Tuple[int, float]], give_up_at: float
-    ) -> Tuple[List[Dict[str, Any]], bool]:
-        """Results of one forked child, and whether it came to its end. What ended the child has a result too."""
-        token = os.urandom(8).hex()
-        read_fd, write_fd = os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            try:
-                os.close(read_fd)
-                self._child(plugin, request, order, write_fd, token)
-            finally:
-                _exit(96)
-        os.close(write_fd)
-        reader = Reader(read_fd)
-        results: List[Dict[str, Any]] = []
-        allowed = {index for index, _cpu in order}
-        started: Optional[int] = None
-        wall_seconds = float(request["wall_seconds"])
-        after_hang = order[0][1] < float(request["cpu_seconds"])
-        deadline = _monotonic() + wall_seconds
-        why = ""
-        finished = False
-        while True:
-            now = _monotonic()
-            if now >= min(deadline, give_up_at):
-                if why == "time" or now >= give_up_at:
-                    why = "time"
-                    break
-                why, deadline = "time", now + _TELL_SECONDS
-                _signal(pid, signal.SIGPROF)  # its handler tells where it stands
-            try:
-                record = reader.receive(min(deadline, give_up_at, now + _SLICE_SECONDS))
-            except WireTimeout:
-                if _gone(pid):
-                    break
-                continue
-            except WireClosed:
-                break
-            except WireFault:
-                why = "garbage"
-                break
-            if record.pop("t", None) != token:
-                why = "garbage"
-                break
-            kind = record.get("k")
-            if kind == "start" and started is None and record.get("i") in allowed:
-                started = record["i"]
-                deadline = _monotonic() + (min(wall_seconds, _WALL_AFTER_HANG_SECONDS) if after_hang else wall_seconds)
-            elif kind == "done" and record.get("i") == started and started is not None:
-                allowed.discard(started)
-                started = None
-                results.append(record)
-                self._send(record)
-            elif kind == "cannot-swap":
-                self._send({"k": "cannot-swap", "why": str(record.get("why"))[:500]})
-                finished = True
-                break
-            elif kind == "end" and started is None:
-                finished = True
-                break
-            else:
-                why = "garbage"
-                break
-        os.close(read_fd)
-        status = _end_child(pid, patience_seconds=0.0 if finished else _STATUS_PATIENCE_SECONDS)
-        if not finished and started is not None:
-            record = _unfinished(started, why, status)
-            results.append(record)
-            self._send(record)
-        return results, finished
-
-    def _child(
-        self,
-        plugin: SessionPlugin,
-        request: Dict[str, Any],
-        order: List[Tuple[int, float]],
-        fd: int,
-        token: str,
-    ) -> None:
-        confine.guard_child()
-        os.close(self._fd)
-        os.setsid()
-        confine.limit_address_space(int(request["memory_bytes"]))
-
-        me = _getpid()
-
-        def tell(message: Dict[str, Any]) -> None:
-            if _getpid() != me:
-                _exit(0)  # a fork of the test came back out of it
-            message["t"] = token
-            send(fd, message)
-
-        try:
-            for swap in request["swap"] or ():
-                if self._index is None:
-                    raise CannotSwap("the session was not opened for swaps")
-                self._index.apply(swap)
-        except CannotSwap as refusal:
-            tell({"k": "cannot-swap", "why": str(refusal)})
-            _exit(0)
-        watch = Watch(self._root, tell)
-        watch.tracer = LineTracer(self._root) if request["trace"] else None
-        run_items(
-            plugin,
-            self._items,
-            order,
-            watch,
-            stop_on_bad=bool(request["stop_on_bad"]),
-            grace_seconds=float(request["grace_seconds"]),
-        )
-        tell({"k": "end"})
-        _exit(0)
-
-
-def _gone(pid: int) -> bool:
-    """True when the child ended; it stays reapable."""
-    try:
-        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-    except ChildProcessError:
-        return True
-
-
-def _end_child(pid: int, patience_seconds: float = _STATUS_PATIENCE_SECONDS) -> int:
-    """Kill (harmless when it ended) and reap; the wait status, or -1 when somebody else reaped it.
-
-    A child that may be about to end by itself is given `patience_seconds`, so that the status tells how.
-    """
-    patience = _monotonic() + patience_seconds
-    while not _gone(pid) and _monotonic() < patience:
-        os.sched_yield()
-    _signal(-pid, signal.SIGKILL)
-    _signal(pid, signal.SIGKILL)
-    try:
-        return os.waitpid(pid, 0)[1]
-    except OSError:
-        return -1
-
-
-def _signal(pid: int, number: int) -> None:
-    try:
-        os.kill(pid, number)
-    except OSError:
-        return
-
-
-def _unfinished(index: int, why: str, status: int) -> Dict[str, Any]:
-    """The result of a test that ended its child, by what the kernel says of the child."""
-    outcome = "error"
-    if why == "garbage":
-        failure = plain("Garbage", "wrote into the descriptor that carries its results")
-    elif why == "time":
-        outcome, failure = "timed-out", plain("TimeLimit", "did not finish in its wall time")
-    elif status >= 0 and os.WIFSIGNALED(status):
-        number = os.WTERMSIG(status)
-        if number in confine.exit_signals():
-            outcome, failure = "timed-out", plain("TimeLimit", "did not finish in its CPU time")
-        else:
-            failure = plain("Crash", "ended the interpreter by signal %d" % number)
-    else:
-        code = os.WEXITSTATUS(status) if status >= 0 else -1
-        failure = plain("InterpreterExit", "ended the interpreter with status %d" % code)
-        if code == EXIT_HUNG:
-            outcome, failure = "timed-out", plain("TimeLimit", "did not finish in its CPU time")
-    return {"k": "done", "i": index, "outcome": outcome, "seconds": 0.0, "failure": failure, "lines": None}
