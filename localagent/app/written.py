@@ -7,7 +7,7 @@ from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Task
 from localagent.errors import UsageFault
-from localagent.llm.prompt import build_failing
+from localagent.llm.prompt import FAILING_BYTES, build_failing
 from localagent.llm.replies import LADDER, Way
 from localagent.llm.sample_writer import SampleWriter
 from localagent.llm.served import Served
@@ -34,11 +34,23 @@ def known_ways(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def open_writer(
-    served: Served, ways: Sequence[str], weights: Weights, sources: Sources, task: Task, space: EditSpace
+    served: Served,
+    ways: Sequence[str],
+    weights: Weights,
+    sources: Sources,
+    task: Task,
+    space: EditSpace,
+    *,
+    tests: str = "",
 ) -> EditWriter:
-    """The same model in the same child, writing what the edit space lacks, in the ways that were named."""
+    """The same model in the same child, writing what the edit space lacks, in the ways that were named.
+
+    `tests` stands for the failing tests' text where no baseline knows them.
+    """
 
     def context(_path: RepoPath, baseline: Baseline) -> str:
+        if tests:
+            return tests[:FAILING_BYTES].rpartition("\n")[0] + "\n"
         failing = set(baseline.failing)
         names: dict[RepoPath, list[str]] = {}
         for test in baseline.tests:

@@ -54,18 +54,21 @@ class View:
     choices: tuple[Edit, ...] = ()
 
 
+LEADS = {Way.CHOICE: "EDIT ", Way.LINE: "LINE ", Way.SEARCH: "<<<<<<< SEARCH\n", Way.FUNCTION: "```python\n"}
+
+
 def grammar(way: Way, view: View) -> str:
-    """GBNF of the envelope, "" where the reply is raw code."""
+    """GBNF of the envelope behind its lead, "" where the reply is raw code."""
     if way is Way.CHOICE:
         numbers = " | ".join(f'"{number}"' for number in range(1, len(view.choices) + 1))
-        return f'root ::= "EDIT " ({numbers}) "\\n"\n'
+        return f'root ::= ({numbers}) "\\n"\n'
     if way is Way.LINE:
         numbers = " | ".join(f'"{line}"' for line in _statements(view))
-        return f'root ::= "LINE " ({numbers}) "\\n```python\\n" line+ "```"\n{_LINES}'
+        return f'root ::= ({numbers}) "\\n```python\\n" line+ "```"\n{_LINES}'
     if way is Way.SEARCH:
-        return f'root ::= "<<<<<<< SEARCH\\n" old+ "=======\\n" new* ">>>>>>> REPLACE"\n{_HALVES}'
+        return f'root ::= old+ "=======\\n" new* ">>>>>>> REPLACE"\n{_HALVES}'
     if way is Way.FUNCTION:
-        return f'root ::= "```python\\n" [ \\t]* ("def " | "async def " | "@") line+ "```"\n{_LINES}'
+        return f'root ::= [ \\t]* ("def " | "async def " | "@") line+ "```"\n{_LINES}'
     return ""
 
 

@@ -18,7 +18,7 @@ from localagent.domain.task import Suspicion
 from localagent.edit.written import Page
 from localagent.index.facts import FactIndex
 from localagent.llm.asking import CODE_BYTES, around, messages
-from localagent.llm.replies import MOST_TOKENS, View, Way, can_ask, edit_of, grammar
+from localagent.llm.replies import LEADS, MOST_TOKENS, View, Way, can_ask, edit_of, grammar
 from localagent.llm.sampler import Answer, ModelSampler, Prompt, chat_prompt, fim_prompt, text_prompt
 from localagent.llm.sampling import Draw, Drawn, SampleEnd
 from localagent.llm.served import Served
@@ -163,15 +163,15 @@ class SampleWriter:
     def _prompt(self, way: Way, target: _Target) -> Prompt:
         if way.chat:
             asked = messages(way, target.view, tests=target.tests, task=self._task, heard=tuple(target.heard))
-            return chat_prompt(asked)
+            return chat_prompt(asked, LEADS[way])
         front, behind = around(target.view, target.line, tests=target.tests, room_bytes=CODE_BYTES // 2)
         return fim_prompt(front, behind) if way is Way.FIM else text_prompt(front)
 
     def _edits(self, way: Way, target: _Target, drawn: Sequence[Drawn]) -> Iterator[Written]:
         """Answers as edits, each once; those that are none are remembered for the next question."""
-        texts = dict.fromkeys(d.text for d in drawn)
-        for text in texts:
-            best = max((d for d in drawn if d.text == text), key=lambda d: d.likelihood)
+        for said in dict.fromkeys(d.text for d in drawn):
+            best = max((d for d in drawn if d.text == said), key=lambda d: d.likelihood)
+            text = LEADS.get(way, "").encode() + said
             self.replies += 1
             if best.end in (SampleEnd.LENGTH, SampleEnd.SECONDS, SampleEnd.STUCK):
                 found: Edit | str = "the answer was cut off: it was too long"
@@ -181,8 +181,8 @@ class SampleWriter:
                 self.refused += 1
                 _remember(target, f"refused: {found}")
                 continue
-            said = edit_words(found) if way is Way.CHOICE else text.decode("utf-8", "replace").replace("```python", "")
-            self._made[found] = target, said.replace("```", "")[:_SAID]
+            words = edit_words(found) if way is Way.CHOICE else text.decode("utf-8", "replace")
+            self._made[found] = target, words.replace("```python", "").replace("```", "")[:_SAID]
             yield Written(edit=found, score=-round(min(_DEAREST, -best.likelihood), 4))
 
     def _listen(self) -> None:

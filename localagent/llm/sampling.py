@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -136,13 +136,15 @@ class Sampling:
         self, how: Draw, first: NDArray[np.float32], at: int, width: int, singing: list[_Voice], until: float
     ) -> Iterator[Drawn]:
         waiting = list(enumerate(how.seeds))
+        begun: _Candidates | None = None
         free = list(range(width, 0, -1))
         while waiting or singing:
             late = time.monotonic() > until
             while waiting and free and not late:
                 voice = self._voice(*waiting.pop(0), free.pop(), at, how)
                 singing.append(voice)
-                yield from self._step(voice, first, how, singing, free)
+                begun = begun or _candidates(first, how, voice.grammar)
+                yield from self._step(voice, begun, singing, free, how)
             if late:
                 yield from (_drawn(voice, SampleEnd.SECONDS) for voice in singing)
                 return
@@ -154,9 +156,12 @@ class Sampling:
             rows = [(said[-1], at + len(said) - 1, [v.sequence for v in of], True) for said, of in alike.items()]
             if not self._grove.decode(rows):
                 return
-            told = {said: self._grove.logits(slot) for slot, said in enumerate(alike)}
+            told = {
+                said: _candidates(self._grove.logits(slot), how, alike[said][0].grammar)
+                for slot, said in enumerate(alike)
+            }
             for voice in list(singing):
-                yield from self._step(voice, told[tuple(voice.tokens)], how, singing, free)
+                yield from self._step(voice, told[tuple(voice.tokens)], singing, free, how)
 
     def _voice(self, number: int, seed: int, sequence: int, at: int, how: Draw) -> _Voice:
         self._grove.share(sequence, at)
@@ -164,23 +169,23 @@ class Sampling:
         return _Voice(number, sequence, random.Random(seed), grammar)  # noqa: S311
 
     def _step(
-        self, voice: _Voice, logits: NDArray[np.float32], how: Draw, singing: list[_Voice], free: list[int]
+        self, voice: _Voice, next_ones: "_Candidates", singing: list[_Voice], free: list[int], how: Draw
     ) -> Iterator[Drawn]:
         """One more token; where that ends the text it is told and its sequence is free again."""
-        end = self._advance(voice, logits, how)
+        end = self._advance(voice, next_ones, how)
         if end is not None:
             singing.remove(voice)
             self._end(voice)
             free.append(voice.sequence)
             yield _drawn(voice, end)
 
-    def _advance(self, voice: _Voice, logits: NDArray[np.float32], how: Draw) -> SampleEnd | None:
-        token = _chosen(logits, how, voice.grammar, voice.dice.random())
-        if token is None:
+    def _advance(self, voice: _Voice, next_ones: "_Candidates", how: Draw) -> SampleEnd | None:
+        if not len(next_ones.tokens):
             return SampleEnd.STUCK
-        most = float(logits.max())
-        total = most + float(np.log(np.exp(logits - most).sum(dtype=np.float64)))
-        voice.likelihood += min(0.0, float(logits[token]) - total)
+        place = int(np.searchsorted(next_ones.sums, voice.dice.random() * next_ones.sums[-1], side="right"))
+        place = min(place, len(next_ones.tokens) - 1)
+        token = int(next_ones.tokens[place])
+        voice.likelihood += float(next_ones.likelihoods[place])
         voice.tokens.append(token)
         if self._ends(token):
             return SampleEnd.END
@@ -211,8 +216,16 @@ def _drawn(voice: _Voice, end: SampleEnd) -> Drawn:
     )
 
 
-def _chosen(logits: NDArray[np.float32], how: Draw, grammar: Grammar | None, dice: float) -> int | None:
-    """The next token: of the `top_k` likeliest that the grammar allows; of all where it allows none of those."""
+class _Candidates(NamedTuple):
+    """What may come next, the likeliest first, its log-probability, and the running sum of its weight in the draw."""
+
+    tokens: NDArray[np.int64]
+    likelihoods: NDArray[np.float64]
+    sums: NDArray[np.float64]
+
+
+def _candidates(logits: NDArray[np.float32], how: Draw, grammar: Grammar | None) -> _Candidates:
+    """Of the `top_k` likeliest those that the grammar allows; of all where it allows none of those."""
     count = min(max(1, how.top_k), len(logits))
     ids = np.argpartition(logits, -count)[-count:] if count < len(logits) else np.arange(len(logits))
     if grammar is not None:
@@ -222,14 +235,13 @@ def _chosen(logits: NDArray[np.float32], how: Draw, grammar: Grammar | None, dic
             kept = everything[grammar.allows(everything)]
         ids = kept
     if not len(ids):
-        return None
-    ids = ids[np.lexsort((ids, -logits[ids]))][:count]
-    if how.temperature <= 0.0:
-        return int(ids[0])
-    weights = np.exp((logits[ids] - logits[ids[0]]).astype(np.float64) / how.temperature)
+        return _Candidates(ids, np.empty(0), np.empty(0))
+    ids = ids[np.lexsort((ids, -logits[ids]))][: 1 if how.temperature <= 0.0 else count]
+    most = float(logits.max())
+    total = most + float(np.log(np.exp(logits - most).sum(dtype=np.float64)))
+    likelihoods = np.minimum(0.0, logits[ids].astype(np.float64) - total)
+    weights = np.exp((likelihoods - likelihoods[0]) / max(how.temperature, 1e-6))
     weights /= weights.sum()
-    sums = np.cumsum(weights)
-    keep = (sums - weights < how.top_p) & (weights >= how.min_p * weights[0])
+    keep = (np.cumsum(weights) - weights < how.top_p) & (weights >= how.min_p * weights[0])
     keep[0] = True
-    ids, sums = ids[keep], np.cumsum(weights[keep])
-    return int(ids[min(int(np.searchsorted(sums, dice * sums[-1], side="right")), len(ids) - 1)])
+    return _Candidates(ids[keep], likelihoods[keep], np.cumsum(weights[keep]))
