@@ -134,6 +134,10 @@ class EditWriter(Protocol):
         """Plan: the places most worth a span come first. Once, before `more`."""
         ...
 
+    def heard(self, edit: Edit, failures: Sequence[Failure]) -> None:
+        """How the tests judged an edit, written here or not. May be called while `more` is at work."""
+        ...
+
     def more(self, *, timeout_seconds: float) -> Sequence[Written]:
         """Go on for a while, about a second; nothing may have come of it."""
         ...

@@ -22,6 +22,7 @@ from localagent.app.policies import open_policy
 from localagent.app.prior import load_prior
 from localagent.app.ranking import open_order
 from localagent.app.settings import Settings
+from localagent.app.written import open_writer
 from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Permission, Policy
@@ -32,12 +33,11 @@ from localagent.gate.chain import open_gate_chain
 from localagent.jail.open import Kind, open_jail, scratch_folder
 from localagent.jail.workspace import NoRoom
 from localagent.llm.decoder import ModelDecoder
-from localagent.llm.prompt import build_context, build_failing
+from localagent.llm.prompt import build_context
 from localagent.llm.reader import ModelReader
 from localagent.llm.registry import ModelFile, Registry
 from localagent.llm.scorer import ModelScorer
 from localagent.llm.tuned import serving
-from localagent.llm.writer import SpanWriter
 from localagent.localize.fuse import SpectrumLocalizer
 from localagent.ports import Jail, Sink
 from localagent.record.files import CannotRecord, RecordDamaged, write_through
@@ -49,7 +49,6 @@ from localagent.repair.progress import baseline_failures
 from localagent.repair.search import Repair
 from localagent.repair.sinks import combined
 from localagent.repair.state import Parts
-from localagent.repair.weights import Weights
 from localagent.tree.diff import unified_diff
 from localagent.tree.find import default_python
 from localagent.tree.snapshot import CannotCopy, SourceMap, TreeChanged, TreeTooLarge, take_snapshot
@@ -84,6 +83,7 @@ class FixRequest:
     backend: Kind | None = None
     threads: int | None = None
     scored: tuple[int, ...] = ()
+    ways: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -253,10 +253,11 @@ def work(
         stack.enter_context(stop.calling(verifier.cancel))
         sources = SourceMap(snapshot)
         weights, ranker = open_order(settings)
+        space = open_edit_space(load_prior(settings.models_dir / "prior.json"))
         parts = Parts(
             verifier=verifier,
             localizer=SpectrumLocalizer(text=task.text),
-            space=open_edit_space(load_prior(settings.models_dir / "prior.json")),
+            space=space,
             gates=gates,
             scorer=scorer,
             sink=sink,
@@ -265,7 +266,9 @@ def work(
             context=lambda path, baseline: _context(path, baseline, sources, task),
             reader=ModelReader(ModelDecoder(scorer)) if scorer is not None else None,
             pace=pace,
-            writer=_writer(scorer, weights, sources, task) if scorer is not None and request.writing else None,
+            writer=open_writer(scorer, request.ways or model.writing, weights, sources, task, space)
+            if scorer is not None and model is not None and request.writing
+            else None,
             ranker=ranker,
         )
         result = Repair(task, parts, clock=pace.clock).run()
@@ -307,21 +310,6 @@ def _context(path: RepoPath, baseline: Baseline, sources: SourceMap, task: Task)
     tests = dict.fromkeys(t.path for t in baseline.tests if t.id in failing and t.path is not None)
     texts = [(p, sources[p]) for p in tests if p in sources]
     return build_context(texts, baseline_failures(baseline), path, task=task.text, source=sources[path])
-
-
-def _writer(scorer: ModelScorer, weights: Weights, sources: SourceMap, task: Task) -> SpanWriter:
-    """The same model in the same child, writing what the edit space lacks."""
-
-    def context(_path: RepoPath, baseline: Baseline) -> str:
-        failing = set(baseline.failing)
-        names: dict[RepoPath, list[str]] = {}
-        for test in baseline.tests:
-            if test.id in failing and test.path is not None and test.path in sources:
-                names.setdefault(test.path, []).append(test.id)
-        texts = [(path, sources[path], ids) for path, ids in names.items()]
-        return build_failing(texts, baseline_failures(baseline), task=task.text)
-
-    return SpanWriter(scorer, context, localization=weights.localization, malus=weights.written)
 
 
 def _model(request: FixRequest, settings: Settings) -> tuple[ModelFile | None, str]:

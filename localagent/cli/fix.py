@@ -9,6 +9,7 @@ from pathlib import Path
 
 from localagent.app import Settings
 from localagent.app.fixing import FixOutcome, FixRequest, Stop, free_cores, run_fix
+from localagent.app.written import NAMES, known_ways
 from localagent.cli.backend import add_backend, backend_of
 from localagent.cli.ending import ending_by
 from localagent.cli.progress import JsonSink, PlainSink, TerminalSink
@@ -39,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--no-model", action="store_true", help="order by the prior alone")
     group.add_argument("--model", default="", metavar="M", help="a GGUF file or a registered name")
     p.add_argument("--no-writing", action="store_true", help="the model orders edits and writes none")
+    p.add_argument("--write-by", action="append", default=[], metavar="WAY", help=f"how it writes: {', '.join(NAMES)}")
     p.add_argument("--policy", default="", metavar="NAME|FILE", help="another policy than the default one")
     add_backend(p)
     p.add_argument("--out", default="", metavar="FILE", help="write the accepted patch here, as a unified diff")
@@ -108,6 +110,7 @@ def _request(args: argparse.Namespace) -> FixRequest:
         use_model=not args.no_model,
         model=args.model,
         writing=not args.no_writing,
+        ways=known_ways(args.write_by),
         policy=Path(args.policy) if args.policy else None,
         out=Path(args.out) if args.out else None,
         report=Path(args.report) if args.report else None,

@@ -1,15 +1,21 @@
-"""`localagent model list|add|verify|tune`: the models this machine knows, and how they run fastest here."""
+"""`localagent model list|add|verify|tune|bench`: models, how they run here and how good they are."""
 
 import argparse
+import statistics
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from localagent.app import Settings
+from localagent.app.model_bench import Bench, as_json, bench_model, last_bench, share
+from localagent.app.model_plot import plot
 from localagent.app.tuning import tune_model
+from localagent.app.written import known_ways
 from localagent.cli.render import Render
+from localagent.errors import UsageFault
 from localagent.llm.registry import ModelFile, Registry
 from localagent.llm.tuned import AS_IT_IS, load, serving, stands
+from localagent.record.files import write_through
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,17 +36,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     tuning.add_argument("model", nargs="?", default="", metavar="NAME", help="default: the default model")
     tuning.add_argument("--again", action="store_true", help="measure even if it was measured on this machine")
-    for action in (listing, adding, verifying, tuning):
+    benching = actions.add_parser(
+        "bench", help="measure how well models order and write edits, on a built-in set of bugs", allow_abbrev=False
+    )
+    benching.add_argument("models", nargs="*", metavar="NAME", help="default: the default model")
+    benching.add_argument("--way", action="append", default=[], metavar="WAY", help="ways of writing (default: all)")
+    benching.add_argument("--bugs", type=int, metavar="N", help="at most so many bugs of each kind (default: all)")
+    benching.add_argument("--svg", metavar="FILE", help="write a plot here")
+    for action in (listing, adding, verifying, tuning, benching):
         action.add_argument("--json", action="store_true", help="write JSON")
 
 
 def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
-    """List, add, verify, or tune. 0 when the answer is yes, 1 when it is no."""
+    """List, add, verify, tune, or bench. 0 when the answer is yes, 1 when it is no."""
     registry = Registry(settings.models_dir, settings.data_dir)
     if args.action == "list":
         return _list(registry.list(), settings, render, as_json=args.json)
     if args.action == "tune":
         return _tune(args, settings, render)
+    if args.action == "bench":
+        return _bench(args, settings, render)
     if args.action == "add":
         model, what = registry.add(args.file, args.name), "added"
     else:
@@ -65,6 +80,35 @@ def _tune(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     return 0
 
 
+def _bench(args: argparse.Namespace, settings: Settings, render: Render) -> int:
+    ways = known_ways(args.way)
+    faults = ["--bugs: at least 1"] if args.bugs is not None and args.bugs < 1 else []
+    if args.svg and not Path(args.svg).absolute().parent.is_dir():
+        faults.append(f"--svg: the directory {Path(args.svg).absolute().parent} does not exist")
+    if faults:
+        raise UsageFault(faults)
+    names = args.models or [""]
+    found = [bench_model(name, settings, render.note, only=ways, most=args.bugs) for name in names]
+    if args.svg:
+        write_through(Path(args.svg), plot(found).encode())
+    if args.json:
+        render.json([as_json(one) for one in found])
+        return 0
+    for one in found:
+        for words, ranks in ((one.name, one.ranks), ("without a model", one.plain)):
+            shares = "  ".join(f"<={most} {share(ranks, most):.0%}" for most in (10, 50, 100))
+            render.line(f"{words}: median rank {statistics.median(ranks):g} of {len(ranks)} bugs  {shares}")
+        for name, way in one.ways.items():
+            rate = f"{way.valid} of {way.replies} replies are edits, {way.tokens} tokens, {way.seconds:.0f} s"
+            render.line(f"  writes by {name}: {way.exact} of {way.bugs} exact, {rate}")
+        render.line(f"  {_speed(one)}, loaded in {one.load_seconds:.1f} s, writes best by {one.best}")
+    return 0
+
+
+def _speed(one: Bench) -> str:
+    return f"{one.tokens_per_second:.0f} tokens/s on {one.threads} thread(s), {one.resident_bytes >> 20} MiB"
+
+
 def _list(models: tuple[ModelFile, ...], settings: Settings, render: Render, *, as_json: bool) -> int:
     if as_json:
         render.json([_row(model, settings) for model in models])
@@ -77,6 +121,8 @@ def _list(models: tuple[ModelFile, ...], settings: Settings, render: Render, *, 
         served = serving(model, settings.data_dir)
         form = model.quantization if served is model else f"{model.quantization} (here: {served.quantization})"
         render.line(f"{mark} {model.name}  {form}  {model.bytes / 1e6:.0f} MB  {model.licence}  {where}")
+        if (bench := last_bench(settings, model.sha256)) is not None:
+            render.line(f"    measured: median rank {bench.median:g} of {len(bench.ranks)}, {_speed(bench)}")
     if not models:
         render.note("no models are known; add one with `localagent model add FILE`")
     return 0
@@ -94,4 +140,6 @@ def _row(model: ModelFile, settings: Settings) -> dict[str, Any]:
         "dialect": model.dialect,
         "quantization": model.quantization,
         "served": serving(model, settings.data_dir).quantization,
+        "writing": list(model.writing),
+        "bench": as_json(bench) if (bench := last_bench(settings, model.sha256)) is not None else None,
     }

@@ -59,6 +59,8 @@ def _refuse(request: FixRequest) -> None:
         faults.append("--policy: the daemon's policy holds for all its tasks (`GET /v1/policy` shows it)")
     if request.backend is not None:
         faults.append("--backend: the daemon chooses its jail")
+    if request.ways:
+        faults.append("--write-by: the daemon's model writes as it was measured")
     if faults:
         raise UsageFault(faults, remedy="leave it away, or work without --daemon")
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 from localagent.domain.paths import RepoPath
 
-SPAN = "span"  # the operator of edits that the model wrote; all others are enumerated
+SPAN = "span"  # the operator of spans that the model searched,
+WRITTEN = frozenset({SPAN, "continue", "fim", "line", "search", "function"})  # and all of edits that it wrote
 
 
 def digest_of(data: bytes) -> str:

@@ -39,6 +39,20 @@ class Place:
     head: str
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stretch:
+    """A statement (or its header) or a function: UTF-8 offsets from its first character to after its last.
+
+    `whole` is the end of a compound statement with its blocks, where `end` is that of its header.
+    """
+
+    line: int
+    start: int
+    end: int
+    whole: int
+    indent: str
+
+
 class Page:
     """One file in which edits are written. `usable` is False where it cannot be read, parsed or spliced exactly."""
 
@@ -98,36 +112,90 @@ class Page:
 
     def edit(self, place: Place, start: int, end: int, text: str, *, prior: float) -> Edit | None:
         """The edit that puts `text` in the place of [start, end); None where it is none, or was made before."""
-        spot = self._unit(place.line)
+        found = self.put(place.line, start, end, text, prior=prior)
+        return None if isinstance(found, str) else found
+
+    def put(
+        self, line: int, start: int, end: int, text: str, *, prior: float, operator: str = SPAN, known: bool = True
+    ) -> Edit | str:
+        """The same, or why it is none. `known`: only names that exist may come in."""
+        spot = self._unit(line)
         if spot is None or self._source is None:
-            return None
+            return f"line {line} is in no statement or function that can be edited"
         span, unit = spot
         old = self.text[start:end].decode("utf-8")
         start, end, old, text = _trimmed(start, old, text)
-        if (
-            old == text
-            or start < unit.base
-            or end > unit.base + len(unit.text)
-            or not self._names_exist(start, end, text)
-        ):
-            return None
+        if old == text:
+            return "it changes nothing"
+        if start < unit.base or end > unit.base + len(unit.text):
+            return f"it leaves the function around line {line}"
+        if known and not self._names_exist(start, end, text):
+            return "it names what does not exist"
         text = text.replace("\n", self._source.newline)
         splices = ((start - unit.base, end - unit.base, text),)
         try:
             digest = check.tree_digest(unit, splices)
         except (ValueError, UnicodeDecodeError):
-            return None
-        if digest is None or digest == unit.suite_digest(unit.root) or (span, digest) in self._seen:
-            return None
-        if not check.compiles(unit, splices):
-            return None
+            digest = None
+        if digest is None or not check.compiles(unit, splices):
+            return "the result is not valid Python"
+        if digest == unit.suite_digest(unit.root):
+            return "it changes nothing"
+        if (span, digest) in self._seen:
+            return "it was tried before"
         self._seen.add((span, digest))
         last = self._source.line_of(max(start, end - 1))
         note = f"{_shown(old)} -> {_shown(text)}" if old.strip() else f"{_shown(text)} added"
-        change = Change(
-            splices=splices, delta=0.0, line=min(place.line, last), end_line=max(place.line, last), note=note
+        change = Change(splices=splices, delta=0.0, line=min(line, last), end_line=max(line, last), note=note)
+        made = made_edit(unit, unit_scope(unit, span), change, path=self.path, operator=operator, prior=prior)
+        return made or "the file's encoding cannot say it"
+
+    def statement(self, line: int) -> Stretch | None:
+        """The innermost statement (or its header) with code on a line; None between statements and in docstrings."""
+        place, spot = self._place(line), self._unit(line)
+        if place is None or spot is None:
+            return None
+        unit = spot[1]
+        holder = _holder(unit, place.start - unit.base)
+        if holder is None:
+            return None
+        end = holder.head_end if holder.compound else holder.end
+        return Stretch(
+            line=unit.line(holder.start),
+            start=unit.base + holder.start,
+            end=unit.base + len(unit.text[:end].rstrip()),
+            whole=unit.base + len(unit.text[: holder.end].rstrip()),
+            indent=holder.indent,
         )
-        return made_edit(unit, unit_scope(unit, span), change, path=self.path, operator=SPAN, prior=prior)
+
+    def function(self, line: int) -> Stretch | None:
+        """The outermost function around a line, decorators included."""
+        spot = self._unit(line)
+        if spot is None or not spot[0].is_function or len(spot[1].root.statements) != 1:
+            return None
+        span, unit = spot
+        definition = unit.root.statements[0]
+        end = unit.base + len(unit.text[: definition.end].rstrip())
+        return Stretch(
+            line=span.first_line, start=unit.base + definition.start, end=end, whole=end, indent=definition.indent
+        )
+
+    def lines(self, line: int) -> range | None:
+        """The lines of the function, or run of statements, that a line is in."""
+        spot = self._unit(line)
+        return None if spot is None else range(spot[0].first_line, spot[0].last_line + 1)
+
+    def line_span(self, line: int) -> tuple[int, int]:
+        """Offsets of a line's first character and of its end."""
+        assert self._source is not None
+        starts = self._source.line_starts
+        end = starts[line] if line < len(starts) else len(self.text)
+        return starts[line - 1], starts[line - 1] + len(self.text[starts[line - 1] : end].rstrip(b"\r\n"))
+
+    def line_text(self, line: int) -> str:
+        """One line of the file, without its end."""
+        start, end = self.line_span(line)
+        return self.text[start:end].decode("utf-8")
 
     def _names_exist(self, start: int, end: int, text: str) -> bool:
         line_start = self.text.rfind(b"\n", 0, start) + 1

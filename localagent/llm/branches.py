@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from localagent.errors import CannotEnforce
 
@@ -107,6 +108,25 @@ class Grove:
                 if self._cancelled():
                     return
 
+    def seat(self, trunk: Sequence[int]) -> NDArray[np.float32] | None:
+        """The trunk without branches, and a copy of the logits that follow it; None when cancelled."""
+        if not trunk or not self._plant(trunk):
+            return None
+        self._forget()
+        self.share(1, len(trunk) - 1)
+        try:
+            return self.logits(0).copy() if self.decode([(trunk[-1], len(trunk) - 1, [1], True)]) else None
+        finally:
+            self.free(1)
+
+    def share(self, sequence: int, until: int) -> None:
+        """Let a sequence begin with the trunk's first tokens."""
+        self._llama.llama_memory_seq_cp(self._memory, 0, sequence, 0, until)
+
+    def free(self, sequence: int) -> None:
+        """Drop a sequence's tokens."""
+        self._llama.llama_memory_seq_rm(self._memory, sequence, -1, -1)
+
     def _plant(self, trunk: Sequence[int]) -> bool:
         """The trunk in sequence 0, kept as far as it begins alike in whole batches; False when cancelled."""
         if list(trunk) == self._trunk:
@@ -125,7 +145,7 @@ class Grove:
         for start in range(keep, len(trunk), BATCH_TOKENS):
             piece = trunk[start : start + BATCH_TOKENS]
             slots = [(token, start + k, [0], False) for k, token in enumerate(piece)]
-            if not self._decode(slots):
+            if not self.decode(slots):
                 self._llama.llama_memory_seq_rm(self._memory, 0, len(self._trunk), -1)
                 return False
             self._trunk += piece
@@ -159,7 +179,7 @@ class Grove:
         todo = list(slots.items())
         for first in range(0, len(todo), BATCH_TOKENS):
             batch = todo[first : first + BATCH_TOKENS]
-            if not self._decode([(p[-1], len(p) - 1, slot.sequences, bool(slot.asked)) for p, slot in batch]):
+            if not self.decode([(p[-1], len(p) - 1, slot.sequences, bool(slot.asked)) for p, slot in batch]):
                 self._resident.update(fresh)
                 self._forget()  # some cells of this group were never written
                 return
@@ -187,7 +207,7 @@ class Grove:
         self._llama.llama_memory_seq_rm(self._memory, sequence, -1, -1)
         return sequence
 
-    def _decode(self, slots: Sequence[tuple[int, int, list[int], bool]]) -> bool:
+    def decode(self, slots: Sequence[tuple[int, int, list[int], bool]]) -> bool:
         """Tokens at positions, each for some sequences; False when cancelled."""
         batch = self._batch
         batch.n_tokens = len(slots)
@@ -206,13 +226,17 @@ class Grove:
         self.tokens_decoded += len(slots)
         return True
 
-    def _read(self, slot: int, asked: Sequence[_Asking]) -> Iterator[Reading]:
-        if not asked:
-            return
+    def logits(self, slot: int) -> NDArray[np.float32]:
+        """The row of the last decoded batch, valid until the next."""
         pointer = self._llama.llama_get_logits_ith(self._context, slot)
         if not pointer:
             raise CannotEnforce("llama.cpp gave no logits")
-        logits = np.ctypeslib.as_array(pointer, shape=(self._vocabulary,))
+        return np.ctypeslib.as_array(pointer, shape=(self._vocabulary,))
+
+    def _read(self, slot: int, asked: Sequence[_Asking]) -> Iterator[Reading]:
+        if not asked:
+            return
+        logits = self.logits(slot)
         most = float(logits.max())
         total = most + float(np.log(np.exp(logits - most).sum(dtype=np.float64)))
         for branch, number, row in asked:

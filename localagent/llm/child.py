@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from localagent.errors import CannotEnforce, LocalagentError
 from localagent.llm.departure import Text
+from localagent.llm.drawing import Drawing
 from localagent.llm.engine import Ask, Engine
 from localagent.llm.frames import CONTEXT_TOKENS, WEIGHTS, FrameBuffer, FrameFault, Message, receive_first, send
 from localagent.llm.gguf import GgufHeader, read_header
@@ -84,8 +85,9 @@ def main(arguments: list[str]) -> int:
     except (LocalagentError, OSError) as fault:
         send(channel, {"kind": "refused", "why": str(fault)})
         return 1
-    send(channel, ready)
-    growing = Growing(channel, engine)
+    growing, drawing = Growing(channel, engine), Drawing(channel, engine)
+    told = {"fim": drawing.dialect.middle is not None, "chat": bool(drawing.dialect.template)}
+    send(channel, {**ready, **told})
     while (request := inbox.next()) is not None:
         try:
             inbox.current = int(request["id"])
@@ -95,6 +97,8 @@ def main(arguments: list[str]) -> int:
                 growing.tokenize(request)
             elif request["kind"] == "grow":
                 growing.grow(request)
+            elif request["kind"] == "sample":
+                drawing.sample(request)
             else:
                 raise RequestFault(repr(request["kind"]))
         except (RequestFault, KeyError) as fault:

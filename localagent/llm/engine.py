@@ -140,11 +140,32 @@ class Engine:
             return max(0, int(self._llama.llama_vocab_bos(self._vocab)))
         return self.end_token
 
-    def tokenize(self, data: bytes) -> list[int]:
-        """Tokens of a text; special tokens written in it are plain text. `data` must be UTF-8."""
+    @property
+    def llama(self) -> Any:
+        """The bindings."""
+        return self._llama
+
+    @property
+    def model(self) -> Any:
+        """llama.cpp's model."""
+        return self._model
+
+    @property
+    def vocab(self) -> Any:
+        """llama.cpp's vocabulary."""
+        return self._vocab
+
+    def ends(self, token: int) -> bool:
+        """Whether a token ends what the model says: any control token does."""
+        return bool(
+            self._llama.llama_vocab_is_eog(self._vocab, token) or self._llama.llama_vocab_is_control(self._vocab, token)
+        )
+
+    def tokenize(self, data: bytes, *, special: bool = False) -> list[int]:
+        """Tokens of a text in UTF-8; special tokens written in it are plain text unless `special`."""
         room = len(data) + 8
         tokens = (ctypes.c_int32 * room)()
-        count = self._llama.llama_tokenize(self._vocab, data, len(data), tokens, room, False, False)
+        count = self._llama.llama_tokenize(self._vocab, data, len(data), tokens, room, False, special)
         return list(tokens[: max(0, count)])
 
     def piece(self, token: int) -> bytes:

@@ -3,7 +3,8 @@
 A frame is four bytes of length (big endian) and that many bytes of JSON, always one object with a `kind`.
 
     parent to child                                     child to parent
-    load    bytes, sha256, threads                      ready    name, threads, load_seconds, resident_bytes
+    load    bytes, sha256, threads                      ready    name, threads, load_seconds, resident_bytes,
+                                                                 fim, chat
                                                         refused  why (the child then ends)
     score   id, context, source, edits                  scores   id, items: [[edit, score or null], ...], tokens
                                                         done     id, tokens, outside, cpu_seconds
@@ -11,6 +12,9 @@ A frame is four bytes of length (big endian) and that many bytes of JSON, always
     grow    id, trunk, branches                         grown    id, items: [[branch, row, top, asked], ...], pieces
                                                         done     id, tokens
                                                         crowded  id, why (nothing of it fits; the child goes on)
+    sample  id, prompt, seeds, most_tokens,             drawn    id, number, text, tokens, likelihood, end
+            temperature, top_k, top_p, min_p, stops,    done     id, tokens
+            grammar, seconds                            crowded  id, why
     cancel  id                                          done     (as above, with what was scored so far)
     end                                                 (the child ends)
 
@@ -18,6 +22,9 @@ A branch is `[at, tokens, rows]`: tokens that follow the first `at` of the trunk
 distribution after the branch's token `index` (-1: after the trunk's part) the `top` likeliest tokens, answered as
 `[[token, log-probability], ...]`, and the log-probabilities of the `asked` ones. `pieces` maps tokens that were not
 told before to their bytes, written as latin-1.
+
+A prompt is an object with a `form`: `text` (`text`), `fim` (`prefix`, `suffix`) or `chat` (`messages`, each a role and
+a text, and the beginning of the `answer`). `ready` says which forms the model knows. Drawn text is written as latin-1.
 
 and with `requantize`, a child that does one thing:
 

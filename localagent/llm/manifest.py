@@ -11,6 +11,7 @@ from typing import Any
 from localagent.errors import UsageFault
 
 SCHEMA = 1
+WRITING = "span"
 _MAX_BYTES = 64 << 10
 
 
@@ -28,7 +29,10 @@ class Origin:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Manifest:
-    """One model. `file` is a bare name, looked for in the user's models and beside the manifest."""
+    """One model. `file` is a bare name, looked for in the user's models and beside the manifest.
+
+    `writing` names the ways in which it writes edits, joined by `+`, as measured.
+    """
 
     name: str
     file: str
@@ -40,16 +44,18 @@ class Manifest:
     quantization: str
     default: bool
     origin: Origin
+    writing: str = WRITING
 
 
 _TYPES: dict[str, type] = {
     "name": str, "file": str, "bytes": int, "sha256": str, "licence": str, "context_tokens": int, "dialect": str,
-    "quantization": str, "default": bool,
+    "quantization": str, "default": bool, "writing": str,
 }  # fmt: skip
 _SHAPES = {
     "name": re.compile(r"[a-z0-9][a-z0-9._-]{0,63}"),
     "file": re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}\.gguf"),
     "sha256": re.compile(r"[0-9a-f]{64}"),
+    "writing": re.compile(r"[a-z]{1,16}(\+[a-z]{1,16}){0,8}"),
 }
 
 
@@ -64,6 +70,7 @@ def load_manifest(path: Path) -> Manifest:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as fault:
         raise UsageFault(f"{path}: {fault}", remedy="restore the manifest, or remove it") from None
     origin = table.pop("origin", {})
+    table.setdefault("writing", WRITING)  # manifests of before models were measured have none
     faults = [*_faults(table), *_origin_faults(origin)]
     if faults:
         raise UsageFault([f"{path}: {fault}" for fault in faults], remedy="restore the manifest, or remove it")

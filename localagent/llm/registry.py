@@ -13,14 +13,14 @@ import stat
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
 from localagent.errors import AnswerIsNo, CannotEnforce, UsageFault
 from localagent.llm.gguf import GgufFault, GgufHeader, read_header
-from localagent.llm.manifest import Manifest, Origin, load_manifest, manifest_text
+from localagent.llm.manifest import WRITING, Manifest, Origin, load_manifest, manifest_text
 
 _CHUNK_BYTES = 1 << 20
 _MAX_MODEL_BYTES = 64 << 30
@@ -45,6 +45,7 @@ class ModelFile:
     dialect: str = "plain"
     quantization: str = ""
     registered_sha256: str = ""
+    writing: tuple[str, ...] = (WRITING,)
 
 
 class Registry:
@@ -117,9 +118,7 @@ class Registry:
                 sha256=digest,
                 licence=header.licence,
                 context_tokens=header.context_tokens,
-                dialect="chatml"
-                if "<|im_start|>" in str(header.scalars.get("tokenizer.chat_template", ""))
-                else "plain",
+                dialect=_dialect(header),
                 quantization=f"file type {header.scalars.get('general.file_type', 'unknown')}",
                 default=False,
                 origin=Origin(upstream=label),
@@ -150,7 +149,16 @@ class Registry:
             context_tokens=manifest.context_tokens,
             dialect=manifest.dialect,
             quantization=manifest.quantization,
+            writing=tuple(manifest.writing.split("+")),
         )
+
+    def writes(self, name: str, ways: Sequence[str]) -> bool:
+        """Keep the ways in which a user's model writes best; False for models that come with localagent."""
+        path = self._user_dir / f"{name}.toml"
+        if not path.is_file():
+            return False
+        self._write(path, manifest_text(replace(load_manifest(path), writing="+".join(ways))))
+        return True
 
     def _known(self, digest: str, size: int) -> Manifest | None:
         return next((known for known in self._manifests() if (known.sha256, known.bytes) == (digest, size)), None)

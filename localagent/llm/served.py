@@ -97,6 +97,7 @@ class Served:
         self.resident_bytes = 0
         self.cpu_seconds = 0.0
         self.pieces: dict[int, bytes] = {}  # what the child told of its tokens; it tells each once
+        self._forms: frozenset[str] = frozenset()
         self._tokens = 0
         self._warning = ""
         self._process: JailProcess | None = None
@@ -196,10 +197,15 @@ class Served:
             raise Dropped(str(answer.get("why", "the child refused to load it"))[:_REASON_CHARACTERS])
         self.load_seconds = number(answer.get("load_seconds"))
         self.resident_bytes = int(number(answer.get("resident_bytes")))
+        self._forms = frozenset({"text", *(form for form in ("fim", "chat") if answer.get(form) is True)})
 
     def _ready_by(self, deadline: float) -> bool:
         self._loaded.wait(max(0.0, deadline - time.monotonic()))
         return self._loaded.is_set() and not self._warning and not self._closed
+
+    def forms(self, timeout_seconds: float) -> frozenset[str]:
+        """Which prompts the model knows (text, fim, chat), once it is loaded; empty without a model."""
+        return self._forms if self._ready_by(time.monotonic() + timeout_seconds) else frozenset()
 
     def exchange(self, request: Message, last: frozenset[str], *, timeout_seconds: float) -> Iterator[Message]:
         """The child's answers to a request (which gets an id), up to the first of a kind in `last`.

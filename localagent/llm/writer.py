@@ -7,8 +7,8 @@ written upon, never a kept candidate's.
 import math
 from collections.abc import Callable, Sequence
 
-from localagent.domain.edit import Written
-from localagent.domain.outcome import Baseline
+from localagent.domain.edit import Edit, Written
+from localagent.domain.outcome import Baseline, Failure
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Suspicion
 from localagent.edit.written import Page, Place
@@ -58,7 +58,7 @@ class SpanWriter:
 
     def begin(self, sources: Sources, places: Sequence[Suspicion], baseline: Baseline) -> None:
         """Plan the search over the most suspicious lines of code."""
-        index, lines = FactIndex(), _lines(places)
+        index, lines = FactIndex(), lines_of(places)
         best = max(lines.values(), default=0.0) or 1.0
         pages: dict[RepoPath, Page] = {}
         spots: dict[RepoPath, list[tuple[Place, float]]] = {}
@@ -86,6 +86,9 @@ class SpanWriter:
                 )
                 self._regions.append(region)
 
+    def heard(self, edit: Edit, failures: Sequence[Failure]) -> None:
+        """The search goes by likelihood alone: nothing is learned from what failed."""
+
     def more(self, *, timeout_seconds: float = STEP_SECONDS) -> Sequence[Written]:
         """One batch further. Empty where nothing came of it; `next_cost` says whether to go on."""
         if math.isinf(self.next_cost):
@@ -99,7 +102,8 @@ class SpanWriter:
         return found or []
 
 
-def _lines(places: Sequence[Suspicion]) -> dict[tuple[RepoPath, int], float]:
+def lines_of(places: Sequence[Suspicion]) -> dict[tuple[RepoPath, int], float]:
+    """The best suspicion of each line."""
     lines: dict[tuple[RepoPath, int], float] = {}
     for place in places:
         for line in range(place.line, place.end_line + 1):

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from localagent.domain.edit import SPAN, Candidate
+from localagent.domain.edit import WRITTEN, Candidate
 from localagent.domain.outcome import Baseline, Failure
 from localagent.domain.task import Diagnosis, NearMiss, Suspicion, Task, TaskResult
 from localagent.record.assessment import assessment_json
@@ -95,8 +95,8 @@ def _provenance(result: TaskResult) -> list[dict[str, Any]]:
         {
             "edit": f"{e.path}:{e.line} {e.note or e.operator}",
             "operator": e.operator,
-            "origin": "model" if e.operator == SPAN else "edit-space",
-            "model": result.model_name if e.operator == SPAN else None,
+            "origin": "model" if e.operator in WRITTEN else "edit-space",
+            "model": result.model_name if e.operator in WRITTEN else None,
         }
         for e in result.chosen.edits
     ]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
 from localagent.domain.behaviour import Behaviours, Row
-from localagent.domain.edit import SPAN, Candidate, Edit
+from localagent.domain.edit import WRITTEN, Candidate, Edit
 from localagent.repair.degenerate import degenerate
 
 # In nats of cost, set by hand after reading a few overfitted patches of the development cases; not counted.
@@ -232,9 +232,8 @@ def unproven(candidate: Candidate, tests: int, failing: int) -> bool:
         dropped = any("delete-line" in e.operator for e in candidate.edits)
         if any(_invented(e) for e in candidate.edits) or (dropped and not all(_slip(e) for e in candidate.edits)):
             return True
-    if tests <= FEW_TESTS and (
-        candidate.edits[0].operator in ("off-by-one", "sibling-call", SPAN) or degenerate(candidate)
-    ):
+    made_up = candidate.edits[0].operator in {"off-by-one", "sibling-call", *WRITTEN}
+    if tests <= FEW_TESTS and (made_up or degenerate(candidate)):
         return True
     guessed = [(e.path, e.line) for e in candidate.edits if not explained(e)]
     many = len(candidate.edits) >= _MANY_EDITS and len(guessed) >= _MANY_GUESSES

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from localagent.domain.behaviour import Crash, Row
-from localagent.domain.edit import SPAN, Candidate
+from localagent.domain.edit import WRITTEN, Candidate
 from localagent.domain.outcome import Baseline, FullResult
 from localagent.domain.task import Stage, Verdict
 from localagent.repair.choice import (
@@ -40,7 +40,7 @@ def more_after_first(run: Run) -> int:
 
     Where the model wrote it, twice as many: an enumerated one is worth more.
     """
-    if all(any(e.operator == SPAN for e in c.edits) for c in run.state.plausible):
+    if all(any(e.operator in WRITTEN for e in c.edits) for c in run.state.plausible):
         return max(2 * MORE_AFTER_FIRST, run.state.verified)
     return max(MORE_AFTER_FIRST, min(2 * MORE_AFTER_FIRST, run.state.verified // 2))
 

@@ -236,6 +236,8 @@ class Repair:
             if s.rank_of_first is None:
                 s.rank_of_first = s.ranks[candidate.number]
             return True
+        if self._run.parts.writer is not None:
+            self._run.parts.writer.heard(step.edit, tuple(result.failures.values()))
         self._beam.take(step, candidate, result)
         return False
 

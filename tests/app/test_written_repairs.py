@@ -10,6 +10,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from bench import casefile
 from bench.judge import Judgement, judge
+from localagent.domain.edit import WRITTEN as OPERATORS
 
 pytestmark = [pytest.mark.model, pytest.mark.slow]
 
@@ -39,3 +40,15 @@ def test_without_leave_to_write_the_same_bug_stays(name: str) -> None:
         assert ran.code == 1
         assert (ran.report["patch"], ran.report["provenance"], ran.report["candidates_written"]) == (None, [], 0)
         assert ran.report["outcome"] == "gave-up", ran.reason
+
+
+@pytest.mark.parametrize("way", ["continue", "chat"])
+def test_asked_for_whole_answers_the_bundled_model_breaks_nothing(way: str) -> None:
+    """It is not good at it; whatever it says is an edit that gates and tests judge, or refused."""
+    with home(SPANS["bill-total"].project) as h:
+        ran = h.fix("--write-by", way, "--max-candidates", "120", "--max-seconds", "60", "--jobs", "1", model=())
+        assert ran.code in (0, 1), ran.err
+        assert ran.report["outcome"] in ("accepted", "gave-up", "needs-person"), ran.reason
+        assert not [w for w in ran.report["warnings"] if "dropped" in w]
+        for origin in ran.report["provenance"]:
+            assert (origin["origin"] == "model") is (origin["operator"] in OPERATORS)

@@ -60,3 +60,11 @@ def test_an_altered_model_that_was_named_is_refused_before_anything_runs(weights
             assert (ran.code, ran.report["outcome"]) == (4, "cannot-enforce"), ran
             assert said in ran.reason
             assert "running the tests" not in ran.err
+
+
+def test_a_way_of_writing_that_is_none_is_a_usage_fault() -> None:
+    with home() as h:
+        ran = h.fix("--write-by", "magic", "--write-by", "tongues")
+        assert ran.code == 2
+        assert "no way of writing is called 'magic'" in ran.err
+        assert "'tongues'" in ran.err

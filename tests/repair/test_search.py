@@ -454,6 +454,7 @@ class Scribe:
     def __init__(self, *edits: Edit, score: float = -1.0) -> None:
         self.edits, self.score = list(edits), score
         self.begun: list[Suspicion] = []
+        self.told: list[tuple[Edit, int]] = []
         self.tokens_used = 0
         self.asked = 0
 
@@ -464,6 +465,9 @@ class Scribe:
     def begin(self, sources: Sources, places: Sequence[Suspicion], baseline: Baseline) -> None:
         assert sources[M]
         self.begun = list(places)
+
+    def heard(self, edit: Edit, failures: Sequence[Failure]) -> None:
+        self.told.append((edit, len(failures)))
 
     def more(self, *, timeout_seconds: float) -> Sequence[Written]:
         self.asked += 1

@@ -14,6 +14,7 @@ MODULES = {  # top-level module -> rooms where it may be imported
     "multiprocessing": {"training"},
     "pty": NOWHERE,
     "llama_cpp": {"llm"},
+    "jinja2": {"llm"},
     "torch": {"training"},
     "bandit": {"gate"},
     "hypothesis": {"verify"},

@@ -1,0 +1,281 @@
+"""`model bench`: how well a model orders edits and writes them, how fast and large it is, on built-in bugs.
+
+The set is `models/reference-bugs.json`, made from this project's own cases. Nothing of it runs: an edit is right where
+the file it makes has the repaired file's syntax tree. Other repairs may be as good, so yields are lower bounds. Not
+promised: that the numbers carry over to other programs; localization, which finds the place, is no part of it.
+"""
+
+import ast
+import json
+import math
+import statistics
+import time
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from localagent.app.least_level import least_level
+from localagent.app.prior import load_prior
+from localagent.app.settings import Settings
+from localagent.app.written import NAMES, open_writer
+from localagent.domain.edit import SPAN, Edit
+from localagent.domain.outcome import Baseline
+from localagent.domain.paths import RepoPath
+from localagent.domain.task import Budget, Suspicion, Task
+from localagent.edit.space import open_edit_space
+from localagent.errors import AnswerIsNo, CannotEnforce, InternalFault
+from localagent.jail.open import open_jail
+from localagent.llm.prompt import build_context
+from localagent.llm.registry import ModelFile, Registry
+from localagent.llm.scorer import ModelScorer
+from localagent.llm.tuned import machine, serving
+from localagent.ports import EditSpace
+from localagent.record.files import write_through
+from localagent.repair.weights import Weights, load_weights
+
+SCHEMA = 1
+_MAX_BYTES = 4 << 20
+_SCORING_SECONDS = 120.0
+_WRITING_SECONDS = 120.0
+_SPAN_STEPS = 12
+_KINDS = ("order", "write")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bug:
+    """One file with a bug at a line, the file repaired, and the tests that see it."""
+
+    id: str
+    kind: str
+    path: str
+    line: int
+    before: str
+    after: str
+    tests: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WayYield:
+    """What came of one way of writing: different replies, those that were edits, bugs whose repair was one."""
+
+    bugs: int
+    replies: int
+    valid: int
+    exact: int
+    tokens: int
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bench:
+    """What was measured of one model on one machine. `ranks` and `plain` are of the right edit, with and without it."""
+
+    name: str
+    sha256: str
+    machine: str
+    threads: int
+    ranks: tuple[int, ...]
+    plain: tuple[int, ...]
+    edits: int
+    tokens_per_second: float
+    tokens_per_cpu_second: float
+    load_seconds: float
+    resident_bytes: int
+    ways: dict[str, WayYield] = field(default_factory=dict)
+
+    @property
+    def median(self) -> float:
+        """Median rank of the right edit."""
+        return statistics.median(self.ranks)
+
+    @property
+    def best(self) -> str:
+        """The way that wrote most exact repairs; span search where none is better."""
+        spans = self.ways[SPAN].exact if SPAN in self.ways else 0
+        better = [(w.exact, w.valid / max(1, w.replies), name) for name, w in self.ways.items() if w.exact > spans]
+        return max(better)[2] if better else SPAN
+
+
+def share(ranks: Sequence[int], most: int) -> float:
+    """How much of some ranks is at most so much."""
+    return sum(rank <= most for rank in ranks) / max(1, len(ranks))
+
+
+def load_bugs(models_dir: Path) -> list[Bug]:
+    """The built-in set. InternalFault where it is not what was shipped."""
+    try:
+        table = json.loads((models_dir / "reference-bugs.json").read_text(encoding="ascii"))
+        bugs = [Bug(**row) for row in table["bugs"]]
+    except (OSError, ValueError, KeyError, TypeError) as fault:
+        raise InternalFault(f"reference-bugs.json of the installation cannot be read: {fault}") from None
+    if not all(any(bug.kind == kind for bug in bugs) for kind in _KINDS):
+        raise InternalFault("reference-bugs.json of the installation lacks a kind of bugs")
+    return bugs
+
+
+def right_edits(bug: Bug, edits: Iterable[Edit]) -> list[Edit]:
+    """Those that make the repaired file."""
+    wanted, source = _tree(bug.after.encode()), bug.before.encode()
+    near = [edit for edit in edits if abs(edit.line - bug.line) <= 3]
+    return [edit for edit in near if _tree(edit.apply(source)) == wanted]
+
+
+def bench_model(
+    name: str, settings: Settings, say: Callable[[str], None], *, only: Sequence[str] = (), most: int | None = None
+) -> Bench:
+    """Measure one model ("": the default), keep the result, and for a user's own model the way it writes best.
+
+    `only` names ways of writing, `most` bounds the bugs of each kind. CannotEnforce where the model cannot be used.
+    """
+    registry = Registry(settings.models_dir, settings.data_dir)
+    model = registry.verify(name)
+    bugs = load_bugs(settings.models_dir)
+    order, write = ([bug for bug in bugs if bug.kind == kind][:most] for kind in _KINDS)
+    space = open_edit_space(load_prior(settings.models_dir / "prior.json"))
+    weights = load_weights(settings.models_dir / "order.json")
+    tuned = serving(model, settings.data_dir)
+    scorer = ModelScorer(tuned, open_jail(least=least_level(settings)), spare=None if tuned is model else model)
+    try:
+        found = _ordered(scorer, model, order, space, weights, say)
+        for way in only or NAMES:
+            told = _written(scorer, way, write, space, weights) if way != "chat" else None
+            if told is not None:
+                found.ways[way] = told
+                say(f"{way}: {told.exact} of {told.bugs} exact, {told.valid} of {told.replies} replies are edits")
+        if scorer.warning:
+            raise CannotEnforce(scorer.warning)
+    finally:
+        scorer.close()
+    _keep(found, settings)
+    if not only:
+        registry.writes(model.name, (found.best,))
+    return found
+
+
+def _ordered(
+    scorer: ModelScorer,
+    model: ModelFile,
+    bugs: Sequence[Bug],
+    space: EditSpace,
+    weights: Weights,
+    say: Callable[[str], None],
+) -> Bench:
+    """Ranks of the right edits in the whole file's edit space, every line being as suspicious as any other."""
+    ranks, plain, count = [], [], 0
+    if not scorer.forms(60.0):
+        raise CannotEnforce(scorer.warning or f"{model.name} does not load")
+    seconds = 1e-6
+    for bug in bugs:
+        path, source = RepoPath(bug.path), bug.before.encode()
+        edits = list(space.edits(path, {path: source}, lines=None, failures=()))
+        right = {id(edit) for edit in right_edits(bug, edits)}
+        context = build_context([(RepoPath("tests/test_it.py"), bug.tests.encode())], (), path, source=source)
+        began = time.monotonic()
+        scores = scorer.score(source, context, edits, timeout_seconds=_SCORING_SECONDS)
+        seconds += time.monotonic() - began
+        if scorer.warning:
+            raise CannotEnforce(scorer.warning)
+        if not right:
+            raise InternalFault(f"{bug.id}: no enumerated edit repairs it: make reference-bugs.json anew")
+        costs = [
+            -e.prior - weights.model * (weights.unscored if s is None else s)
+            for e, s in zip(edits, scores, strict=True)
+        ]
+        ranks.append(_rank(edits, costs, right))
+        plain.append(_rank(edits, [-e.prior for e in edits], right))
+        count += len(edits)
+        say(f"{bug.id}: rank {ranks[-1]} of {len(edits)} edits ({plain[-1]} without the model)")
+    say(f"order: {len(ranks)} bugs, median rank {statistics.median(ranks):g} ({statistics.median(plain):g} without)")
+    return Bench(
+        name=model.name,
+        sha256=model.sha256,
+        machine=machine(),
+        threads=scorer.threads,
+        ranks=tuple(ranks),
+        plain=tuple(plain),
+        edits=count,
+        tokens_per_second=scorer.tokens_used / seconds,
+        tokens_per_cpu_second=scorer.tokens_used / max(1e-6, scorer.cpu_seconds),
+        load_seconds=scorer.load_seconds,
+        resident_bytes=scorer.resident_bytes,
+    )
+
+
+def _rank(edits: Sequence[Edit], costs: Sequence[float], right: set[int]) -> int:
+    """The place of the first right edit; of equal costs those that were enumerated first come first."""
+    order = sorted(range(len(edits)), key=costs.__getitem__)
+    return 1 + next(place for place, k in enumerate(order) if id(edits[k]) in right)
+
+
+def _written(scorer: ModelScorer, way: str, bugs: Sequence[Bug], space: EditSpace, weights: Weights) -> WayYield | None:
+    """One question (some steps of a span search) at each known place; None where the model knows no such way."""
+    replies = valid = exact = tokens = asked = 0
+    began = time.monotonic()
+    for bug in bugs:
+        path = RepoPath(bug.path)
+        task = Task(id="", repo="", tests=(), checks=(), text="", python="", seed=0, budget=Budget())
+        sources = {path: bug.before.encode(), RepoPath("tests/test_it.py"): bug.tests.encode()}
+        writer = open_writer(scorer, (way,), weights, sources, task, space, tests=bug.tests)
+        place = Suspicion(path=path, line=bug.line, end_line=bug.line, score=1.0)
+        writer.begin(sources, (place,), Baseline(tests=(), failing=(), passing=()))
+        hit = False
+        for _ in range(_SPAN_STEPS if way == SPAN else 1):
+            if math.isinf(writer.next_cost):
+                break
+            asked += 1
+            found = [written.edit for written in writer.more(timeout_seconds=_WRITING_SECONDS)]
+            valid += len(found)
+            hit = hit or bool(right_edits(bug, found))
+        exact += hit
+        tokens += writer.tokens_used
+        replies += getattr(writer, "replies", 0) or (valid if way == SPAN else 0)
+    if not asked or scorer.warning:
+        return None
+    seconds = time.monotonic() - began
+    return WayYield(bugs=len(bugs), replies=replies, valid=valid, exact=exact, tokens=tokens, seconds=round(seconds, 2))
+
+
+def _tree(source: bytes) -> str | None:
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            return ast.dump(ast.parse(source))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def record_path(settings: Settings, sha256: str) -> Path:
+    """Where the last measurement of a model lies."""
+    return settings.data_dir / "models" / "bench" / f"{sha256}.json"
+
+
+def _keep(found: Bench, settings: Settings) -> None:
+    path = record_path(settings, found.sha256)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
+        write_through(path, (json.dumps(as_json(found), indent=1, sort_keys=True) + "\n").encode())
+    except OSError as fault:
+        raise AnswerIsNo(f"cannot keep the measurement at {path}: {fault.strerror or fault}") from None
+
+
+def as_json(found: Bench) -> dict[str, Any]:
+    """What is kept and shown; `last_bench` reads it back."""
+    return {"schema": SCHEMA, **asdict(found)}
+
+
+def last_bench(settings: Settings, sha256: str) -> Bench | None:
+    """The last measurement of a model on this machine; None where there is none that can be read."""
+    try:
+        with record_path(settings, sha256).open("rb") as stream:
+            table = json.loads(stream.read(_MAX_BYTES))
+        if not isinstance(table, dict) or table.pop("schema", None) != SCHEMA:
+            return None
+        ways = {str(name): WayYield(**way) for name, way in table.pop("ways").items()}
+        numbers = [float(table[name]) for name in ("tokens_per_second", "load_seconds", "resident_bytes", "edits")]
+        ranks, plain = (tuple(int(rank) for rank in table.pop(name)) for name in ("ranks", "plain"))
+        found = Bench(**table, ranks=ranks, plain=plain, ways=ways)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    sound = ranks and len(ranks) == len(plain) and all(map(math.isfinite, numbers))
+    return found if sound and found.sha256 == sha256 and found.machine == machine() else None

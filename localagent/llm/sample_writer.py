@@ -1,0 +1,226 @@
+"""`EditWriter` that asks for whole answers: several drawn at once at each place, in the ways a model understands.
+
+Each answer is an edit or is refused; what was refused, and how the tests judged what was not, stands in the next
+question about the same place (at most three remarks). Bounded in rounds and tokens; the search bounds its seconds.
+Contributes nothing where the model is absent, dropped, slow or knows no such way. Only the snapshot's own files are
+written upon. Which answers come when is a matter of the model's speed; which there are is not.
+"""
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from localagent.domain.edit import Edit, Written
+from localagent.domain.outcome import Baseline, Failure
+from localagent.domain.paths import RepoPath
+from localagent.domain.task import Suspicion
+from localagent.edit.written import Page
+from localagent.index.facts import FactIndex
+from localagent.llm.asking import CODE_BYTES, around, messages
+from localagent.llm.replies import LEADS, MOST_TOKENS, View, Way, can_ask, edit_of, grammar
+from localagent.llm.sampler import Answer, ModelSampler, Prompt, chat_prompt, fim_prompt, text_prompt
+from localagent.llm.sampling import Draw, Drawn, SampleEnd
+from localagent.llm.served import Served
+from localagent.llm.writer import lines_of
+from localagent.ports import Sources
+
+MAX_TARGETS = 40
+MAX_ROUNDS = 4
+MAX_TOKENS = 40_000
+ANSWERS = 8
+HEARD = 3
+_ROUND = 1.5  # nats by which a further round at a place is dearer
+_DEAREST = 11.0
+_MAX_SILENT = 3
+_LOAD_SECONDS = 60.0
+_SHOWN_LINES = 60
+_SAID = 120
+
+Choices = Callable[[RepoPath, Sequence[int]], Sequence[Edit]]
+
+
+@dataclass(slots=True)
+class _Target:
+    """One place to ask about: a function for conversations, else a line."""
+
+    view: View
+    line: int
+    weight: float
+    tests: str
+    rounds: int = 0
+    heard: deque[str] = field(default_factory=lambda: deque(maxlen=HEARD))
+
+    @property
+    def cost(self) -> float:
+        return self.weight + _ROUND * self.rounds if self.rounds < MAX_ROUNDS else math.inf
+
+
+class SampleWriter:
+    """One task's questions, by `ways` in turn. `begin` names the places, `more` asks once. One thread at a time.
+
+    `heard` may be called from another thread.
+    """
+
+    def __init__(
+        self,
+        served: Served,
+        context: Callable[[RepoPath, Baseline], str],
+        *,
+        ways: Sequence[Way],
+        choices: Choices,
+        task: str = "",
+        seed: int = 0,
+        localization: float = 2.0,
+        malus: float = 2.5,
+    ) -> None:
+        """`context` gives the failing tests as text, `choices` likely enumerated edits at some lines of a file."""
+        self._sampler = ModelSampler(served)
+        self._context, self._choices, self._task, self._seed = context, choices, task, seed
+        self._ways = tuple(ways)
+        self._localization, self._malus = localization, malus
+        self._targets: list[_Target] = []
+        self._made: dict[Edit, tuple[_Target, str]] = {}  # where each edit was made, and the answer
+        self._judged: deque[tuple[Edit, tuple[Failure, ...]]] = deque()
+        self._asked = self._silent = 0
+        self.replies = self.refused = 0
+
+    @property
+    def tokens_used(self) -> int:
+        """Tokens decoded for answers."""
+        return self._sampler.tokens_used
+
+    @property
+    def next_cost(self) -> float:
+        """What the cheapest further answer may cost; infinite when there is nothing to go on with."""
+        if not self._sampler.alive or self._silent >= _MAX_SILENT or self.tokens_used > MAX_TOKENS or not self._ways:
+            return math.inf
+        return self._malus + min((target.cost for target in self._targets), default=math.inf)
+
+    def begin(self, sources: Sources, places: Sequence[Suspicion], baseline: Baseline) -> None:
+        """The most suspicious functions, or lines, for the ways that the model knows."""
+        forms = self._sampler.knows(timeout_seconds=_LOAD_SECONDS)
+        self._ways = tuple(way for way in self._ways if _form(way) in forms)
+        if not self._ways:
+            return
+        chat = self._ways[0].chat
+        index, scored = FactIndex(), lines_of(places)
+        best = max(scored.values(), default=0.0) or 1.0
+        pages: dict[RepoPath, Page] = {}
+        seen: set[tuple[RepoPath, int]] = set()
+        for (path, line), score in sorted(scored.items(), key=lambda item: (-item[1], item[0])):
+            page = pages.setdefault(path, Page(path, sources, index)) if path in sources else None
+            if page is None or not page.usable or page.statement(line) is None:
+                continue
+            whole = page.lines(line)
+            assert whole is not None
+            if chat and (path, whole[0]) in seen:
+                continue
+            seen.add((path, whole[0]))
+            shown = _window(page, whole, line) if chat else range(line, line + 1)
+            picked = tuple(self._choices(path, shown)) if chat and Way.CHOICE in self._ways else ()
+            view = View(page=page, lines=shown, function=page.function(line), choices=picked)
+            weight = self._localization * math.log(best / max(score, best / 50))
+            self._targets.append(_Target(view=view, line=line, weight=weight, tests=self._context(path, baseline)))
+            if len(self._targets) >= MAX_TARGETS:
+                break
+
+    def heard(self, edit: Edit, failures: Sequence[Failure]) -> None:
+        """How the tests judged an edit; of one that this writer made, the next question says so."""
+        if edit in self._made:
+            self._judged.append((edit, tuple(failures)))
+
+    def more(self, *, timeout_seconds: float) -> Sequence[Written]:
+        """One question at the cheapest place. Empty where nothing came of it; `next_cost` says whether to go on."""
+        self._listen()
+        if math.isinf(self.next_cost):
+            return []
+        target = min(self._targets, key=lambda t: t.cost)
+        ways = [way for way in self._ways if can_ask(way, target.view)]
+        if not ways:
+            target.rounds = MAX_ROUNDS
+            return []
+        way = ways[target.rounds % len(ways)]
+        target.rounds += 1
+        answer = self._ask(way, target, timeout_seconds)
+        if answer.refused:
+            target.rounds = MAX_ROUNDS  # no room for it, or the template does not carry it
+            return []
+        self._silent = 0 if answer.drawn else self._silent + 1
+        return list(self._edits(way, target, answer.drawn))
+
+    def _ask(self, way: Way, target: _Target, timeout_seconds: float) -> Answer:
+        self._asked += 1
+        first = (self._seed << 20) + self._asked * 256
+        how = Draw(
+            seeds=tuple(range(first, first + (ANSWERS if way is not Way.CHOICE else 3))),
+            most_tokens=MOST_TOKENS[way],
+            stops=() if way.chat else (b"\n",),
+            grammar=grammar(way, target.view),
+        )
+        return self._sampler.draw(self._prompt(way, target), how, timeout_seconds=timeout_seconds)
+
+    def _prompt(self, way: Way, target: _Target) -> Prompt:
+        if way.chat:
+            asked = messages(way, target.view, tests=target.tests, task=self._task, heard=tuple(target.heard))
+            return chat_prompt(asked, LEADS[way])
+        front, behind = around(target.view, target.line, tests=target.tests, room_bytes=CODE_BYTES // 2)
+        return fim_prompt(front, behind) if way is Way.FIM else text_prompt(front)
+
+    def _edits(self, way: Way, target: _Target, drawn: Sequence[Drawn]) -> Iterator[Written]:
+        """Answers as edits, each once; those that are none are remembered for the next question."""
+        for said in dict.fromkeys(d.text for d in drawn):
+            best = max((d for d in drawn if d.text == said), key=lambda d: d.likelihood)
+            text = LEADS.get(way, "").encode() + said
+            self.replies += 1
+            if best.end in (SampleEnd.LENGTH, SampleEnd.SECONDS, SampleEnd.STUCK):
+                found: Edit | str = "the answer was cut off: it was too long"
+            else:
+                found = edit_of(way, text, target.view, line=target.line, prior=-self._malus)
+            if isinstance(found, str):
+                self.refused += 1
+                _remember(target, f"refused: {found}")
+                continue
+            words = edit_words(found) if way is Way.CHOICE else text.decode("utf-8", "replace")
+            self._made[found] = target, words.replace("```python", "").replace("```", "")[:_SAID]
+            yield Written(edit=found, score=-round(min(_DEAREST, -best.likelihood), 4))
+
+    def _listen(self) -> None:
+        while self._judged:
+            edit, failures = self._judged.popleft()
+            target, said = self._made.get(edit, (None, ""))
+            if target is not None:
+                told = [f"{f.exception}: {f.message}"[:160] for f in failures[:1]]
+                wants = [f"expected {f.right[:60]}, got {f.left[:60]}" for f in failures[:1] if f.left or f.right]
+                _remember(target, " ".join([said, "still fails:", *told, *wants]))
+
+
+def _remember(target: _Target, remark: str) -> None:
+    line = " ".join(remark.split())[:240]
+    if line not in target.heard:
+        target.heard.append(line)
+
+
+def edit_words(edit: Edit) -> str:
+    """An enumerated edit in a few words."""
+    return f"line {edit.line}: {edit.note or edit.operator}"
+
+
+def _form(way: Way) -> str:
+    return "chat" if way.chat else "fim" if way is Way.FIM else "text"
+
+
+def _window(page: Page, whole: range, line: int) -> range:
+    """The lines of a function that are shown: all of it where it fits, else some around a line."""
+
+    def size(lines: range) -> int:
+        return sum(len(page.line_text(k)) + 6 for k in lines)
+
+    if len(whole) <= _SHOWN_LINES and size(whole) <= CODE_BYTES:
+        return whole
+    first = last = line
+    while True:
+        wider = range(max(whole[0], first - 1), min(whole[-1], last + 1) + 1)
+        if len(wider) > _SHOWN_LINES or size(wider) > CODE_BYTES or len(wider) == last - first + 1:
+            return range(first, last + 1)
+        first, last = wider[0], wider[-1]

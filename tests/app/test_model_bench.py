@@ -1,0 +1,140 @@
+"""`model bench`: the built-in set holds what it says, ranks count as they should, records are kept and not trusted."""
+
+import ast
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from localagent.app.model_bench import (
+    Bench,
+    WayYield,
+    _rank,
+    as_json,
+    bench_model,
+    last_bench,
+    load_bugs,
+    record_path,
+    right_edits,
+    share,
+)  # fmt: skip
+from localagent.app.model_plot import plot
+from localagent.app.prior import load_prior
+from localagent.app.settings import Settings
+from localagent.cli import main as entry
+from localagent.cli.render import Render
+from localagent.domain.paths import RepoPath
+from localagent.edit.space import open_edit_space
+from localagent.errors import InternalFault
+from localagent.llm.tuned import machine
+
+BENCH = Bench(
+    name="m<odel",
+    sha256="0" * 64,
+    machine=machine(),
+    threads=1,
+    ranks=(1, 7, 60),
+    plain=(3, 90, 400),
+    edits=1000,
+    tokens_per_second=50.0,
+    tokens_per_cpu_second=60.0,
+    load_seconds=0.5,
+    resident_bytes=300 << 20,
+    ways={"span": WayYield(bugs=4, replies=9, valid=9, exact=1, tokens=500, seconds=3.0)},
+)
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings.from_environ({"HOME": str(tmp_path)})
+
+
+def test_the_built_in_set_is_of_programs_with_a_repair_of_each_kind(settings: Settings) -> None:
+    bugs = load_bugs(settings.models_dir)
+    space = open_edit_space(load_prior(settings.models_dir / "prior.json"))
+    assert len({bug.id for bug in bugs}) == len(bugs)
+    for bug in bugs:
+        assert ast.dump(ast.parse(bug.before)) != ast.dump(ast.parse(bug.after))
+        ast.parse(bug.tests)
+    for kind, wanted in (("order", True), ("write", False)):
+        bug = next(bug for bug in bugs if bug.kind == kind)
+        path = RepoPath(bug.path)
+        edits = space.edits(path, {path: bug.before.encode()}, lines=frozenset([bug.line]), failures=())
+        assert bool(right_edits(bug, edits)) is wanted
+
+
+def test_ranks_are_counted_from_one_and_shares_of_them() -> None:
+    edits = list(
+        open_edit_space({}).edits(RepoPath("m.py"), {RepoPath("m.py"): b"a = b + 1\n"}, lines=None, failures=())
+    )
+    assert _rank(edits, [float(k) for k in range(len(edits))], {id(edits[2]), id(edits[4])}) == 3
+    assert _rank(edits, [-float(k) for k in range(len(edits))], {id(edits[-1])}) == 1
+    assert [share(BENCH.ranks, most) for most in (1, 10, 100)] == [1 / 3, 2 / 3, 1.0]
+
+
+def test_another_way_is_best_only_where_it_repairs_more() -> None:
+    line = WayYield(bugs=4, replies=9, valid=9, exact=1, tokens=500, seconds=3.0)
+    assert replace(BENCH, ways={**BENCH.ways, "line": line}).best == "span"
+    assert replace(BENCH, ways={**BENCH.ways, "line": replace(line, exact=2)}).best == "line"
+    assert replace(BENCH, ways={}).best == "span"
+
+
+def test_a_record_is_read_back_on_its_machine_and_nothing_else_is(settings: Settings) -> None:
+    path = record_path(settings, BENCH.sha256)
+    assert last_bench(settings, BENCH.sha256) is None
+    path.parent.mkdir(parents=True)
+    table = json.loads(json.dumps(as_json(BENCH)))
+    path.write_text(json.dumps(table))
+    assert last_bench(settings, BENCH.sha256) == BENCH
+    wrong = [
+        {**table, "machine": "other"}, {**table, "sha256": "1" * 64}, {**table, "ranks": []}, {**table, "ranks": "12"},
+        {**table, "ways": {"x": 1}}, {**table, "load_seconds": "x"},
+        {**table, "more": 1}, {**table, "schema": 2}, [], 1,
+    ]  # fmt: skip
+    for broken in wrong:
+        path.write_text(json.dumps(broken))
+        assert last_bench(settings, BENCH.sha256) is None, broken
+    path.write_bytes(b"\xff" * 100)
+    assert last_bench(settings, BENCH.sha256) is None
+
+
+def test_a_set_that_is_damaged_is_our_fault(tmp_path: Path) -> None:
+    (tmp_path / "reference-bugs.json").write_text('{"bugs": [{}]}')
+    with pytest.raises(InternalFault, match="cannot be read"):
+        load_bugs(tmp_path)
+
+
+def test_the_plot_is_one_self_contained_picture() -> None:
+    picture = plot([BENCH, replace(BENCH, name="other", ranks=(2, 3, 20_000))])
+    root = ElementTree.fromstring(picture)
+    assert root.tag.endswith("svg")
+    lines = [e for e in root if e.tag.endswith("polyline")]
+    assert len(lines) == 3
+    assert "m&lt;odel" in picture
+    assert not [e for e in root.iter() if e.tag.endswith(("script", "image", "a"))]
+    for line in lines:
+        for point in line.attrib["points"].split():
+            x, y = map(float, point.split(","))
+            assert 0 <= x <= 720
+            assert 0 <= y <= 420
+
+
+@pytest.mark.model
+@pytest.mark.slow
+def test_the_bundled_model_is_measured_and_listed(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    found = bench_model("", settings, said.append, only=("choice", "fim"), most=2)
+    assert len(found.ranks) == len(found.plain) == 2
+    assert set(found.ways) == {"choice"}  # it has no tokens for the middle
+    assert found.tokens_per_second > 0
+    assert last_bench(settings, found.sha256) == found
+    monkeypatch.setenv("XDG_DATA_HOME", str(settings.data_dir.parent))
+    out = io.StringIO()
+    monkeypatch.setattr(entry, "Render", lambda: Render(out=out, err=io.StringIO()))
+    assert entry.main(["model", "list"]) == 0
+    assert f"measured: median rank {found.median:g} of 2" in out.getvalue()
