@@ -82,6 +82,7 @@ class FixRequest:
     backend: Kind | None = None
     threads: int | None = None
     scored: tuple[int, ...] = ()
+    cut: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -257,7 +258,9 @@ def work(
             context=lambda path, baseline: _context(path, baseline, sources, task),
             reader=ModelReader(ModelDecoder(scorer)) if scorer is not None else None,
             pace=pace,
-            writer=_writer(scorer, weights, sources, task) if scorer is not None and request.writing else None,
+            writer=_writer(scorer, weights, sources, task, request.cut)
+            if scorer is not None and request.writing
+            else None,
         )
         result = Repair(task, parts, clock=pace.clock).run()
         seconds = {Stage.SNAPSHOT.value: round(took, 3), **result.seconds}
@@ -286,7 +289,7 @@ def _context(path: RepoPath, baseline: Baseline, sources: SourceMap, task: Task)
     return build_context(texts, baseline_failures(baseline), path, task=task.text, source=sources[path])
 
 
-def _writer(scorer: ModelScorer, weights: Weights, sources: SourceMap, task: Task) -> SpanWriter:
+def _writer(scorer: ModelScorer, weights: Weights, sources: SourceMap, task: Task, cut: tuple[int, ...]) -> SpanWriter:
     """The same model in the same child, writing what the edit space lacks."""
 
     def context(_path: RepoPath, baseline: Baseline) -> str:
@@ -298,7 +301,7 @@ def _writer(scorer: ModelScorer, weights: Weights, sources: SourceMap, task: Tas
         texts = [(path, sources[path], ids) for path, ids in names.items()]
         return build_failing(texts, baseline_failures(baseline), task=task.text)
 
-    return SpanWriter(scorer, context, localization=weights.localization, malus=weights.written)
+    return SpanWriter(scorer, context, localization=weights.localization, malus=weights.written, cut=cut)
 
 
 def _model(request: FixRequest, settings: Settings) -> tuple[ModelFile | None, str]:

@@ -8,6 +8,7 @@ from itertools import islice
 from localagent.domain.edit import Edit
 from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
+from localagent.repair.followed import PATIENCE
 from localagent.repair.lineage import Lineage, Step
 from localagent.repair.order import crash_line
 from localagent.repair.progress import stage_of
@@ -18,7 +19,6 @@ EDITS_PER_GROUP = 6_000
 EDITS_PER_CHILD = 2_500
 EDITS_PER_PATH = 300
 SCORED_PER_GROUP = 6_000
-PATIENCE = 20
 HEAD_START = 25  # one in so many of the budget may run in the prior order before the model has spoken
 
 

@@ -428,7 +428,7 @@ class Scribe:
     def __init__(self, *edits: Edit, score: float = -1.0) -> None:
         self.edits, self.score = list(edits), score
         self.begun: list[Suspicion] = []
-        self.tokens_used = 0
+        self.tokens_used = self.late = 0
         self.asked = 0
 
     @property

@@ -289,7 +289,7 @@ class Session:
         cpu_seconds = float(request["test_seconds"])
 
         def run_test(item: int) -> None:
-            run_items(plugin, self._items, [(item, cpu_seconds)], watch, stop_on_bad=False, grace_seconds=0.0)
+            run_items(plugin, self._items, [(item, cpu_seconds)], watch, stop_on_bad=False, grace_tests=0)
 
         send(fd, {**differ.table(functions, inverses, run_test, request), "live": [f is not None for f in functions]})
         _exit(0)
@@ -309,7 +309,7 @@ class Session:
         order = [(int(i), cpu_seconds) for i in request["items"]]
 
         def run_tests() -> None:
-            run_items(plugin, self._items, order, watch, stop_on_bad=False, grace_seconds=0.0)
+            run_items(plugin, self._items, order, watch, stop_on_bad=False, grace_tests=0)
 
         def program(swaps: List[Dict[str, Any]]) -> Any:
             def put() -> None:
@@ -329,7 +329,7 @@ class Session:
         # the tracer of the collection also hears the threads that were started then
         watch.tracer = (self._tracer or LineTracer(self._root)) if request["trace"] else None
         order = [(int(i), float(request["cpu_seconds"])) for i in request["items"]]
-        run_items(plugin, self._items, order, watch, stop_on_bad=False, grace_seconds=0.0)
+        run_items(plugin, self._items, order, watch, stop_on_bad=False, grace_tests=0)
         watch.index = None
 
     def _run_forked(self, plugin: SessionPlugin, request: Dict[str, Any]) -> None:
@@ -484,7 +484,7 @@ class Session:
             order,
             watch,
             stop_on_bad=bool(request["stop_on_bad"]),
-            grace_seconds=float(request["grace_seconds"]),
+            grace_tests=int(request["grace_tests"]),
         )
         tell({"k": "end"})
         _exit(0)
