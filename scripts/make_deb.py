@@ -89,8 +89,6 @@ def surroundings(kit: verify.Sound, stage: Path) -> None:
     settings, units = stage / "etc" / "localagent", stage / "lib" / "systemd" / "system"
     (settings / "policies").mkdir(parents=True)
     units.mkdir(parents=True)
-    for source in sorted((kit.folder / "policies").glob("*.toml")):
-        shutil.copyfile(source, settings / "policies" / source.name)
     for source in sorted((kit.folder / "systemd").glob("*")) if (kit.folder / "systemd").is_dir() else []:
         if source.name == "daemon.toml":
             shutil.copyfile(source, settings / source.name)

@@ -30,11 +30,10 @@ def prepare(place: Place, kit: Path, say: Callable[[str], None]) -> None:
         os.chown(folder, user, group, follow_symlinks=False)
         folder.chmod(mode)
     (SETTINGS / "policies").mkdir(parents=True, exist_ok=True)
-    for source in sorted((kit / "policies").glob("*")):
+    for source in sorted((kit / "policies").glob("*")):  # built in: a file of that name there would be refused
         target = SETTINGS / "policies" / source.name
-        if not target.exists():
-            shutil.copyfile(source, target)
-            target.chmod(0o644)
+        if target.is_file() and target.read_bytes() == source.read_bytes():
+            target.unlink()  # put there by an earlier kit, and never changed
     brought = sorted((kit / "systemd").glob("*")) if (kit / "systemd").is_dir() else []
     daemon = SETTINGS / "daemon.toml"
     if (kit / "systemd" / daemon.name).is_file() and not daemon.exists():

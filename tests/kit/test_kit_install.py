@@ -56,6 +56,7 @@ def test_from_nothing_to_nothing(kits: tuple[Path, Path, Path], home: Home) -> N
     assert home.left() == ["mine"]
 
 
+@pytest.mark.slow
 def test_state_goes_forward_with_a_kit_and_back_with_the_other(home: Home, tmp_path: Path) -> None:
     one, two = make_kit(tmp_path / "one", "1.0", schema=1), make_kit(tmp_path / "two", "2.0", schema=2)
     tool = home.path / ".local" / "bin" / "localagent-kit"
