@@ -1,14 +1,15 @@
-# make setup | demo | demo-all | test | test-slow | test-laws | bench | kit | clean       (docs/install.md, docs/kit.md say more)
+# make setup | demo | demo-all | test | test-slow | test-laws | bench | kit | deb | clean       (docs/install.md, docs/kit.md say more)
 PYTHON ?= python3
 GPU ?=
 # Named on the command line only: a variable of this name in the environment means something else.
 KIT =
 KEY =
 OUT =
+MAINTAINER =
 # Tests wait for jails more than they compute.
 TEST_WORKERS ?= 3
 
-.PHONY: help setup test test-slow test-laws demo demo-all bench kit clean
+.PHONY: help setup test test-slow test-laws demo demo-all bench kit deb clean
 
 help:
 	@echo "make setup [GPU=cuda|vulkan|none] [PYTHON=python3.12]   build .venv, everything pinned by hash; seconds when it stands"
@@ -20,6 +21,7 @@ help:
 	@echo "make test-laws  the property tests on new random examples"
 	@echo "make bench      the project's own repair cases; BENCH_ARGS='--every 5' for a part"
 	@echo "make kit [OUT=DIR] [KEY=FILE]   a kit that installs without a network (docs/kit.md)"
+	@echo "make deb KIT=DIR KEY=KEY [OUT=DIR]   a Debian package of the system install, made of a kit"
 	@echo "make clean      remove .venv and everything built; models stay"
 
 setup:
@@ -51,6 +53,10 @@ bench: setup
 
 kit: setup
 	.venv/bin/python scripts/make_kit.py --out "$(or $(OUT),dist)" $(if $(KEY),--key "$(KEY)")
+
+deb:
+	@test -n "$(KIT)" -a -n "$(KEY)" || { echo "make deb KIT=DIR KEY=KEY [OUT=DIR] [MAINTAINER='NAME <ADDRESS>']" >&2; exit 2; }
+	"$(PYTHON)" -I scripts/make_deb.py "$(KIT)" --key "$(KEY)" --out "$(or $(OUT),dist)" $(if $(MAINTAINER),--maintainer "$(MAINTAINER)")
 
 clean:
 	rm -rf .venv .build build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,24 +1,29 @@
 #!/bin/sh
-# Installs a kit in a root file system of its own, without a network: `sh bench/kit_root.sh KIT KEY [OTHER_KIT] [--tests]`, TEST_ARGS=... for some.
+# Installs a kit in a root file system of its own, without a network:
+#   sh bench/kit_root.sh KIT KEY [OTHER_KIT] [--tests] [--debootstrap DIR [--deb FILE]]      TEST_ARGS=... for some tests
 #
-# The root is a new mount namespace, changed into by pivot_root: this machine's /usr read-only without its compilers,
-# without /usr/local and without anything of /opt, /root, /home, /var and /etc but what is made here. That is an
-# approximation of a bare machine, not one: the C library and Python are this machine's. Needs root; leaves nothing.
+# DIR is a system that debootstrap made, of which nothing is changed (an overlay in memory takes what is written):
+#   debootstrap --variant=minbase --include=python3,python3-venv,git,make bookworm DIR
+# Without one the root is an approximation of a bare machine: this one's /usr read-only without its compilers, without
+# /usr/local and without anything of /opt, /root, /home, /var and /etc but what is made here. Needs root; leaves nothing.
 set -eu
 if [ "${KIT_ROOT_STAGE:-}" != inside ]; then
-    kit=$(readlink -f "$1") key=$2 other='' tests=''
+    kit=$(readlink -f "$1") key=$2 other='' tests='' base='' deb=''
     shift 2
-    for word in "$@"; do
-        case $word in
+    while [ $# -gt 0 ]; do
+        case $1 in
             --tests) tests=yes ;;
-            *) other=$(readlink -f "$word") ;;
+            --debootstrap) base=$(readlink -f "$2"); shift ;;
+            --deb) deb=$(readlink -f "$2"); shift ;;
+            *) other=$(readlink -f "$1") ;;
         esac
+        shift
     done
     here=$(readlink -f "$0")
     root=$(mktemp -d /tmp/kit-root.XXXXXX)
     trap 'rmdir "$root"' EXIT
     env -i KIT_ROOT_STAGE=inside ROOT="$root" KIT="$kit" OTHER="$other" KEY="$key" TESTS="$tests" \
-        TEST_ARGS="${TEST_ARGS:-}" PATH=/usr/sbin:/usr/bin:/sbin:/bin \
+        BASE="$base" DEB="$deb" TEST_ARGS="${TEST_ARGS:-}" PATH=/usr/sbin:/usr/bin:/sbin:/bin \
         unshare --mount --net --pid --ipc --uts --fork --propagation private /bin/sh "$here"
     exit
 fi
@@ -26,6 +31,13 @@ fi
 # --- the root --------------------------------------------------------------------------------------------------------
 mount -t tmpfs -o size=4g,mode=755 kit-root "$ROOT"
 cd "$ROOT"
+if [ -n "$BASE" ]; then
+    mkdir upper work new
+    mount -t overlay -o "lowerdir=$BASE,upperdir=$ROOT/upper,workdir=$ROOT/work" kit-root new
+    cd new
+    mkdir -p kit other old
+    chroot . useradd --uid 1000 --create-home maria
+else
 mkdir usr etc proc dev tmp home var opt kit other old run sys
 chmod 1777 tmp
 mount --bind /usr usr && mount -o remount,bind,ro usr
@@ -45,6 +57,8 @@ mkdir -p root home/maria var/lib var/cache var/tmp
 cp /etc/ld.so.cache etc/ 2>/dev/null || true
 [ ! -d /etc/alternatives ] || cp -a /etc/alternatives etc/
 chown 1000:1000 home/maria
+fi
+[ -z "$DEB" ] || cp "$DEB" tmp/localagent.deb
 mount --bind "$KIT" kit && mount -o remount,bind,ro kit
 [ -z "$OTHER" ] || { mount --bind "$OTHER" other && mount -o remount,bind,ro other; }
 mount -t proc proc proc
@@ -54,6 +68,7 @@ pivot_root . old
 cd /
 umount -l /old
 rmdir /old
+[ -c /dev/null ] || { echo "no devices" >&2; exit 9; }
 
 # --- what is tried in it ---------------------------------------------------------------------------------------------
 maria() { # a command, as a user with an empty home and no rights
@@ -103,6 +118,17 @@ maria '/usr/local/bin/localagent fix --repo ledger --out ledger-2.diff --quiet &
 /usr/local/bin/localagent-kit uninstall --system --purge
 grep -c localagent /etc/passwd /etc/group || true
 find /opt /etc/localagent /var/lib /var/cache /usr/local -mindepth 1 2>/dev/null || true
+if [ -n "$DEB" ]; then
+    heading "the Debian package: installed, used, removed, purged"
+    dpkg --install /tmp/localagent.deb
+    find /etc/localagent /var/lib/localagent /var/cache/localagent -maxdepth 1 -printf '%M %u:%g %p\n'
+    maria '/usr/bin/localagent fix --repo ledger --out ledger-3.diff --quiet && cmp ledger.diff ledger-3.diff'
+    dpkg --remove localagent
+    [ -f /etc/localagent/daemon.toml ] && [ ! -e /usr/lib/localagent ] || { find /usr/lib/localagent | head; exit 9; }
+    dpkg --purge localagent
+    find /etc/localagent /var/lib/localagent /var/cache/localagent /usr/lib/localagent 2>/dev/null && exit 9 || true
+    grep localagent /etc/passwd /etc/group && exit 9 || echo "nothing is left"
+fi
 heading "make setup KIT=..., make demo"
 told "cd checkout && make setup KIT=/kit KEY=$KEY"
 told 'cd checkout && make demo'

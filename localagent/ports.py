@@ -142,6 +142,11 @@ class EditWriter(Protocol):
         """Go on for a while, about a second; nothing may have come of it."""
         ...
 
+    @property
+    def late(self) -> int:
+        """Which of the questions that the last `more` put to the model was not answered in time, from 1; 0 if none."""
+        ...
+
 
 class GateChain(Protocol):
     """Static decisions, cheapest first, stopping at the first that is not allow."""

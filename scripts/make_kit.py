@@ -29,6 +29,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from kit_licences import canonical, licences
 from kit_seal import maker_key, packed, seal
 
+sys.path.insert(0, str(ROOT))
+from localagent.record.state_schema import SCHEMA
+
 PORTABLE = {
     "GGML_NATIVE": "OFF",  # never what only this processor knows
     "GGML_BACKEND_DL": "ON",
@@ -40,7 +43,6 @@ PORTABLE = {
     "CMAKE_INSTALL_LIBDIR": "llama_cpp/lib",
     "CMAKE_INSTALL_INCLUDEDIR": "llama_cpp/include",
 }
-STATE_SCHEMA = 1
 PIN = re.compile(r"^([A-Za-z0-9._-]+)==(\S+)", re.MULTILINE)
 TRIED = (
     ["localagent", "--version"],
@@ -192,7 +194,7 @@ def description(kit: Path) -> dict[str, object]:
         "machine": platform.machine(),
         "glibc": least_glibc((kit / "wheels").glob("*.whl")),
         "models": sorted(path.name for path in (kit / "models").glob("*.gguf")),
-        "state_schema": STATE_SCHEMA,
+        "state_schema": SCHEMA,
         "tried": TRIED,
     }
 

@@ -68,12 +68,33 @@ def installed_pip() -> dict[str, bytes]:
     }
 
 
-def payload(kit: Path, version: str, *, broken: bool = False) -> None:
+STATEFUL = """
+import os
+import pathlib
+from localagent.record.state_schema import live, ready
+
+def shout(folder):
+    words = folder / "words"
+    words.write_text(words.read_text().upper())
+
+def main():
+    base = pathlib.Path(os.environ["HOME"], ".local", "state", "localagent")
+    words = ready(base, {schema}, {{1: shout}}) / "words"
+    print("localagent {version}", words.read_text() if words.exists() else "without state")
+"""
+
+
+def payload(kit: Path, version: str, *, broken: bool = False, schema: int = 0) -> None:
     """What `make kit` gathers, small. A broken one installs but cannot start."""
     for name in ("wheels", "locks", "models", "docs", "policies"):
         (kit / name).mkdir(parents=True)
     answer = "raise SystemExit(9)" if broken else f"print('localagent {version}')"
     files = {"localagent/__init__.py": f"def main():\n    {answer}\n", "localagent/_data/models/m.toml": "\n"}
+    if schema:  # the real code for state, and a migration from 1 to 2
+        files["localagent/__init__.py"] = STATEFUL.format(schema=schema, version=version)
+        files["localagent/record/__init__.py"] = ""
+        for name in ("errors.py", "record/state_schema.py"):
+            files[f"localagent/{name}"] = (ROOT / "localagent" / name).read_text()
     own = wheel(kit / "wheels", "localagent", version, files)
     with zipfile.ZipFile(kit / "wheels" / "pip-99-py3-none-any.whl", "w") as packed:
         for path, data in installed_pip().items():
@@ -89,15 +110,15 @@ def payload(kit: Path, version: str, *, broken: bool = False) -> None:
         "machine": platform.machine(),
         "glibc": "2.17",
         "models": ["m.gguf"],
-        "state_schema": 1,
+        "state_schema": schema or 1,
         "tried": [["localagent", "--version"]],
     }
     (kit / "kit.json").write_text(json.dumps(about))
 
 
-def make_kit(kit: Path, version: str, *, broken: bool = False, key: Ed25519PrivateKey = MAKER) -> Path:
+def make_kit(kit: Path, version: str, *, broken: bool = False, schema: int = 0, key: Ed25519PrivateKey = MAKER) -> Path:
     """A sealed kit."""
-    payload(kit, version, broken=broken)
+    payload(kit, version, broken=broken, schema=schema)
     script("kit_seal").seal(kit, key)
     return kit
 

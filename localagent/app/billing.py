@@ -18,6 +18,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from localagent.app.settings import Settings, data_root
+from localagent.errors import CannotEnforce
 from localagent.llm.manifest import Manifest, load_manifest
 from localagent.record.bill import Part, Weights, bill
 
@@ -35,10 +36,14 @@ def bill_of_materials(settings: Settings) -> str:
 
 
 def installed() -> Iterator[Part]:
-    """This package and everything it needs here, by name; what a marker leaves out on this machine is not there."""
+    """This package and everything it needs here, by name; what a marker leaves out on this machine is not there.
+
+    CannotEnforce names what is needed and is not installed as a distribution: nobody could say which version runs.
+    """
     locks = locked(data_root() / "requirements")
     found: dict[str, Distribution] = {}
     needs: dict[str, tuple[str, ...]] = {}
+    missing: list[str] = []
     waiting = deque(["localagent", *_BESIDE])
     while waiting:
         name = waiting.popleft()
@@ -47,12 +52,18 @@ def installed() -> Iterator[Part]:
         try:
             found[name] = distribution(name)
         except PackageNotFoundError:
+            missing += [] if name in (*_BESIDE, *missing) else [name]
             continue
         wanted = (Requirement(line) for line in found[name].requires or ())
         needs[name] = tuple(
             sorted({canonicalize_name(r.name) for r in wanted if r.marker is None or r.marker.evaluate({"extra": ""})})
         )
         waiting.extend(needs[name])
+    if missing:
+        raise CannotEnforce(
+            f"not installed as packages: {', '.join(sorted(missing))}; what runs here cannot be named",
+            remedy="`make setup`, or install the kit; code on PYTHONPATH alone has no list of what it needs",
+        )
     for name, package in sorted(found.items()):
         told: Message = package.metadata  # type: ignore[assignment]
         yield Part(

@@ -30,6 +30,20 @@ _SESSION = """set -eu
 "$0" -m localagent jail run --keep proof -c 'print(x + 1)'
 "$0" -m localagent jail end proof
 """
+_DAEMON = """set -eu
+socket=$XDG_RUNTIME_DIR/proof.sock
+"$0" -m localagent serve --socket "$socket" --state "$PWD/daemon" & serving=$!
+trap 'kill -TERM $serving 2>/dev/null || true' EXIT
+until [ -S "$socket" ]; do
+    kill -0 $serving 2>/dev/null || { wait $serving; exit 9; }
+    sleep 0.2
+done
+"$0" -m localagent fix --repo repo --daemon "$socket" --out daemon.diff --quiet
+test -s daemon.diff
+kill -TERM $serving
+wait $serving
+trap - EXIT
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,6 +77,7 @@ def steps() -> Mapping[str, tuple[str, ...]]:
         "demo": (*own, "fix", "--repo", "repo", "--out", "demo.diff", "--report", "demo.json", "--quiet"),
         "hook": ("/bin/sh", "-c", _HOOK, sys.executable),
         "session": ("/bin/sh", "-c", _SESSION, sys.executable),
+        "daemon": ("/bin/sh", "-c", _DAEMON, sys.executable),
     }
 
 
@@ -95,8 +110,12 @@ def _environ(work: Path) -> dict[str, str]:
     for name in ("state", "cache", "run", "tmp"):
         (work / name).mkdir(mode=0o711)
     (work / "run").chmod(0o700)
+    given = os.environ.get("PYTHONPATH", "")
+    # from a checkout, that one is proven, and not another that may be installed
+    ours = {"PYTHONPATH": f"{PACKAGE.parent}{os.pathsep if given else ''}{given}"} if _checkout() else {}
     return {
         **os.environ,
+        **ours,
         "XDG_STATE_HOME": str(work / "state"),
         "XDG_CACHE_HOME": str(work / "cache"),
         "XDG_RUNTIME_DIR": str(work / "run"),
@@ -104,6 +123,10 @@ def _environ(work: Path) -> dict[str, str]:
         "GIT_CONFIG_GLOBAL": "/dev/null",
         "GIT_CONFIG_NOSYSTEM": "1",
     }
+
+
+def _checkout() -> bool:
+    return (PACKAGE.parent / "pyproject.toml").is_file()
 
 
 def _ways(work: Path, settings: Settings, environ: Mapping[str, str]) -> Ways:

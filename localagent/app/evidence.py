@@ -22,7 +22,7 @@ from localagent.record.attest.keys import KeyRing, read_passphrase
 from localagent.record.attest.statement import statements
 from localagent.record.audit.check import check_audit
 from localagent.record.audit.entry import AuditKind, Entry, now_text
-from localagent.record.audit.heads import SignedHead, sign_head
+from localagent.record.audit.heads import SignedHead, sign_head, signed_today
 from localagent.record.audit.log import AuditLog
 from localagent.record.facts import Setting, facts_of, parse_facts
 from localagent.record.files import RecordDamaged, read_bounded, write_private
@@ -84,7 +84,9 @@ class TaskEvidence:
         self.log = audit_log(self.settings)
 
     def started(self, *, apply: bool) -> None:
-        """Before anything runs: who asked for what, by digest."""
+        """Before anything runs: who asked for what, by digest. The first task of a day signs what stood before it."""
+        if self.signer is not None and not signed_today(self.log.folder):
+            sign_head(self.log.folder, self.signer)
         task, setting = self.record.task, self.setting
         write_private(self.record.dir / "policy.json", self.policy)
         self.log.append(

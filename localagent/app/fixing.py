@@ -84,6 +84,7 @@ class FixRequest:
     threads: int | None = None
     scored: tuple[int, ...] = ()
     ways: tuple[str, ...] = ()
+    cut: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -266,7 +267,7 @@ def work(
             context=lambda path, baseline: _context(path, baseline, sources, task),
             reader=ModelReader(ModelDecoder(scorer)) if scorer is not None else None,
             pace=pace,
-            writer=open_writer(scorer, request.ways or model.writing, weights, sources, task, space)
+            writer=open_writer(scorer, request.ways or model.writing, weights, sources, task, space, cut=request.cut)
             if scorer is not None and model is not None and request.writing
             else None,
             ranker=ranker,

@@ -26,7 +26,7 @@ from localagent.record.journal import read_journal
 from localagent.record.jsontext import canonical, load
 from localagent.record.store import TaskRecord
 from localagent.record.trajectory import Departure, first_departure, trajectory, trajectory_digest
-from localagent.repair.pace import Followed
+from localagent.repair.followed import Followed
 from localagent.repair.sinks import combined
 
 _MOST_BYTES = 256 << 20
@@ -83,6 +83,7 @@ def replay(record: TaskRecord, settings: Settings, sink: Sink, stop: Stop, *, re
         backend=Kind(asked["backend"]) if asked["backend"] else None,
         threads=facts["threads"] or None,
         scored=tuple(int(e["data"].get("scored", 0)) for e in recorded if e["kind"] == "ordered"),
+        cut=tuple(int(e["data"].get("late", 0)) for e in recorded if e["kind"] == "written"),
     )
     kept, pace = _Kept(), Followed(recorded)
     result: TaskResult | None = None

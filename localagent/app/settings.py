@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from localagent.record.state_schema import live
+
 SYSTEM_DIR = Path("/etc/localagent")
 PACKAGE = Path(__file__).resolve().parent.parent
 
@@ -60,7 +62,7 @@ class Settings:
         root = data_root()
         runtime = env.get("XDG_RUNTIME_DIR", "")
         credentials, passphrase = env.get("CREDENTIALS_DIRECTORY", ""), env.get("LOCALAGENT_PASSPHRASE_FILE", "")
-        state_dir = xdg("XDG_STATE_HOME", ".local/state")
+        state_dir = live(xdg("XDG_STATE_HOME", ".local/state"))
         return cls(
             state_dir=state_dir,
             data_dir=xdg("XDG_DATA_HOME", ".local/share"),

@@ -42,10 +42,12 @@ def open_writer(
     space: EditSpace,
     *,
     tests: str = "",
+    cut: Sequence[int] = (),
 ) -> EditWriter:
     """The same model in the same child, writing what the edit space lacks, in the ways that were named.
 
-    `tests` stands for the failing tests' text where no baseline knows them.
+    `tests` stands for the failing tests' text where no baseline knows them. `cut` is what a replayed span search was
+    cut off at.
     """
 
     def context(_path: RepoPath, baseline: Baseline) -> str:
@@ -67,7 +69,7 @@ def open_writer(
     asked = [Way(name) for name in names if name != SPAN]
     writers: list[EditWriter] = []
     if SPAN in names:
-        writers.append(SpanWriter(served, context, localization=weights.localization, malus=weights.written))
+        writers.append(SpanWriter(served, context, localization=weights.localization, malus=weights.written, cut=cut))
     for some in ([w for w in asked if w.chat], [w for w in asked if not w.chat]):
         if some:
             writer = SampleWriter(

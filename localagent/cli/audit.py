@@ -1,7 +1,8 @@
-"""`localagent audit verify|export|sign|rotate|report`: the audit journal, for whoever has to believe it."""
+"""`localagent audit verify|export|sign|rotate|retire|report`: the audit journal, for whoever has to believe it."""
 
 import argparse
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +40,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     rotating.add_argument(
         "--set-aside", action="store_true", help="keep a damaged journal beside a new one that names its digests"
     )
+    retiring = actions.add_parser("retire", help="move old files away for keeping, on the record", allow_abbrev=False)
+    retiring.add_argument("--days", type=int, required=True, metavar="N", help="only files without an entry as young")
+    retiring.add_argument("--to", type=Path, required=True, metavar="DIR", help="where to keep them")
     add_report(actions)
-    for action in (verifying, exporting, signing, rotating):
+    for action in (verifying, exporting, signing, rotating, retiring):
         action.add_argument("--json", action="store_true", help="one JSON object on standard output")
 
 
@@ -54,6 +58,8 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
         return report(args, settings, render)
     if args.action == "sign":
         return _sign(args, settings, render)
+    if args.action == "retire":
+        return _retire(args, settings, render)
     log = audit_log(settings)
     entry = log.set_aside() if args.set_aside else log.rotate()
     if args.json:
@@ -145,6 +151,25 @@ def _export(args: argparse.Namespace, settings: Settings, render: Render) -> int
         render.json({"entries": len(wanted), "first": wanted[0].seq, "last": head.seq, "head": head.digest})
     else:
         render.line(f"entries {wanted[0].seq} to {head.seq} written to {args.out}, head {head.digest}")
+    return 0
+
+
+def _retire(args: argparse.Namespace, settings: Settings, render: Render) -> int:
+    if args.days < 1:
+        raise UsageFault("--days: must be at least 1")
+    log = audit_log(settings)
+    check = check_audit(log.folder)
+    if check.standing is Standing.ALTERED:
+        raise RecordDamaged(f"the journal does not hold at {check.place}: {check.reason}; nothing is moved away")
+    before = f"{datetime.now(UTC) - timedelta(days=args.days):%Y-%m-%dT%H:%M:%S.%f}Z"
+    entry = log.retire(before, args.to.absolute())
+    files = list(entry.data["files"]) if entry is not None else []
+    if args.json:
+        render.json({"files": files, "first": None if entry is None else entry.data["first"]})
+    elif entry is None:
+        render.line("no file of the journal is so old; `localagent audit rotate` begins a new one")
+    else:
+        render.line(f"{len(files)} files moved to {args.to}; the journal here begins with entry {entry.data['first']}")
     return 0
 
 

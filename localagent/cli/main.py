@@ -12,6 +12,7 @@ from localagent import __version__
 from localagent.app import Settings
 from localagent.cli.render import ReaderGone, Render
 from localagent.errors import InternalFault, LocalagentError, UsageFault
+from localagent.record.state_schema import base_of, ready
 
 # verb -> (module in localagent.cli, one line of help). Imported only when used: starting must stay quick.
 VERBS: dict[str, tuple[str, str]] = {
@@ -65,11 +66,9 @@ def _verb(argv: Sequence[str] | None) -> int:
     render = Render()
     try:
         parsed = parser.parse_args(args)
-        return int(
-            importlib.import_module(f"localagent.cli.{VERBS[parsed.verb][0]}").run(
-                parsed, Settings.from_environ(), render
-            )
-        )
+        settings = Settings.from_environ()
+        ready(base_of(settings.state_dir))
+        return int(importlib.import_module(f"localagent.cli.{VERBS[parsed.verb][0]}").run(parsed, settings, render))
     except SystemExit as stop:  # argparse: 2 for usage, 0 for --help
         return int(stop.code or 0)
     except ReaderGone:

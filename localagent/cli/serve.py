@@ -9,6 +9,7 @@ from localagent.app.policies import DEFAULT
 from localagent.cli.render import Render
 from localagent.daemon.service.serve import ServeRequest, serve
 from localagent.errors import UsageFault
+from localagent.record.state_schema import ready
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +34,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     if faults:
         raise UsageFault(faults)
     request = ServeRequest(
-        folder=(args.state or settings.state_dir / "daemon").absolute(),
+        folder=settings.state_dir / "daemon" if args.state is None else ready(args.state.absolute()),
         configuration=(args.settings or data_root() / "systemd" / "daemon.toml").absolute(),
         policy=Path(DEFAULT) if args.policy is None else args.policy.absolute(),
         socket_path=args.socket,

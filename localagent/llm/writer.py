@@ -13,6 +13,7 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.task import Suspicion
 from localagent.edit.written import Page, Place
 from localagent.index.facts import FactIndex
+from localagent.llm.cut import CutDecoder
 from localagent.llm.decoder import ModelDecoder
 from localagent.llm.frames import CONTEXT_TOKENS
 from localagent.llm.served import Served
@@ -31,14 +32,22 @@ class SpanWriter:
     """One task's search. `begin` names the places, `more` goes on for a while. Not for several threads at once."""
 
     def __init__(
-        self, served: Served, context: Callable[[RepoPath, Baseline], str], *, localization: float, malus: float
+        self,
+        served: Served,
+        context: Callable[[RepoPath, Baseline], str],
+        *,
+        localization: float,
+        malus: float,
+        cut: Sequence[int] = (),
     ) -> None:
         """`context` gives what stands in front of a file; `malus` is what every span costs, in nats.
 
-        `localization` weighs log(best suspicion / suspicion).
+        `localization` weighs log(best suspicion / suspicion). `cut`: what `late` was after each of the first calls of
+        `more`, as a replayed task had it.
         """
         self._context = context
-        self._decoder = ModelDecoder(served)
+        self._decoder = CutDecoder(ModelDecoder(served))
+        self._cut = list(cut)
         self._localization, self._malus = localization, malus
         self._regions: list[Region] = []
         self._current: Region | None = None
@@ -55,6 +64,11 @@ class SpanWriter:
         if not self._decoder.alive or self._silent >= _MAX_SILENT_STEPS:
             return math.inf
         return self._malus + min((region.next_cost for region in self._regions), default=math.inf)
+
+    @property
+    def late(self) -> int:
+        """Which question of the last `more` was not answered in time, from 1; 0 if none."""
+        return self._decoder.late
 
     def begin(self, sources: Sources, places: Sequence[Suspicion], baseline: Baseline) -> None:
         """Plan the search over the most suspicious lines of code."""
@@ -92,11 +106,13 @@ class SpanWriter:
     def more(self, *, timeout_seconds: float = STEP_SECONDS) -> Sequence[Written]:
         """One batch further. Empty where nothing came of it; `next_cost` says whether to go on."""
         if math.isinf(self.next_cost):
+            self._decoder.begin(0)
             return []
         cheapest = min(self._regions, key=lambda r: r.next_cost)
         stays = self._current is not None and self._current.next_cost <= cheapest.next_cost + _STAY
         if not stays or self._current is None:
             self._current = cheapest
+        self._decoder.begin(self._cut.pop(0) if self._cut else 0)
         found = self._current.step(self._decoder, timeout_seconds=timeout_seconds)
         self._silent = self._silent + 1 if found is None else 0
         return found or []

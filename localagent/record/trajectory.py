@@ -1,7 +1,8 @@
 """The trajectory of a task: its events in order, without times. Two of them compared; a digest of one.
 
-Left out: progress notes and strength, which go by the clock, and by which route a check ran, which tells of a warm
-worker's health and not of the candidate.
+Left out: progress notes, measured times and strength, which go by the clock; how much of an answer a limit of time cut
+off, which shows in what it says; and by which route a check ran, which tells of a warm worker's health and not of the
+candidate.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,8 +12,8 @@ from typing import Any
 from localagent.domain.edit import digest_of
 from localagent.record.jsontext import canonical, load
 
-_BY_THE_CLOCK = {"progress", "strength"}
-_NOT_COMPARED = {"route"}
+_BY_THE_CLOCK = {"progress", "timed", "strength"}
+_NOT_COMPARED = {"route", "late"}
 _ENDS = {"record", "strength"}  # stages after the answer: not part of the work
 
 

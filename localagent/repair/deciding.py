@@ -20,6 +20,7 @@ from localagent.repair.choice import (
     unproven,
     weak,
 )
+from localagent.repair.followed import PATIENCE
 from localagent.repair.hardening import Hardening
 from localagent.repair.naturalness import naturalness
 from localagent.repair.order import reaches
@@ -102,10 +103,11 @@ def choose(run: Run, hardening: Hardening) -> Accepted | None:
 def _read(run: Run, order: Sequence[Standing]) -> list[Standing] | None:
     """The order once the model has read the first of it, where that tells which is right; None where it does not."""
     reader = run.parts.reader
-    if reader is None or run.left() <= 0:
+    pace = run.parts.pace
+    if reader is None or not pace.reads(wanted=run.left() > 0):
         return None
-    seconds = min(READ_SECONDS, run.left())
-    natural = naturalness([s.candidate for s in order[:READ]], reader, seconds)
+    seconds = PATIENCE * READ_SECONDS if pace.following else min(READ_SECONDS, run.left())
+    natural = naturalness([s.candidate for s in order[:READ]], reader, seconds) if pace.answers_reading() else {}
     run.emit("read", nats={str(number): round(nats, 2) for number, nats in natural.items()})
     if not natural:
         return None
@@ -127,10 +129,12 @@ def _proposals(run: Run, standings: Sequence[Standing]) -> tuple[Candidate, ...]
     seen: set[Row] = set()
     out: list[Candidate] = []
     for standing in standings:
-        if len(out) == PROPOSALS or run.left() <= 0:
+        if len(out) == PROPOSALS:
             break
         if standing.row in seen:
             continue
+        if not run.parts.pace.proposes(wanted=run.left() > 0):
+            break
         full = _full(run, standing.candidate, run.baseline)
         if not full.accepted:
             run.state.rejected[standing.candidate.number] = full

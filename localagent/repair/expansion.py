@@ -8,6 +8,7 @@ from itertools import islice
 from localagent.domain.edit import Edit, Reading
 from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
+from localagent.repair.followed import PATIENCE
 from localagent.repair.lineage import Lineage, Step
 from localagent.repair.order import crash_line
 from localagent.repair.progress import stage_of
@@ -19,7 +20,6 @@ EDITS_PER_GROUP = 6_000
 EDITS_PER_CHILD = 2_500
 EDITS_PER_PATH = 300
 SCORED_PER_GROUP = 6_000
-PATIENCE = 20
 USUAL_WAIT_SECONDS = 2.0  # until the model has spoken, before anything is measured
 PROCESS_SECONDS = 0.02  # what a candidate costs beside its tests
 HEAD_START = 25  # one in so many of the budget may run in the prior order before the model has spoken

@@ -57,10 +57,13 @@ class Hardening:
         for step in self._steps(candidate, crashes):
             if run.state.verified >= run.task.budget.max_candidates or run.left() <= 0:
                 break
+            if not run.parts.pace.may_start():
+                break
             child = run.build(step)
             if child is None:
                 continue
             run.state.verified += 1
+            run.emit("started", number=child.number)
             flying.append((child, self._pool.submit(self._checked, child)))
             while len(flying) > run.task.budget.jobs:
                 yield from self._landed(flying)
@@ -76,7 +79,8 @@ class Hardening:
             yield child
 
     def _checked(self, child: Candidate) -> QuickResult:
-        return self._quick.check(child, cpu_seconds=self._cpu, stop_early=True)
+        limit = self._run.parts.pace.cpu_seconds(child.number, self._cpu)
+        return self._quick.check(child, cpu_seconds=limit, stop_early=True)
 
     def _steps(self, candidate: Candidate, crashes: Sequence[Crash]) -> list[Step]:
         """Edits of the functions that crashed, cheapest first, each behaviour once."""

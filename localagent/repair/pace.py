@@ -1,19 +1,17 @@
-"""When the loop starts a candidate, believes an answer or takes the model's scores: as they come, or as they once came.
+"""Everything the loop asks about time: when it starts a candidate, believes an answer, takes what the model has.
 
-Answers arrive when they arrive, and the search goes on from what it has: that makes two runs differ. A journal tells
-what came when, so a second run can wait for the same answer at the same point and see the recorded time. Not promised:
-that what the answers say is the same; where a run departs from its record, it goes on freely.
+Answers arrive when they arrive, and the search goes on from what it has: that makes two runs differ. `Live` is the
+machine's clock; `followed.Followed` does as a record says.
 """
 
 import concurrent.futures as cf
 import time
-from collections.abc import Mapping, Sequence
-from enum import Enum
-from typing import Any, Protocol
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
 
-from localagent.domain.edit import Candidate
-from localagent.domain.outcome import QuickResult
-from localagent.domain.task import Event
+from localagent.domain.edit import Candidate, Written
+from localagent.domain.outcome import Baseline, QuickResult
 from localagent.repair.lineage import Step
 
 Flying = dict[cf.Future[QuickResult], tuple[Step, Candidate]]
@@ -47,6 +45,42 @@ class Pace(Protocol):
         """Whether nothing may go on before the model has spoken; `coming`: whether it is at work at all."""
         ...
 
+    def may_take(self, job: "cf.Future[Sequence[Written]] | None") -> bool:
+        """Whether what the model wrote is taken now; `job` may still be at work, None when there is none."""
+        ...
+
+    def writes_more(self) -> bool:
+        """Whether more of what the model writes is taken later: only a record knows."""
+        ...
+
+    def goes_on(self) -> bool:
+        """Whether a candidate or a written edit is still to come though nothing is left to do: only a record knows."""
+        ...
+
+    def times(self, baseline: Baseline) -> Baseline:
+        """The baseline with the times that limits and orders are made from."""
+        ...
+
+    def cpu_seconds(self, number: int, limit: float) -> float:
+        """The limit of a candidate's tests, given the one that the loop holds for right."""
+        ...
+
+    def retried(self, numbers: Sequence[int]) -> Sequence[int]:
+        """Which of the slow candidates get a second chance; `numbers` are those that there is time for."""
+        ...
+
+    def reads(self, *, wanted: bool) -> bool:
+        """Whether the model is asked how candidates read; `wanted`: whether there is time."""
+        ...
+
+    def answers_reading(self) -> bool:
+        """Whether an answer to that can come in time."""
+        ...
+
+    def proposes(self, *, wanted: bool) -> bool:
+        """Whether one more proposal is checked; `wanted`: whether there is time."""
+        ...
+
 
 class Live:
     """As things come; several answers at once are judged in the order of their numbers."""
@@ -75,105 +109,53 @@ class Live:
         del coming
         return False
 
+    def may_take(self, job: "cf.Future[Sequence[Written]] | None") -> bool:
+        """When it is there."""
+        return job is not None and job.done()
 
-class _Next(Enum):
-    START = "start"
-    ANSWER = "answer"
-    ORDER = "order"
-    END = "end"
+    def writes_more(self) -> bool:
+        """Nobody knows."""
+        return False
 
+    def goes_on(self) -> bool:
+        """Nobody knows."""
+        return False
 
-_DECISIONS = {
-    "started": _Next.START,
-    "denied": _Next.START,  # refused while the next candidate was looked for
-    "checked": _Next.ANSWER,
-    "ordered": _Next.ORDER,
-    "stage": _Next.END,
-    "ranked": _Next.END,
-}
+    def times(self, baseline: Baseline) -> Baseline:
+        """As measured, in whole milliseconds: a record can hold them as they are used."""
+        return timed(baseline, *milliseconds(baseline))
 
+    def cpu_seconds(self, number: int, limit: float) -> float:
+        """That one."""
+        del number
+        return limit
 
-class Followed(Live):
-    """As a record says. It must be told every event of the run, as a sink, after those who keep them.
+    def retried(self, numbers: Sequence[int]) -> Sequence[int]:
+        """Those."""
+        return numbers
 
-    `record` are the events of the recorded run in order, each with `kind`, `at` and `data`; without `progress`.
-    """
+    def reads(self, *, wanted: bool) -> bool:
+        """While there is time."""
+        return wanted
 
-    def __init__(self, record: Sequence[Mapping[str, Any]]) -> None:
-        self._record = list(record)
-        self._at = 0
-        self._offset = 0.0
-        self.following = True
-
-    def emit(self, event: Event) -> None:
-        """Goes one event further; another one than recorded ends the following."""
-        if not self.following or event.kind == "progress":
-            return
-        past: Mapping[str, Any] = {"kind": "", "data": {}}
-        expected = self._record[self._at] if self._at < len(self._record) else past
-        if (expected["kind"], expected["data"].get("number")) != (event.kind, event.data.get("number")):
-            self._depart()
-        else:
-            self._at += 1
-
-    def _depart(self) -> None:
-        """From here on by the machine's clock, going on from the recorded time."""
-        self._offset = self.clock() - time.monotonic()
-        self.following = False
-
-    def clock(self) -> float:
-        """The recorded time: of the last event, or of the next one where nothing more is started."""
-        if not self.following:
-            return time.monotonic() + self._offset
-        if not self._record:
-            return 0.0
-        at = self._at if self._decision() is _Next.END else self._at - 1
-        return float(self._record[min(max(at, 0), len(self._record) - 1)]["at"])
-
-    def may_start(self) -> bool:
-        """When the record starts one here."""
-        return not self.following or self._decision() is _Next.START
-
-    def answered(self, flying: Flying) -> Sequence[cf.Future[QuickResult]]:
-        """The one whose answer was judged here, however long it takes."""
-        if not self.following:
-            return super().answered(flying)
-        decision = self._decision()
-        if decision is _Next.ORDER:
-            return ()
-        if decision is _Next.ANSWER:
-            number = self._entry()["data"].get("number")
-            for job, (_, candidate) in flying.items():
-                if candidate.number == number:
-                    cf.wait((job,))
-                    return (job,)
-        self._depart()
-        return super().answered(flying)
-
-    def may_order(self, job: "cf.Future[list[Step]]") -> bool:
-        """Where the record has them, after waiting for the model; nowhere else."""
-        if not self.following:
-            return job.done()
-        if self._decision() is not _Next.ORDER:
-            return False
-        cf.wait((job,))
+    def answers_reading(self) -> bool:
+        """It may."""
         return True
 
-    def awaits_scores(self, *, coming: bool) -> bool:
-        """Where the record has scores next; without a model at work the run departs from it."""
-        if not self.following or self._decision() is not _Next.ORDER:
-            return False
-        if not coming:
-            self._depart()
-        return coming
+    def proposes(self, *, wanted: bool) -> bool:
+        """While there is time."""
+        return wanted
 
-    def _decision(self) -> _Next:
-        entry = self._entry()
-        return _DECISIONS[entry["kind"]] if entry else _Next.END
 
-    def _entry(self) -> Mapping[str, Any]:
-        """The next recorded event that a decision led to."""
-        for entry in self._record[self._at :]:
-            if entry["kind"] in _DECISIONS:
-                return entry
-        return {}
+def milliseconds(baseline: Baseline) -> tuple[list[int], list[int]]:
+    """What tests and checks took, in their order."""
+    return [round(1000 * t.seconds) for t in baseline.tests], [round(1000 * c.seconds) for c in baseline.checks]
+
+
+def timed(baseline: Baseline, tests: Sequence[int], checks: Sequence[int]) -> Baseline:
+    """The same baseline with other times, one each."""
+    return replace(
+        baseline,
+        tests=tuple(replace(t, seconds=ms / 1000) for t, ms in zip(baseline.tests, tests, strict=True)),
+        checks=tuple(replace(c, seconds=ms / 1000) for c, ms in zip(baseline.checks, checks, strict=True)),
+    )

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from localagent.domain.edit import Candidate, FileChange, Patch
 from localagent.domain.gate import Allow
-from localagent.domain.outcome import Baseline, QuickResult
+from localagent.domain.outcome import Baseline, Ending, Outcome, QuickResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Event, Stage, Suspicion, Task
 from localagent.repair.control import no_op
@@ -48,6 +48,8 @@ class Run:
             plausible=result.plausible,
             turned=len(result.turned),
             broken=len(result.broken),
+            late=sum(o is Outcome.TIMED_OUT for o in result.outcomes.values())
+            + (result.ending in (Ending.CPU, Ending.WALL)),
         )
 
     @contextmanager

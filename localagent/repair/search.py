@@ -24,7 +24,7 @@ from localagent.repair.diagnosis import diagnose
 from localagent.repair.expansion import Expansion
 from localagent.repair.hardening import Hardening
 from localagent.repair.lineage import Lineage, Step
-from localagent.repair.pace import Flying
+from localagent.repair.pace import Flying, milliseconds
 from localagent.repair.progress import baseline_failures
 from localagent.repair.run import Run
 from localagent.repair.state import Parts
@@ -56,8 +56,11 @@ class Repair:
     def _stages(self) -> TaskResult:
         run = self._run
         with run.timed(Stage.BASELINE):
-            baseline = run.baseline = run.parts.verifier.baseline()
-        run.emit("baseline", failing=list(baseline.failing), flaky=list(baseline.flaky), passing=len(baseline.passing))
+            measured = run.parts.verifier.baseline()
+        run.emit("baseline", failing=list(measured.failing), flaky=list(measured.flaky), passing=len(measured.passing))
+        baseline = run.baseline = run.parts.pace.times(measured)
+        tests, checks = milliseconds(baseline)
+        run.emit("timed", tests=tests, checks=checks)
         if not baseline.failing and baseline.flaky:
             return self._result(Verdict.UNTRUSTED_TESTS, only_flaky(baseline.flaky), 1)
         if not baseline.failing:
@@ -158,7 +161,8 @@ class Repair:
                 while self._room(flying, limit) and (built := self._next(root)) is not None:
                     s.verified += 1
                     s.ranks[built[1].number] = s.verified
-                    flying[pool.submit(quick.check, built[1], cpu_seconds=cpu, stop_early=early)] = built
+                    limit_cpu = pace.cpu_seconds(built[1].number, cpu)
+                    flying[pool.submit(quick.check, built[1], cpu_seconds=limit_cpu, stop_early=early)] = built
                     run.emit("started", number=built[1].number)
                 if not flying and self._expansion.held():
                     self._expansion.wait()
@@ -203,13 +207,17 @@ class Repair:
 
     def _next(self, root: Lineage) -> tuple[Step, Candidate] | None:
         """The next candidate that is new, compiles and passes the gates."""
-        run, s = self._run, self._run.state
+        run, s, looked = self._run, self._run.state, False
         while True:
             if len(run.frontier) < 50 and self._expansion.next_tranche(root):
+                looked = True
                 continue
             step = run.frontier.pop(written=not settled(run))
             if step is None or run.left() <= 0:
+                if looked:
+                    run.emit("drained")
                 return None
+            looked = True
             if isinstance(step, Lineage):
                 self._beam.build_upon(step)
                 continue
@@ -260,10 +268,16 @@ class Repair:
     ) -> bool:
         """Candidates that ran into the small limit get a second chance with a larger one, once, cheapest first."""
         slow, self._run.state.slow = self._run.state.slow, []
-        if not slow or self._run.left() < 2:
+        if not slow or (self._run.left() < 2 and not self._run.parts.pace.following):
             return False
         n = int(self._run.left() / (8 * cpu)) * self._run.task.budget.jobs
-        for step, candidate in sorted(slow, key=lambda x: x[1].cost)[: min(n, 20)]:
+        slow = sorted(slow, key=lambda x: x[1].cost)
+        chosen = self._run.parts.pace.retried([candidate.number for _, candidate in slow[: min(n, 20)]])
+        if chosen:
+            self._run.emit("retried", numbers=list(chosen))
+        for step, candidate in slow:
+            if candidate.number not in chosen:
+                continue
             self._run.state.patient.add(candidate.number)
             flying[pool.submit(quick.check, candidate, cpu_seconds=5 * cpu, stop_early=True)] = (step, candidate)
         return bool(flying)

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from localagent.domain.edit import Written
 from localagent.domain.paths import RepoPath
 from localagent.repair.expansion import unparsed
+from localagent.repair.followed import PATIENCE
 from localagent.repair.lineage import Lineage, Step
 from localagent.repair.run import Run
 
@@ -39,9 +40,14 @@ class Writing:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def turn(self) -> None:
-        """Take what was written, and ask for more where that is worth it now. Costs no time."""
-        self._take()
+        """Take what was written, and ask for more where that is worth it now. Costs no time, but in a replay."""
         run = self._run
+        if run.parts.pace.following:
+            if self._job is None and run.parts.writer is not None and run.parts.pace.writes_more():
+                self._ask()
+            self._take()
+            return
+        self._take()
         cheap = run.frontier.next_cost < run.parts.weights.written
         allowed = (SECONDS_SHARE if cheap else DEAR_SHARE) * (run.clock() - self._began)
         if self._may_ask() and self._worth() and self._spent <= allowed:
@@ -50,6 +56,8 @@ class Writing:
     def alone(self) -> bool:
         """Wait a moment for the writer when nothing else is left to do; False when that is not worth it (any more)."""
         run = self._run
+        if run.parts.pace.following:
+            return run.parts.pace.goes_on()
         if self._alone_until is None:
             self._alone_until = run.clock() + min(ALONE_SECONDS, 0.5 * max(0.0, run.left()))
         self._take()
@@ -93,17 +101,18 @@ class Writing:
         if not self._planned:
             writer.begin(run.parts.sources, run.suspicions, run.baseline)
             self._planned = True
-        return writer.more(timeout_seconds=max(1.0, min(STEP_SECONDS, run.left())))
+        seconds = max(1.0, min(STEP_SECONDS, run.left()))
+        return writer.more(timeout_seconds=PATIENCE * seconds if run.parts.pace.following else seconds)
 
     def _take(self) -> None:
-        if self._job is None or not self._job.done():
+        if not self._run.parts.pace.may_take(self._job) or self._job is None:
             return
         found, self._job = self._job.result(), None
         self._spent += self._run.clock() - self._job_began
         for written in found:
             self._push(written)
-        if found:
-            self._run.emit("written", edits=len(found))
+        writer = self._run.parts.writer
+        self._run.emit("written", edits=len(found), late=0 if writer is None else writer.late)
 
     def _push(self, written: Written) -> None:
         run, edit = self._run, written.edit

@@ -20,6 +20,7 @@ from localagent.verify.client import OpenRequest, RunRequest, WorkerLost
 from localagent.verify.one_sided import one_sided
 from localagent.verify.place import Use
 from localagent.verify.rooms import Room, Rooms
+from localagent.verify.selection import coarse
 from localagent.verify.suite import Suite, base_of
 
 OPTIONS = ("--tb=no", "-o", "cache_dir=/tmp/la-cache")
@@ -401,7 +402,7 @@ class BaselineRunner:
         for item in good:
             seconds[item.path] = seconds.get(item.path, 0.0) + results[item.id].seconds
         # tests of one file keep their order: some depend on it
-        good.sort(key=lambda item: (_distance(item.path, near), seconds[item.path], item.path or ""))
+        good.sort(key=lambda item: (_distance(item.path, near), coarse(seconds[item.path]), item.path or ""))
         budget = max(2.0, min(20.0, 0.08 * self._task.budget.max_seconds))
         run = suite.run(
             good, RunRequest(items=(), trace=True, cpu_seconds=20.0, wall_seconds=40.0, budget_seconds=budget)

@@ -68,7 +68,7 @@ class RunRequest:
     trace: bool = False
     inline: bool = False
     stop_on_bad: bool = False
-    grace_seconds: float = 0.0
+    grace_tests: int = 0
     cpu_seconds: float = 2.0
     cpu_after_hang_seconds: float = 0.25
     wall_seconds: float = 20.0
@@ -153,7 +153,7 @@ class WorkerClient:
             "trace": request.trace,
             "inline": request.inline,
             "stop_on_bad": request.stop_on_bad,
-            "grace_seconds": request.grace_seconds,
+            "grace_tests": request.grace_tests,
             "cpu_seconds": request.cpu_seconds,
             "cpu_after_hang_seconds": request.cpu_after_hang_seconds,
             "wall_seconds": request.wall_seconds,

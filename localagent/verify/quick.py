@@ -26,7 +26,7 @@ from localagent.verify.selection import CHECK_PREFIX, COLLECT_PREFIX, Selector, 
 RECYCLE_AFTER = 500
 SELF_CHECK_PASSING = 30
 SELF_CHECK_SECONDS = 1.0
-GRACE_SECONDS = 0.01
+GRACE_TESTS = 4  # after a bad one that ends a run: a number, for what fits into some time differs from run to run
 MOST_COLLECT_CPU_SECONDS = 10.0  # a candidate that hangs while importing costs this; less where collecting is quick
 MEMORY_BYTES = 768 << 20
 
@@ -376,7 +376,7 @@ class WarmSlot:
             session=session,
             inline=self._plan.inline,
             stop_on_bad=stop,
-            grace_seconds=GRACE_SECONDS,
+            grace_tests=GRACE_TESTS,
             cpu_seconds=cpu,
             cpu_after_hang_seconds=max(0.05, cpu / 8),
             wall_seconds=max(2.0, 4 * cpu),

@@ -36,10 +36,10 @@ class Targets:
 
 
 def _cost(test: TestResult) -> int:
-    return 1000 if test.outcome.value == "timed-out" else _step(test.seconds)
+    return 1000 if test.outcome.value == "timed-out" else coarse(test.seconds)
 
 
-def _step(seconds: float) -> int:
+def coarse(seconds: float) -> int:
     """Coarse: tests alike stay in the order they were collected in, whatever a busy machine made of their times."""
     return 0 if seconds < QUICK_SECONDS else 1 + int(math.log(seconds / QUICK_SECONDS, 4))
 
@@ -79,7 +79,7 @@ class Selector:
                 found.update(dict.fromkeys(self._covering.get((change.path, line), ())))
         chosen: list[str] = []
         left = PASSING_SECONDS
-        for test in sorted(found, key=lambda i: _step(self._seconds[i])):
+        for test in sorted(found, key=lambda i: coarse(self._seconds[i])):
             left -= self._seconds[test]
             if (left < 0 and chosen) or len(chosen) >= PASSING_LIMIT:
                 break

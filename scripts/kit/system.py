@@ -15,7 +15,8 @@ from places import Impossible, Place
 
 USER = "localagent"
 UNITS = Path("/usr/local/lib/systemd/system")
-FOLDERS = {"/var/lib/localagent": 0o750, "/var/cache/localagent": 0o750}
+UNIT_SUFFIXES = (".service", ".socket", ".timer")
+FOLDERS = {"/var/lib/localagent": 0o711, "/var/cache/localagent": 0o750}
 SETTINGS = Path("/etc/localagent")
 
 
@@ -29,12 +30,16 @@ def prepare(place: Place, kit: Path, say: Callable[[str], None]) -> None:
         os.chown(folder, user, group, follow_symlinks=False)
         folder.chmod(mode)
     (SETTINGS / "policies").mkdir(parents=True, exist_ok=True)
-    for source in sorted((kit / "policies").glob("*")):
+    for source in sorted((kit / "policies").glob("*")):  # built in: a file of that name there would be refused
         target = SETTINGS / "policies" / source.name
-        if not target.exists():
-            shutil.copyfile(source, target)
-            target.chmod(0o644)
-    units = sorted((kit / "systemd").glob("*")) if (kit / "systemd").is_dir() else []
+        if target.is_file() and target.read_bytes() == source.read_bytes():
+            target.unlink()  # put there by an earlier kit, and never changed
+    brought = sorted((kit / "systemd").glob("*")) if (kit / "systemd").is_dir() else []
+    daemon = SETTINGS / "daemon.toml"
+    if (kit / "systemd" / daemon.name).is_file() and not daemon.exists():
+        shutil.copyfile(kit / "systemd" / daemon.name, daemon)
+        daemon.chmod(0o644)
+    units = [path for path in brought if path.suffix in UNIT_SUFFIXES]
     for unit in units:
         UNITS.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(unit, UNITS / unit.name)

@@ -1,8 +1,9 @@
 """Versions side by side below one prefix, and the one link that says which of them is used.
 
 A version is built at its own place, tried there, and marked complete last; `current` is replaced by rename, so a kill
-at any moment leaves the old one or the new one, and the next run clears what was not finished. Not promised: that data
-written by a newer version is read by an older one (going back over a change of `state_schema` is refused).
+at any moment leaves the old one or the new one, and the next run clears what was not finished. State of a newer schema
+lies in a folder of its own: going back sets it aside, and the older version finds its own as it left it. Not promised:
+that an older version sees what a newer one wrote.
 """
 
 import contextlib
@@ -14,6 +15,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -230,15 +232,25 @@ def linked(link: Path, target: Path) -> None:
 
 
 def rollback(place: Place) -> None:
-    """Switches to the version before. Impossible where there is none, or it cannot read what was written since."""
+    """Switches to the version before; state that it cannot read is set aside. Impossible where there is none."""
     now, before = used(place), previous(place)
     if not before:
         raise Impossible(f"no earlier kit stands below {place.versions}")
     schemas = [described(place.versions / name)["state_schema"] for name in (now, before)]
-    if schemas[1] < schemas[0]:
-        raise Impossible(f"{before} reads state of schema {schemas[1]}, and {now} has written schema {schemas[0]}")
+    for newer in newer_state(place, schemas[1]):
+        aside = newer.with_name(f"set-aside-{newer.name}-{time.time_ns()}")
+        newer.rename(aside)
+        say(f"state that {before} cannot read is kept in {aside}")
     linked(place.current, Path("versions") / before)
     say(f"{before} is in use; `localagent-kit upgrade KIT` goes forward again")
+
+
+def newer_state(place: Place, schema: int) -> list[Path]:
+    """Folders of state of a newer schema than this one."""
+    found = [
+        (re.fullmatch(r"schema-(\d+)", path.name), path) for folder in place.data for path in folder.glob("schema-*")
+    ]
+    return [path for name, path in found if name and int(name[1]) > schema and path.is_dir() and not path.is_symlink()]
 
 
 def status(place: Place) -> int:

@@ -1,5 +1,6 @@
 """`audit`, `key` and `attest` from the command line down to the files, over a task that was kept and never run."""
 
+import base64
 import json
 import os
 from pathlib import Path
@@ -7,14 +8,15 @@ from typing import Any
 
 import pytest
 
-from localagent.app.evidence import begin, open_signer, setting_of
+from localagent.app.evidence import audit_log, begin, open_signer, setting_of
 from localagent.app.settings import Settings
 from localagent.cli.main import main
 from localagent.domain.edit import FileChange, Patch
 from localagent.domain.outcome import Baseline, FullResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Task, TaskResult, Verdict
-from localagent.record.audit.segments import segments
+from localagent.record.audit.heads import signed_today
+from localagent.record.audit.segments import read_signed, segments
 from localagent.record.store import TaskRecord, TaskStore
 from localagent.tree.diff import unified_diff
 
@@ -113,7 +115,7 @@ def test_with_a_key_heads_are_signed_and_a_journal_written_anew_is_told(
     keep_task(settings, tmp_path / "repo")
     capsys.readouterr()
     assert main(["audit", "verify", "--json"]) == 0
-    assert [h["entry"] for h in said(capsys)["signed_heads"]] == [4]
+    assert [h["entry"] for h in said(capsys)["signed_heads"]] == [0, 4]  # the day's first task, then its end
     assert main(["audit", "sign", "--json"]) == 0
     assert said(capsys)["entry"] == 4
     folder = settings.state_dir / "audit"
@@ -126,6 +128,34 @@ def test_with_a_key_heads_are_signed_and_a_journal_written_anew_is_told(
     capsys.readouterr()
     assert main(["audit", "verify"]) == 1
     assert "is another one in the journal" in capsys.readouterr().out
+
+
+def test_the_first_task_of_a_day_signs_what_stood_before_it(settings: Settings, tmp_path: Path) -> None:
+    assert main(["key", "new"]) == 0
+    for _ in range(2):
+        keep_task(settings, tmp_path / "repo")
+    folder = audit_log(settings).folder
+    rows = read_signed(folder).splitlines(keepends=True)
+    assert len(rows) == 3  # one of the day, one of each task
+    assert signed_today(folder)
+    told = json.loads(rows[-1])
+    payload = json.loads(base64.b64decode(told["payload"]))
+    told["payload"] = base64.b64encode(json.dumps({**payload, "at": "2020" + payload["at"][4:]}).encode()).decode()
+    (folder / "heads.jsonl").write_bytes(b"".join(rows[:-1]) + json.dumps(told).encode() + b"\n")
+    assert not signed_today(folder)
+
+
+def test_old_files_go_away_for_keeping(settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    keep_task(settings, tmp_path / "repo")
+    assert main(["audit", "rotate"]) == 0
+    assert main(["audit", "retire", "--days", "0", "--to", str(tmp_path / "kept")]) == 2
+    assert main(["audit", "retire", "--days", "1", "--to", str(tmp_path / "kept")]) == 0
+    assert "no file of the journal is so old" in capsys.readouterr().out
+    first = segments(audit_log(settings).folder)[0]
+    old = first.read_bytes()
+    first.write_bytes(old[:-20] + b"x" + old[-19:])
+    assert main(["audit", "retire", "--days", "1", "--to", str(tmp_path / "kept")]) == 1
+    assert "nothing is moved away" in capsys.readouterr().err
 
 
 def test_accepted_patches_attest_themselves_and_others_do_not(
@@ -218,7 +248,7 @@ def test_an_auditors_report(settings: Settings, tmp_path: Path, capsys: pytest.C
     assert (found["schema"], found["totals"]["tasks"], found["chain"]["signed_heads"]) == (
         "localagent/audit-report/1",
         1,
-        1,
+        2,
     )
     assert record.id.encode() in web.read_bytes()
     segment = segments(settings.state_dir / "audit")[0]

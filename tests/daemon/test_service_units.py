@@ -52,7 +52,12 @@ def test_the_socket_is_for_its_group() -> None:
 
 
 def test_the_units_are_units() -> None:
-    for name in ("localagent.service", "localagent.socket"):
+    for name in (
+        "localagent.service",
+        "localagent.socket",
+        "localagent-audit.service",
+        "localagent-audit.timer",
+    ):
         parser = configparser.ConfigParser(strict=False, interpolation=None)
         parser.read(ROOT / "systemd" / name)
         assert "Unit" in parser.sections()

@@ -63,12 +63,22 @@ def test_the_hook_alone_calls_nobody(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_demo_hook_and_session_call_nobody(tmp_path: Path) -> None:
+def test_a_daemon_serves_a_task_and_calls_nobody(tmp_path: Path) -> None:
+    code, value = proof(tmp_path, "--only", "daemon")
+    (step,) = value["steps"]
+    assert (code, step["exit"], step["findings"]) == (0, 0, []), step
+    rows = {(row["call"], row["family"]) for row in step["sockets"] if row["namespace"] == "the host's"}
+    assert {("bind", "AF_UNIX"), ("connect", "AF_UNIX")} <= rows  # it did serve, and was asked
+
+
+@pytest.mark.slow
+def test_every_way_of_working_calls_nobody(tmp_path: Path) -> None:
     code, value = proof(tmp_path)
     assert [(step["name"], step["exit"], step["findings"]) for step in value["steps"]] == [
         ("demo", 0, []),
         ("hook", 0, []),
         ("session", 0, []),
+        ("daemon", 0, []),
     ]
     assert (code, value["offline"]) == (0, True)
     families = {row["family"] for step in value["steps"] for row in step["sockets"] if row["namespace"] == "the host's"}

@@ -56,6 +56,29 @@ def test_from_nothing_to_nothing(kits: tuple[Path, Path, Path], home: Home) -> N
     assert home.left() == ["mine"]
 
 
+@pytest.mark.slow
+def test_state_goes_forward_with_a_kit_and_back_with_the_other(home: Home, tmp_path: Path) -> None:
+    one, two = make_kit(tmp_path / "one", "1.0", schema=1), make_kit(tmp_path / "two", "2.0", schema=2)
+    tool = home.path / ".local" / "bin" / "localagent-kit"
+    state = home.path / ".local" / "state" / "localagent"
+    state.mkdir(parents=True)
+    (state / "words").write_text("quiet")
+    assert home.kit(one, "install", "--key", PUBLIC).returncode == 0
+    assert home.version() == "localagent 1.0 quiet"
+    assert home.run(tool, "upgrade", two).returncode == 0
+    assert home.version() == "localagent 2.0 QUIET"
+    (state / "schema-2" / "words").write_text("WRITTEN SINCE")
+    ended = home.run(tool, "rollback")
+    assert ended.returncode == 0, ended.stderr
+    assert "cannot read is kept in" in ended.stdout
+    assert home.version() == "localagent 1.0 quiet"
+    (aside,) = state.glob("set-aside-schema-2-*")
+    assert (aside / "words").read_text() == "WRITTEN SINCE"
+    (state / "words").write_text("went on")
+    assert home.run(tool, "upgrade", two).returncode == 0
+    assert home.version() == "localagent 2.0 WENT ON"
+
+
 def test_without_a_key_or_with_anothers_nothing_is_used(
     kits: tuple[Path, Path, Path], home: Home, tmp_path: Path
 ) -> None:

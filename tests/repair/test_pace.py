@@ -6,8 +6,9 @@ from typing import Any
 from localagent.domain.edit import Candidate, Patch
 from localagent.domain.outcome import QuickResult, QuickRoute
 from localagent.domain.task import Event
+from localagent.repair.followed import Followed
 from localagent.repair.lineage import Lineage, Step
-from localagent.repair.pace import Flying, Followed, Live
+from localagent.repair.pace import Flying, Live
 
 ANSWER = QuickResult(outcomes={}, turned=(), broken=(), complete=True, plausible=False, route=QuickRoute.SWAP)
 

@@ -455,7 +455,7 @@ class Scribe:
         self.edits, self.score = list(edits), score
         self.begun: list[Suspicion] = []
         self.told: list[tuple[Edit, int]] = []
-        self.tokens_used = 0
+        self.tokens_used = self.late = 0
         self.asked = 0
 
     @property

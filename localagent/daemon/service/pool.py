@@ -29,14 +29,17 @@ _PROGRAM = (
 )
 
 
-def start_process(module: str, order: dict[str, object], descriptors: tuple[int, ...]) -> "subprocess.Popen[bytes]":
-    """One of our own programs, with nothing of our environment, in a session of its own."""
+def start_process(
+    module: str, order: dict[str, object], descriptors: tuple[int, ...], settings: Settings
+) -> "subprocess.Popen[bytes]":
+    """One of our own programs, with nothing of our environment but where to cache, in a session of its own."""
+    cache = str(settings.cache_dir.parent)  # libraries would write into a home otherwise
     return subprocess.Popen(
         [sys.executable, "-P", "-B", "-c", _PROGRAM.format(module), str(PACKAGE.parent), json.dumps(order)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         pass_fds=descriptors,
-        env={"LANG": "C.UTF-8", "PATH": "/usr/local/bin:/usr/bin:/bin"},
+        env={"LANG": "C.UTF-8", "PATH": "/usr/local/bin:/usr/bin:/bin", "XDG_CACHE_HOME": cache},
         cwd="/",
         start_new_session=True,
     )
@@ -130,7 +133,7 @@ class Pool:
                 "lease": asdict(lease),
                 "parent": hear,
             }
-            process = start_process("worker", order, (hear,))
+            process = start_process("worker", order, (hear,), self._settings)
             os.close(hear)
         except (OSError, AnswerIsNo) as fault:
             self.tidy()

@@ -99,7 +99,7 @@ class Daemon:
         server: socket.socket,
         models: list[dict[str, Any]],
     ) -> None:
-        self._request, self._configuration = request, configuration
+        self._request, self._configuration, self._settings = request, configuration, settings
         self._rows, self._server, self._models = rows, server, models
         terms = Terms(
             workers=request.workers or configuration.workers, configuration=request.configuration, policy=request.policy
@@ -183,7 +183,7 @@ class Daemon:
             "beat": beat,
         }
         try:
-            self._front = start_process("front", order, (self._server.fileno(), hear, beat))
+            self._front = start_process("front", order, (self._server.fileno(), hear, beat), self._settings)
         except OSError as fault:
             raise CannotEnforce(f"the front could not be started: {fault.strerror}") from fault
         finally:

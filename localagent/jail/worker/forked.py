@@ -100,7 +100,7 @@ class Forks:
             order,
             watch,
             stop_on_bad=bool(request["stop_on_bad"]),
-            grace_seconds=float(request["grace_seconds"]),
+            grace_tests=int(request["grace_tests"]),
         )
         if not whole:
             tell({"k": "end"})

@@ -72,13 +72,18 @@ def run_items(
     watch: Watch,
     *,
     stop_on_bad: bool,
-    grace_seconds: float,
+    grace_tests: int,
 ) -> bool:
-    """Run items by (index, CPU seconds), reporting through the watch's `send`; whether all of them ran."""
-    first_bad: Optional[float] = None
+    """Run items by (index, CPU seconds), reporting through the watch's `send`; whether all of them ran.
+
+    `grace_tests`: how many more after a bad one that stops.
+    """
+    left: Optional[int] = None
     for position, (index, cpu_seconds) in enumerate(order):
-        if first_bad is not None and _perf_counter() - first_bad > grace_seconds:
-            return False
+        if left is not None:
+            left -= 1
+            if left < 0:
+                return False
         following = items[order[position + 1][0]] if position + 1 < len(order) else None
         watch.index = index
         watch.send({"k": "start", "i": index})
@@ -94,6 +99,6 @@ def run_items(
         watch.send(answer)
         if plugin.stopped:
             _exit(EXIT_STOPPED)  # the rest needs a process in which no item is half torn down
-        if stop_on_bad and first_bad is None and answer["outcome"] not in ("passed", "skipped"):
-            first_bad = _perf_counter()
+        if stop_on_bad and left is None and answer["outcome"] not in ("passed", "skipped"):
+            left = grace_tests
     return True

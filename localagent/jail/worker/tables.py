@@ -48,7 +48,7 @@ def _differ(forks: Forks, request: Dict[str, Any]) -> Dict[str, Any]:
     cpu_seconds = float(request["test_seconds"])
 
     def run_test(item: int) -> None:
-        run_items(forks.plugin, forks.items, [(item, cpu_seconds)], watch, stop_on_bad=False, grace_seconds=0.0)
+        run_items(forks.plugin, forks.items, [(item, cpu_seconds)], watch, stop_on_bad=False, grace_tests=0)
 
     return {**differ.table(functions, inverses, run_test, request), "live": [f is not None for f in functions]}
 
@@ -63,7 +63,7 @@ def _behave(forks: Forks, request: Dict[str, Any]) -> Dict[str, Any]:
     order = [(int(i), cpu_seconds) for i in request["items"]]
 
     def run_tests() -> None:
-        run_items(forks.plugin, forks.items, order, watch, stop_on_bad=False, grace_seconds=0.0)
+        run_items(forks.plugin, forks.items, order, watch, stop_on_bad=False, grace_tests=0)
 
     def program(swaps: List[Dict[str, Any]]) -> Callable[[], None]:
         def put() -> None:

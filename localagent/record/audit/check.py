@@ -5,11 +5,12 @@ Does not show that somebody who could write the folder did not write a whole new
 one kept elsewhere.
 """
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from localagent.record.audit.entry import BEFORE_FIRST, Entry, parse_line
+from localagent.record.audit.entry import BEFORE_FIRST, AuditKind, Entry, parse_line
 from localagent.record.audit.segments import Head, Line, first_of, lines_of, read_head, read_signed, reading, segments
 from localagent.record.files import RecordDamaged
 from localagent.record.journal import Standing
@@ -139,6 +140,8 @@ class _Walk:
 
     def _fault(self, at: int, line: Line, entry: Entry, expected: int) -> AuditCheck | None:
         entries = self._entries
+        if not entries and self._retired_before(entry):
+            return None
         if entry.seq != expected:
             what = f"entry {entry.seq} stands where {expected} should be"
             if entry.seq > expected and not entries:
@@ -156,6 +159,19 @@ class _Walk:
             reason = "was altered: the next line carries another digest"
             return _altered(entries[:-1], self._lines[at - 1], entries[-1].seq, reason)
         return _altered(entries, line, expected, "does not follow from the line before it")
+
+    def _retired_before(self, first: Entry) -> bool:
+        """Whether an entry says that what lay before this first one was moved away for keeping."""
+        if self._span.first is not None or self._head is None or not first.seq:
+            return False
+        for line in self._lines:
+            if line.whole and b'"retired"' in line.data:
+                with contextlib.suppress(ValueError):
+                    entry = parse_line(line.data)
+                    told = (entry.data.get("first"), entry.data.get("prev"))
+                    if entry.kind is AuditKind.RETIRED and told == (first.seq, first.prev):
+                        return True  # whether that entry itself holds, the walk will tell
+        return False
 
     def _vouched(self, at: int, entry: Entry) -> bool:
         """Whether the line after this one, or the head, says that this one stands as it was written."""

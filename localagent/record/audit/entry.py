@@ -42,6 +42,7 @@ class AuditKind(StrEnum):
     TORN_LINE_CUT = "torn-line-cut"
     SEGMENT = "segment"
     SET_ASIDE = "set-aside"
+    RETIRED = "retired"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

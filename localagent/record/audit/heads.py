@@ -4,6 +4,7 @@ A signed head shows that the journal up to it is the one that stood there when t
 sign another one: keep heads, or the key, where the journal's writers cannot reach.
 """
 
+import base64
 import fcntl
 import os
 from collections.abc import Mapping
@@ -54,6 +55,16 @@ def sign_head(folder: Path, signer: Signer) -> SignedHead | None:
     finally:
         os.close(lock)
     return SignedHead(seq=head.seq, digest=head.digest, at=at, key_id=signer.key_id)
+
+
+def signed_today(folder: Path) -> bool:
+    """Whether the newest signed head says that it is of today (UTC); what it says is not verified here."""
+    rows = read_signed(folder).splitlines()
+    try:
+        at = load(base64.b64decode(load(rows[-1])["payload"]))["at"] if rows else ""
+    except (ValueError, TypeError, KeyError):
+        return False
+    return isinstance(at, str) and at[:10] == now_text()[:10]
 
 
 def check_heads(

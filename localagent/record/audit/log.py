@@ -62,6 +62,47 @@ class AuditLog:
             sync_directory(self.folder)
             return self._append(AuditKind.SET_ASIDE, {"folder": aside.name, "files": kept, "by": os.getuid()})
 
+    def retire(self, before: str, to: Path) -> Entry | None:
+        """Move whole segments to another folder, oldest first, while their newest entry is older than a time.
+
+        They lie there before the journal says so, and are removed here after: a kill leaves them at both places, and
+        the next call goes on. None where there is nothing so old. The segment in use stays. The caller has checked the
+        journal. CannotRecord where a file of that name there is another one.
+        """
+        with self._locked():
+            self._tail()
+            there = segments(self.folder)
+            old: list[Path] = []
+            for path in there[:-1]:
+                if parse_line(read_segment(path).splitlines()[-1]).at >= before:
+                    break
+                old.append(path)
+            if not old:
+                return None
+            files = {path.name: digest_of(read_segment(path)) for path in old}
+            for path in old:
+                self._keep_copy(path, to / path.name)
+            first = parse_line(read_segment(there[len(old)]).splitlines()[0])
+            data = {"files": files, "first": first.seq, "prev": first.prev, "to": str(to), "by": os.getuid()}
+            entry = self._append(AuditKind.RETIRED, data)
+            for path in old:
+                path.unlink()
+            sync_directory(self.folder)
+            return entry
+
+    def _keep_copy(self, path: Path, target: Path) -> None:
+        try:
+            data = read_segment(path)
+            if not target.exists():
+                target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                write_private(target, data)
+            elif read_segment(target) != data:
+                raise CannotRecord(f"{target} is there and is another file", remedy="name an empty folder with --to")
+        except OSError as error:
+            raise CannotRecord(
+                f"cannot keep {path.name} in {target.parent}: {error.strerror or error}", remedy="nothing was removed"
+            ) from error
+
     def _append(self, kind: AuditKind, data: Mapping[str, Any], *, fresh: bool = False) -> Entry:
         head, last, size = self._tail()
         seq = head.seq + 1

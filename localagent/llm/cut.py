@@ -1,0 +1,66 @@
+"""A decoder that counts its questions, tells which came back without an answer, and can leave the same one open again.
+
+What a search has after an answer that came too late depends on which question that was: a replay must fail at the same.
+"""
+
+from collections.abc import Sequence
+
+from localagent.llm.branches import Branch
+from localagent.llm.decoder import ModelDecoder, RowAnswer
+
+
+class CutDecoder:
+    """`late` is the number of the first question since `begin` that was not answered, from 1; 0 when all were."""
+
+    def __init__(self, decoder: ModelDecoder) -> None:
+        self._decoder = decoder
+        self._asked = self._cut = 0
+        self.late = 0
+
+    def begin(self, cut: int) -> None:
+        """Count anew; question number `cut` is not put, and has no answer (0: all are)."""
+        self._asked, self._cut, self.late = 0, cut, 0
+
+    @property
+    def tokens_used(self) -> int:
+        """Tokens decoded."""
+        return self._decoder.tokens_used
+
+    @property
+    def alive(self) -> bool:
+        """False once the model was dropped."""
+        return self._decoder.alive
+
+    def piece(self, token: int) -> bytes:
+        """Bytes of a token that an answer named."""
+        return self._decoder.piece(token)
+
+    def tokenize(self, texts: Sequence[bytes], *, timeout_seconds: float) -> list[list[int]] | None:
+        """Tokens of each text, or None."""
+        if self._next():
+            return None
+        told = self._decoder.tokenize(texts, timeout_seconds=timeout_seconds)
+        self._book(answered=told is not None)
+        return told
+
+    def grow(
+        self, trunk: Sequence[int], branches: Sequence[Branch], *, timeout_seconds: float
+    ) -> list[list[RowAnswer]] | None:
+        """For each branch the answers to its rows, or None."""
+        if self._next():
+            return None
+        told = self._decoder.grow(trunk, branches, timeout_seconds=timeout_seconds)
+        self._book(answered=told is not None)
+        return told
+
+    def _next(self) -> bool:
+        """Whether the question that comes now is the one to leave open."""
+        self._asked += 1
+        if self._asked == self._cut:
+            self.late = self._asked
+            return True
+        return False
+
+    def _book(self, *, answered: bool) -> None:
+        if not answered and not self.late:
+            self.late = self._asked

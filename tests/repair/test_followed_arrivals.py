@@ -1,0 +1,117 @@
+"""What the model wrote, second chances, measured times and the clock's decisions come where the record has them."""
+
+import concurrent.futures as cf
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localagent.domain.edit import Written
+from localagent.domain.outcome import Baseline, CheckResult, Outcome, TestResult
+from localagent.domain.task import Event, Stage
+from localagent.repair.followed import PATIENCE, Followed
+from localagent.repair.pace import Live, milliseconds
+
+
+def mark(kind: str, at: float = 1.0, **data: Any) -> dict[str, Any]:
+    return {"kind": kind, "at": at, "data": data}
+
+
+def go(pace: Followed, kind: str, **data: Any) -> None:
+    pace.emit(Event(kind=kind, at_seconds=0.0, data=data))
+
+
+def done() -> "cf.Future[Sequence[Written]]":
+    job: cf.Future[Sequence[Written]] = cf.Future()
+    job.set_result(())
+    return job
+
+
+def timed(*seconds: float) -> Baseline:
+    tests = tuple(TestResult(id=f"t{n}", outcome=Outcome.PASSED, seconds=s) for n, s in enumerate(seconds))
+    return Baseline(tests=tests, checks=(CheckResult(command="c", outcome=Outcome.PASSED, seconds=0.5),))
+
+
+def test_what_was_written_is_taken_where_it_was_taken_then() -> None:
+    pace = Followed([mark("started", number=1), mark("written", edits=2, late=0), mark("started", number=2)])
+    assert pace.writes_more()
+    assert not pace.may_take(done())
+    go(pace, "started", number=1)
+    assert not pace.may_start()
+    assert pace.answered({}) == ()
+    assert pace.may_take(done())
+    assert pace.goes_on()
+    go(pace, "written", edits=2, late=0)
+    assert not pace.writes_more()
+    assert pace.may_start()
+    assert pace.following
+
+
+def test_without_a_writer_the_run_departs_where_the_record_has_something_written() -> None:
+    pace = Followed([mark("written", edits=1, late=0)])
+    assert not pace.may_take(None)
+    assert not pace.following
+
+
+def test_a_start_that_is_recorded_and_cannot_be_ends_the_following_instead_of_waiting_for_ever() -> None:
+    pace = Followed([mark("started", number=1)])
+    assert not pace.goes_on()
+    assert not pace.following
+
+
+def test_second_chances_are_those_of_the_record() -> None:
+    record = [mark("retried", numbers=[4, 2]), mark("checked", number=2, late=0), mark("stage", stage="choose")]
+    pace = Followed(record)
+    assert pace.retried([2, 3]) == (4, 2)
+    go(pace, "retried", numbers=[4, 2])
+    assert pace.retried([2, 3]) == ()
+    assert Live().retried([2, 3]) == [2, 3]
+
+
+def test_a_candidate_that_was_not_cut_off_gets_more_time_and_the_others_the_same() -> None:
+    record = [
+        mark("checked", number=1, late=0),
+        mark("checked", number=2, late=1),
+        mark("checked", number=3, late=1),
+        mark("checked", number=3, late=0),  # at its second chance
+        mark("checked", number=4),  # by an older version
+    ]
+    pace = Followed(record)
+    assert [pace.cpu_seconds(n, 0.5) for n in (1, 2, 3, 4, 5)] == [PATIENCE * 0.5, 0.5, 0.5, 0.5, 0.5]
+
+
+@given(st.lists(st.floats(min_value=0, max_value=1e4), max_size=8), st.lists(st.floats(min_value=0, max_value=9)))
+def test_times_are_used_as_they_are_recorded(then: list[float], now: list[float]) -> None:
+    lived = Live().times(timed(*then))
+    tests, checks = milliseconds(lived)
+    pace = Followed([mark("timed", tests=tests, checks=checks)])
+    again = pace.times(timed(*now))
+    assert again == (lived if len(now) == len(then) else Live().times(timed(*now)))
+
+
+@pytest.mark.parametrize("nats", [{}, {"3": -1.5}])
+def test_an_answer_that_did_not_come_then_is_not_waited_for(nats: dict[str, float]) -> None:
+    pace = Followed([mark("read", nats=nats)])
+    assert pace.reads(wanted=False)
+    assert pace.answers_reading() is bool(nats)
+    assert not Followed([mark("ranked")]).reads(wanted=True)
+    assert Live().reads(wanted=True)
+
+
+def test_proposals_are_checked_as_often_as_then() -> None:
+    pace = Followed([mark("stage", stage=Stage.FULL.value), mark("full-check", number=1)])
+    assert pace.proposes(wanted=False)
+    go(pace, "stage", stage=Stage.FULL.value)
+    assert not pace.proposes(wanted=True)
+    assert Live().proposes(wanted=True)
+
+
+def test_seconds_told_before_the_loop_began_are_counted_from_another_moment() -> None:
+    record = [mark("snapshot", 0.8), mark("stage", 0.01, stage="baseline"), mark("started", 5.0, number=1)]
+    pace = Followed(record)
+    assert pace.clock() == 0.0
+    go(pace, "snapshot")
+    go(pace, "stage", stage="baseline")
+    assert pace.clock() == 0.01
