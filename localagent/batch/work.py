@@ -136,7 +136,8 @@ def _found(
     assignment: Assignment, folder: Path, snapshot: Snapshot, began: float, whole: Callable[[Answer], Answer]
 ) -> tuple[Answer, bool]:
     """The answer, and whether the tree changed meanwhile. After each step, what is known is kept in case of an end."""
-    from localagent.batch.repairing import Patches, codemods, failing_tests  # noqa: PLC0415 - not for a kept answer
+    from localagent.batch.patches import Patches, Proofs  # noqa: PLC0415 - not for a kept answer
+    from localagent.batch.repairing import codemods, failing_tests  # noqa: PLC0415
 
     member = assignment.member
 
@@ -148,23 +149,21 @@ def _found(
     patches = Patches(snapshot)
     steps: list[Step] = []
     warnings: tuple[str, ...] = ()
-    for work in member.work:
-        try:
-            if work is Work.FAILING_TESTS:
-                step, warnings = failing_tests(member, folder, patches, assignment.settings, left)
-            else:
-                step = codemods(member, patches, assignment.codemods, assignment.settings, left)
-        except (
-            AnswerIsNo,
-            UsageFault,
-            CannotEnforce,
-        ) as no:  # a step that cannot be done does not take the others along
-            state = State.CANNOT_ENFORCE if isinstance(no, CannotEnforce) else State.REFUSED
-            step = Step(work=work, state=state, outcome="refused", reason=str(no), remedy=no.remedy)
-        steps.append(step)
-        answer = whole(_summed(assignment, steps, warnings))
-        if work is not member.work[-1]:
-            assignment.run.save_part(answer)
+    with contextlib.ExitStack() as stack:
+        proofs = Proofs(member, folder, patches, assignment.settings, left, stack)
+        for work in member.work:
+            try:
+                if work is Work.FAILING_TESTS:
+                    step, warnings = failing_tests(member, folder, patches, assignment.settings, left)
+                else:
+                    step = codemods(member, patches, proofs, assignment.codemods, assignment.settings, left)
+            except (AnswerIsNo, UsageFault, CannotEnforce) as no:  # one that cannot be done does not take others along
+                state = State.CANNOT_ENFORCE if isinstance(no, CannotEnforce) else State.REFUSED
+                step = Step(work=work, state=state, outcome="refused", reason=str(no), remedy=no.remedy)
+            steps.append(step)
+            answer = whole(_summed(assignment, steps, warnings))
+            if work is not member.work[-1]:
+                assignment.run.save_part(answer)
     return answer, patches.moved
 
 

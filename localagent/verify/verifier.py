@@ -1,6 +1,6 @@
 """ports.Verifier on jails: keeps what the baseline learned for the quick and the full check."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from localagent.domain.behaviour import Behaviours
@@ -64,11 +64,13 @@ class JailVerifier:
         self._quick.append(check)
         return check
 
-    def full(self, candidate: Candidate, baseline: Baseline, *, seed: int) -> FullResult:
+    def full(
+        self, candidate: Candidate, baseline: Baseline, *, seed: int, may_fail: Collection[str] = ()
+    ) -> FullResult:
         """Everything once more in a cold jail."""
         if self._full is None:
             self._full = FullChecker(self._rooms, self._runner.request, Delta(self._rooms, self._policy))
-        return self._full.check(candidate, baseline, seed=seed)
+        return self._full.check(candidate, baseline, seed=seed, may_fail=may_fail)
 
     def behaviours(self, candidates: Sequence[Candidate], baseline: Baseline, *, seed: int) -> Behaviours:
         """What candidates do on inputs near the tests'; empty when that cannot be told."""
