@@ -10,13 +10,9 @@ class Work(StrEnum):
     """What can be done in a repository, in the order in which it is done."""
 
     FAILING_TESTS = "failing-tests"
+    SARIF = "sarif"
+    TYPE_ERRORS = "type-errors"
     CODEMODS = "codemods"
-
-
-LATER = {
-    "sarif": "repairs from SARIF findings are not built yet",
-    "type-errors": "repairs of type errors are not built yet",
-}
 
 
 class DiskPriority(StrEnum):
@@ -37,7 +33,10 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Member:
-    """One repository and its budget. `name` is unique in the fleet and fit to be a file's name."""
+    """One repository and its budget. `name` is unique in the fleet and fit to be a file's name.
+
+    `sarif` are other tools' logs, made where the repository stands or at `sarif_was_at`.
+    """
 
     name: str
     source: Source
@@ -46,6 +45,8 @@ class Member:
     checks: tuple[str, ...] = ()
     python: str = ""
     rules: tuple[str, ...] = ()
+    sarif: tuple[Path, ...] = ()
+    sarif_was_at: str = ""
     seed: int = 0
     max_seconds: float = 600.0
     max_candidates: int = 500

@@ -15,7 +15,7 @@ from localagent.app.least_level import least_level
 from localagent.app.policies import open_policy
 from localagent.app.settings import Settings
 from localagent.batch.answer import Answer, State
-from localagent.batch.fleet import DiskPriority, Fleet, Work
+from localagent.batch.fleet import DiskPriority, Fleet, Member, Work
 from localagent.batch.keys import basis_of, policy_of
 from localagent.batch.parse import parse_fleet, read_fleet
 from localagent.batch.pool import Ended, Pool
@@ -88,10 +88,15 @@ def fleet_of(run: RunRecord, ways: Ways) -> Fleet:
 
 def _sound(fleet: Fleet, settings: Settings) -> None:
     """CannotEnforce where no jail is good enough for what would run."""
-    for path in {policy_of(m) for m in fleet.members if Work.FAILING_TESTS in m.work}:
+    for path in {policy_of(m) for m in fleet.members if _runs_code(m)}:
         policy = open_policy(settings, path).policy
         third_party = policy.third_party_binaries is Permission.ALLOW
         open_jail(allow_third_party=third_party, least=least_level(settings, policy))
+
+
+def _runs_code(member: Member) -> bool:
+    """Whether anything of it would run: codemods alone look."""
+    return set(member.work) != {Work.CODEMODS} or bool(member.tests or member.checks)
 
 
 def _shut(fleet: Fleet) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import time
 from pathlib import Path
 
-from localagent.batch.fleet import LATER, DiskPriority, Fleet, Member, Source, Window, Work
+from localagent.batch.fleet import DiskPriority, Fleet, Member, Source, Window, Work
 from localagent.batch.sheet import LineFaults, Sheet
 from localagent.domain.edit import digest_of
 from localagent.errors import UsageFault
@@ -142,8 +142,6 @@ def _rule_fault(rule: str, place: _Place) -> str:
 
 def _work(table: Sheet, default: tuple[Work, ...]) -> tuple[Work, ...]:
     def fault(name: str) -> str:
-        if name in LATER:
-            return f"{name!r}: {LATER[name]}"
         return "" if name in set(Work) else f"{name!r} is no work: one of {', '.join(Work)}"
 
     names = table.texts("work", tuple(default), fault)
@@ -174,9 +172,31 @@ def _member(table: Sheet, place: _Place, defaults: Member) -> Member:
         tests=table.texts("tests", ()),
         checks=table.texts("checks", (), _command_fault),
         python=_python(table, place),
+        sarif=_logs(table, place),
+        sarif_was_at=_was_at(table),
     )
+    if Work.SARIF in member.work and not member.sarif:
+        table.fault("sarif", "is missing: the logs whose findings are to be repaired")
+    if member.sarif and Work.SARIF not in member.work:
+        table.fault("sarif", f"is for the work {Work.SARIF.value!r}, which is not asked for")
     table.close()
     return member
+
+
+def _logs(table: Sheet, place: _Place) -> tuple[Path, ...]:
+    def fault(name: str) -> str:
+        if "\0" in name:
+            return "a path holds no NUL"
+        return "" if not place.look or (place.folder / name).is_file() else f"{place.folder / name} is not a file"
+
+    return tuple(place.folder / name for name in table.texts("sarif", (), fault))
+
+
+def _was_at(table: Sheet) -> str:
+    found = table.text("sarif_was_at", "")
+    if found and ("\0" in found or not Path(found).is_absolute()):
+        table.fault("sarif_was_at", f"{found!r} is not absolute")
+    return found
 
 
 def _command_fault(command: str) -> str:

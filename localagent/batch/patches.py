@@ -7,6 +7,7 @@ import contextlib
 import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from localagent.app.policies import open_policy
@@ -17,6 +18,7 @@ from localagent.batch.fleet import Member, Work
 from localagent.batch.keys import policy_of
 from localagent.domain.edit import FileChange, Patch
 from localagent.domain.paths import RepoPath
+from localagent.domain.policy import Policy
 from localagent.domain.task import Event, Snapshot
 from localagent.tree.snapshot import SourceMap
 
@@ -107,6 +109,11 @@ class Proofs:
         """What a proof may take: the tests thrice, and jails."""
         return 5 + 3 * self._patches.baseline_seconds
 
+    @cached_property
+    def policy(self) -> Policy:
+        """What holds for the repository, its own layer with it."""
+        return open_policy(self._settings, policy_of(self._member), self._patches.root).policy
+
     def ground(self) -> Ground:
         """CannotEnforce without a sound jail."""
         if self._ground is None:
@@ -119,8 +126,7 @@ class Proofs:
                 seed=member.seed,
                 max_seconds=max(1.0, self._left()),
             )
-            policy = open_policy(self._settings, policy_of(member), self._patches.root).policy
-            self._ground = self._stack.enter_context(open_ground(request, self._settings, policy, _Nowhere()))
+            self._ground = self._stack.enter_context(open_ground(request, self._settings, self.policy, _Nowhere()))
         return self._ground
 
     def prover(self) -> Prover:

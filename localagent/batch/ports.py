@@ -1,11 +1,15 @@
 """What the batch is handed by whoever starts it: the hook's rules, which are a sibling's."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from localagent.app.proving import Vouching
+from localagent.domain.edit import Patch
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy
+from localagent.record.sarif_log import Reported
 
 HELD = 75  # a worker's exit status: a twin of its repository is being worked on, ask again
 
@@ -23,11 +27,41 @@ class Repaired:
     refused: str = ""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answered:
+    """What became of one finding, in the words of `localagent remediate`. `settled`: nothing was to be done."""
+
+    reported: Reported
+    state: str
+    why: str
+    proof: str = ""
+    settled: bool = False
+
+    @property
+    def fixed(self) -> bool:
+        """Whether its repair is in the patch."""
+        return self.state == "fixed"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Findings:
+    """What there is to repair: `read` gives a file, `vouching` is opened if there is something to prove."""
+
+    reported: Sequence[Reported]
+    read: Callable[[RepoPath], bytes]
+    vouching: Callable[[], AbstractContextManager[Vouching | None]]
+    policy: Policy
+
+
 class Codemods(Protocol):
     """Repairs files in memory, each proven, by the rules named (none: the standard ones)."""
 
     def repair(self, path: RepoPath, data: bytes, rules: Sequence[str], policy: Policy) -> Repaired:
         """A file's repairs, judged by the gates of a policy."""
+        ...
+
+    def remediate(self, findings: Findings) -> tuple[tuple[Answered, ...], Patch]:
+        """Other tools' findings, answered one by one, and the patch of what was repaired."""
         ...
 
 

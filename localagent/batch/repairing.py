@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from localagent.app.fixing import FixOutcome, FixRequest, run_fix
-from localagent.app.policies import open_policy
 from localagent.app.settings import Settings
 from localagent.batch.answer import State, Step
 from localagent.batch.fleet import Member, Work
@@ -111,15 +110,13 @@ def _evidence(report: Mapping[str, Any]) -> dict[str, Any]:
     return {name: report[name] for name in (*names, "diagnosis", "python", "pytest")}
 
 
-def codemods(
-    member: Member, patches: Patches, proofs: Proofs, rules: Codemods, settings: Settings, left: Callable[[], float]
-) -> Step:
+def codemods(member: Member, patches: Patches, proofs: Proofs, rules: Codemods, left: Callable[[], float]) -> Step:
     """Every safe repair of every source, on top of what the tests' repair changed."""
     began = time.monotonic()
     if patches.moved:
         reason = "the tree changed while it was worked on: known mistakes were not looked for"
         return Step(work=Work.CODEMODS, state=State.REFUSED, outcome="refused", reason=reason)
-    policy = open_policy(settings, policy_of(member), patches.root).policy
+    policy = proofs.policy
     changes: list[FileChange] = []
     repaired: list[dict[str, Any]] = []
     refused: list[str] = []

@@ -137,6 +137,7 @@ def _found(
 ) -> tuple[Answer, bool]:
     """The answer, and whether the tree changed meanwhile. After each step, what is known is kept in case of an end."""
     from localagent.batch.patches import Patches, Proofs  # noqa: PLC0415 - not for a kept answer
+    from localagent.batch.remedying import sarif_findings, type_errors  # noqa: PLC0415
     from localagent.batch.repairing import codemods, failing_tests  # noqa: PLC0415
 
     member = assignment.member
@@ -155,8 +156,12 @@ def _found(
             try:
                 if work is Work.FAILING_TESTS:
                     step, warnings = failing_tests(member, folder, patches, assignment.settings, left)
+                elif work is Work.SARIF:
+                    step = sarif_findings(member, folder, patches, proofs, assignment.codemods, left)
+                elif work is Work.TYPE_ERRORS:
+                    step = type_errors(member, patches, proofs, assignment.codemods, left)
                 else:
-                    step = codemods(member, patches, proofs, assignment.codemods, assignment.settings, left)
+                    step = codemods(member, patches, proofs, assignment.codemods, left)
             except (AnswerIsNo, UsageFault, CannotEnforce) as no:  # one that cannot be done does not take others along
                 state = State.CANNOT_ENFORCE if isinstance(no, CannotEnforce) else State.REFUSED
                 step = Step(work=work, state=state, outcome="refused", reason=str(no), remedy=no.remedy)

@@ -6,7 +6,6 @@ that were not changed.
 
 import json
 import re
-import sys
 import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,17 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localagent.domain.edit import Patch
-from localagent.domain.jailspec import Access, Bind, JailLimits, JailSpec
+from localagent.domain.jailspec import JailSpec
 from localagent.domain.outcome import Ending
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy, Switch
-from localagent.jail.binds import interpreter_binds
 from localagent.jail.workspace import Workspace
 from localagent.verify.place import Use
 from localagent.verify.rooms import Rooms
+from localagent.verify.tool_run import TOOL_SECONDS, tool_spec
 
 CONFIG_LIMIT_BYTES = 1 << 20
-TOOL_SECONDS = 90.0
 _MYPY_LINE = re.compile(r"^([^:]+):\d+(?::\d+)?: error: (.*)$")
 
 
@@ -98,9 +96,6 @@ class Delta:
         return parse(result.stdout, self._rooms.place.repo)
 
     def _spec(self, tool: str, paths: Sequence[RepoPath], workspace: Workspace) -> JailSpec:
-        place = self._rooms.place
-        executable, binds = interpreter_binds(sys.executable)
-        names = [f"./{path}" for path in paths]
         options = {
             "ruff": ("check", "--no-cache", "--output-format=json", "--force-exclude", "--"),
             "mypy": (
@@ -114,16 +109,8 @@ class Delta:
                 "--",
             ),
         }[tool]
-        return JailSpec(
-            argv=(executable, "-I", "-m", tool, *options, *names),
-            cwd=place.repo,
-            binds=(
-                *(bind for bind in binds if not bind.target.startswith(place.repo.rstrip("/") + "/")),
-                Bind(source=str(workspace.tree), target=place.repo, access=Access.READ_ONLY, untrusted=True),
-            ),
-            env=place.environment(),
-            limits=JailLimits(wall_seconds=TOOL_SECONDS, cpu_seconds=TOOL_SECONDS),
-        )
+        argv = (tool, *options, *(f"./{path}" for path in paths))
+        return tool_spec(self._rooms, argv, workspace, seconds=TOOL_SECONDS, project=False)
 
 
 def ruff_findings(output: bytes, repo: str) -> Findings | str:
