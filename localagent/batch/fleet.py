@@ -76,6 +76,15 @@ class Window:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Cluster:
+    """A Dask cluster: its scheduler (`tls://…`), the folder of our certificates, and the least level of its jails."""
+
+    scheduler: str
+    certificates: Path
+    level: str = "L1"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Fleet:
     """What FLEET.toml says. `max_seconds` bounds the sum over all repositories, None for no bound."""
 
@@ -86,4 +95,5 @@ class Fleet:
     window: Window | None = None
     nice: int = 10
     disk: DiskPriority = DiskPriority.IDLE
+    cluster: Cluster | None = None
     digest: str = field(default="", compare=False)

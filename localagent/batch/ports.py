@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from localagent.app.proving import Vouching
+from localagent.batch.pool import Ended
 from localagent.domain.edit import Patch
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy
@@ -51,6 +52,36 @@ class Findings:
     read: Callable[[RepoPath], bytes]
     vouching: Callable[[], AbstractContextManager[Vouching | None]]
     policy: Policy
+
+
+class Crew(Protocol):
+    """Who works off repositories: processes of this machine, or a cluster. Answers lie in the run when one ended."""
+
+    @property
+    def free(self) -> bool:
+        """Whether one more may start."""
+        ...
+
+    @property
+    def busy(self) -> tuple[int, ...]:
+        """The numbers that are worked on."""
+        ...
+
+    def running_seconds(self) -> float:
+        """Seconds that those have taken so far, together."""
+        ...
+
+    def start(self, number: int, seconds: float) -> None:
+        """Begin with a repository, which has so much time."""
+        ...
+
+    def wait(self, seconds: float) -> list[Ended]:
+        """Those that ended within so many seconds."""
+        ...
+
+    def end(self) -> None:
+        """End what is worked on."""
+        ...
 
 
 class Codemods(Protocol):

@@ -19,10 +19,10 @@ from localagent.batch.fleet import Fleet, Member, Work
 from localagent.batch.keys import basis_of, key_of
 from localagent.batch.ports import HELD, Codemods
 from localagent.batch.runs import RunRecord, RunStore
+from localagent.batch.trees import tree_of
 from localagent.domain.task import Snapshot
 from localagent.errors import AnswerIsNo, CannotEnforce, InternalFault, LocalagentError, UsageFault
 from localagent.jail.open import scratch_folder
-from localagent.tree.mirror import materialise, open_mirror, resolve_commit
 from localagent.tree.snapshot import take_snapshot
 
 
@@ -90,7 +90,7 @@ def _answered(assignment: Assignment, began: float) -> Answer:
     if now.tool != plan.basis.tool or not now.policies.items() <= plan.basis.policies.items():
         raise InternalFault("localagent or the policy changed since the run began", remedy="begin a new run")
     with scratch_folder(settings.scratch_dir) as scratch:
-        folder, commit, left_out = _tree(assignment, scratch)
+        folder, commit, left_out = tree_of(assignment.run, assignment.member, assignment.number, scratch)
         snapshot = take_snapshot(folder, scratch / "seen")
         with _claimed(assignment, snapshot) as (key, kept):
             if kept is not None:
@@ -106,20 +106,6 @@ def _answered(assignment: Assignment, began: float) -> Answer:
             answer = replace(answer, key="" if moved else key, seconds=round(time.monotonic() - began, 3))
             RunStore(settings.state_dir).kept.put(answer, assignment.run.id)
             return answer
-
-
-def _tree(assignment: Assignment, scratch: Path) -> tuple[Path, str, dict[str, str]]:
-    """The folder to look at: the working tree itself, or a private one made of a revision."""
-    source = assignment.member.source
-    if not source.revision:
-        return source.folder.resolve(), "", {}
-    git = open_mirror(source.folder)
-    commit = assignment.run.pinned(assignment.number)
-    if not commit:
-        commit = resolve_commit(git, source.revision)
-        assignment.run.pin(assignment.number, commit)
-    folder = scratch / "tree"
-    return folder, commit, materialise(git, commit, folder)
 
 
 @contextlib.contextmanager
