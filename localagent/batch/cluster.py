@@ -25,7 +25,7 @@ from localagent.domain.edit import digest_of
 from localagent.errors import CannotEnforce, LocalagentError, UsageFault
 
 _CONNECT_SECONDS = 30.0
-STRAGGLE_SECONDS = 60.0  # over a repository's budget: then its worker is taken for lost
+STRAGGLE_SECONDS = 60.0  # over its budget and that of the one before: then its worker is taken for lost
 _LOST = 1
 Remote = Callable[[bytes, bytes], bytes]
 
@@ -76,7 +76,7 @@ class _Sent:
 
 
 class ClusterCrew:
-    """ports.Crew on a cluster: as many tasks are out as it has threads, so that each begins when it is sent."""
+    """ports.Crew on a cluster: one task more is out than it has threads, so that no worker waits for us to pack."""
 
     def __init__(
         self, client: Any, remote: Remote, run: RunRecord, fleet: Fleet, settings: Settings, jobs: int
@@ -84,6 +84,7 @@ class ClusterCrew:
         self._client, self._remote = client, remote
         self._run, self._fleet, self._settings = run, fleet, settings
         self._jobs = jobs
+        self._longest = max(member.max_seconds for member in fleet.members)  # of the task that one may wait behind
         self._sent: dict[int, _Sent] = {}
         self._ended: list[Ended] = []
         self._tries: dict[str, int] = {}
@@ -92,7 +93,7 @@ class ClusterCrew:
     def free(self) -> bool:
         """Whether one more may be sent. As workers come and go, so do places."""
         threads = sum(self._client.nthreads().values())
-        return not self._ended and len(self._sent) < max(1, min(self._jobs or threads, threads))
+        return not self._ended and len(self._sent) < max(1, min(self._jobs or threads + 1, threads + 1))
 
     @property
     def busy(self) -> tuple[int, ...]:
@@ -128,7 +129,7 @@ class ClusterCrew:
         carried = self._client.submit(bytes, tree, key=f"tree-{digest_of(tree)}", pure=False)
         name = f"answer-{digest_of(data)}-{again}"
         future = self._client.submit(self._remote, data, carried, key=name, pure=False, retries=1)
-        deadline = began + seconds + STRAGGLE_SECONDS
+        deadline = began + seconds + self._longest + STRAGGLE_SECONDS
         self._sent[number] = _Sent(future, key, snapshot.digest, commit, time.monotonic(), deadline)
 
     def wait(self, seconds: float) -> list[Ended]:
