@@ -61,6 +61,7 @@ def _tiles(report: dict[str, Any]) -> Iterator[str]:
         (len(report["needs_person"]), "need a person"),
         (s["kept_from_before"], "unchanged, answer kept"),
         (_span(s["seconds"]), "of work"),
+        (f"{s['energy']['joules'] / 3600:.2f} Wh", f"of energy, {s['energy']['how']}"),
     )
     yield '<ul class="tiles">'
     for value, text in tiles:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from localagent.batch.answer import SETTLED, Answer, State, Step
+from localagent.batch.energy import energy_of
 from localagent.batch.fleet import Fleet, Work
 from localagent.batch.runs import RunRecord, RunStore
 from localagent.domain.edit import digest_of
@@ -61,7 +62,7 @@ def report_of(run: RunRecord, fleet: Fleet, *, why_ended: str = "") -> dict[str,
         "complete": reached,
         "why_incomplete": "" if reached else why_ended or "the run was interrupted",
         "digest": digest_of(dump([answer.steady() for answer in answers])),
-        "summary": _summary(answers),
+        "summary": _summary(answers) | {"energy": energy_of(run.dir, sum(a.cpu_seconds for a in answers))},
         "needs_person": [
             {"name": row["name"], "state": row["state"], "why": row["reason"], "what_to_do": row["what_to_do"]}
             for row in rows
