@@ -3,7 +3,9 @@
     python bench/fleet.py --repositories 20 --kills 5        # a small fleet, twice: undisturbed, and killed five times
     python bench/fleet.py --kills 20 --jobs 4                # 200: 30 broken, 10 hostile, 5 huge, forks, mirrors
     python bench/fleet.py --repositories 40 --make DIR       # only write the fleet
+    python bench/fleet.py --repositories 40 --cluster        # Dask with two workers beside two bare processes
 
+With `--cluster` (needs the extra) the same fleet is worked off by both in turn, twice; the bar is 0.85 of the speed.
 Ends with 1 where the two reports differ, a repository was changed, or a process or a file was left. Seeded.
 """
 
@@ -15,6 +17,7 @@ import os
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -244,6 +247,79 @@ def killed(home: Home, fleet: Path, kills: int, seconds: float, chance: random.R
         return of_run, of_worker
 
 
+class Dask:
+    """A scheduler and two workers on loopback, over TLS, each worker with a home of its own."""
+
+    def __init__(self, root: Path) -> None:
+        self.certificates, self._logs, self._processes = root / "certs", root / "logs", list[subprocess.Popen[bytes]]()
+        self._logs.mkdir(parents=True)
+        argv = [sys.executable, "-m", "localagent", "batch", "certs", str(self.certificates), "--host", "127.0.0.1"]
+        subprocess.run(argv, env={**os.environ, "PYTHONPATH": str(CHECKOUT)}, check=True, capture_output=True)
+        with contextlib.closing(socket.socket()) as free:
+            free.bind(("127.0.0.1", 0))
+            self.address = f"tls://127.0.0.1:{free.getsockname()[1]}"
+        self._start("scheduler", "--host", self.address, "--no-dashboard", "--no-show", home=root / "scheduler")
+        for n in range(2):
+            options = ("--nworkers", "1", "--nthreads", "1", "--no-dashboard", "--local-directory", str(root / f"w{n}"))
+            self._start("worker", self.address, *options, home=root / f"worker{n}")
+        time.sleep(8)
+
+    def _start(self, role: str, *arguments: str, home: Path) -> None:
+        (home / "tmp").mkdir(parents=True)
+        home.chmod(0o755)
+        tls = ("--tls-ca-file", self.certificates / "ca.pem", "--tls-cert", self.certificates / f"{role}.pem")
+        argv = [sys.executable, "-m", "distributed.cli.dask_" + role, *arguments, *map(str, tls)]
+        env = {
+            "PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8", "PYTHONPATH": str(CHECKOUT),
+            "XDG_STATE_HOME": str(home / "state"), "TMPDIR": str(home / "tmp"),
+            "DASK_DISTRIBUTED__COMM__TLS__MIN_VERSION": "1.3",
+        }  # fmt: skip
+        argv += ["--tls-key", str(self.certificates / f"{role}.key")]
+        with (self._logs / f"{home.name}.log").open("wb") as log:
+            self._processes.append(subprocess.Popen(argv, env=env, stdout=log, stderr=log, start_new_session=True))
+
+    def end(self) -> None:
+        for process in reversed(self._processes):
+            process.terminate()
+        for process in self._processes:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(20)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def compared(root: Path, args: argparse.Namespace) -> int:
+    """The same fleet by two processes and by two workers, in turn, each with an empty state; reports must agree."""
+    fleet = build(root / "fleet", args.repositories, args.seed, args.hostile)
+    dask = Dask(root / "dask")
+    far = fleet.with_name("far.toml")
+    where = f'[cluster]\nscheduler = "{dask.address}"\ncertificates = "{dask.certificates}"\n'
+    taken: dict[str, list[float]] = {"processes": [], "dask": []}
+    digests = set()
+    try:
+        for turn in range(2):
+            # another seed each turn: a worker that kept its answers would be beside the point
+            text = fleet.read_text().replace("[each]", f"[each]\nseed = {turn}")
+            far.write_text(text + where)
+            near = fleet.with_name("near.toml")
+            near.write_text(text)
+            for kind, path in (("processes", near), ("dask", far)):
+                home = Home(root / f"{kind}{turn}", 2)
+                taken[kind].append(undisturbed(home, path))
+                report = home.report()
+                print(f"{kind}: {taken[kind][-1]:.1f} s; {json.dumps(report['summary'])}", flush=True)
+                digests.add((turn, str(report["digest"])))
+    finally:
+        dask.end()
+    ratio = sum(taken["processes"]) / sum(taken["dask"])
+    same = len(digests) == 2
+    print(
+        f"load {os.getloadavg()[0]:.1f}; Dask with two workers has {ratio:.2f} of the speed of two processes (bar 0.85)"
+    )
+    print("the same reports" if same else "FAULT: the reports differ")
+    return 0 if same else 1
+
+
 def _kill(pid: int) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
@@ -273,14 +349,16 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--hostile", type=int, default=0, help="how many of them are hostile (5 %%; ten kinds)")
     parser.add_argument("--make", type=Path, help="write the fleet there and end")
+    parser.add_argument("--cluster", action="store_true", help="Dask with two workers beside two bare processes")
     args = parser.parse_args()
     if args.make:
         print(build(args.make, args.repositories, args.seed, args.hostile))
         return 0
+    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(1))  # what was started ends with us
     root = Path(tempfile.mkdtemp(prefix="la-fleet-"))
     root.chmod(0o755)
     try:
-        return measure(root, args)
+        return compared(root, args) if args.cluster else measure(root, args)
     finally:
         shutil.rmtree(root, ignore_errors=True)
 

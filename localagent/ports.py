@@ -1,7 +1,7 @@
 """Protocols between the rooms. `app` builds the concrete parts; `repair` sees only these."""
 
 import socket
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from localagent.domain.behaviour import Behaviours
@@ -169,7 +169,11 @@ class Verifier(Protocol):
 
     def quick(self, baseline: Baseline, *, jobs: int) -> QuickCheck: ...
 
-    def full(self, candidate: Candidate, baseline: Baseline, *, seed: int) -> FullResult: ...
+    def full(
+        self, candidate: Candidate, baseline: Baseline, *, seed: int, may_fail: Collection[str] = ()
+    ) -> FullResult:
+        """`may_fail`: of what failed before, what may go on failing."""
+        ...
 
     def behaviours(self, candidates: Sequence[Candidate], baseline: Baseline, *, seed: int) -> Behaviours:
         """What candidates (and, as number 0, the unpatched program) do on inputs near the tests'; may be empty."""

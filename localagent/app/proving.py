@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Protocol
 
 from localagent.app.fixing import Stop, interpreter_of
 from localagent.app.least_level import least_level
@@ -20,7 +21,7 @@ from localagent.domain.policy import Permission, Policy
 from localagent.domain.task import Budget, Task
 from localagent.errors import AnswerIsNo
 from localagent.jail.open import Kind, open_jail, scratch_folder
-from localagent.ports import Jail, Sink, Verifier
+from localagent.ports import Jail, Sink
 from localagent.tree.overlay import overlaid
 from localagent.tree.snapshot import SourceMap, take_snapshot
 from localagent.verify.verifier import JailVerifier
@@ -46,24 +47,48 @@ class Ground:
 
     task: Task
     jail: Jail
-    verifier: Verifier
+    verifier: JailVerifier
     sources: Mapping[RepoPath, bytes]
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Proof:
+    """What the tests and checks say of a patch: `said` counts them, `against` is "" where they bear it."""
+
+    said: str
+    against: str = ""
+
+
+class Vouching(Protocol):
+    """Who vouches for patches of a tree: a prover, or one that puts other patches below."""
+
+    def same(self, path: RepoPath, data: bytes) -> bool:
+        """Whether the tree holds these bytes."""
+        ...
+
+    def runs(self, path: RepoPath, first: int, last: int) -> bool:
+        """Whether a test that passes is known to run one of some lines."""
+        ...
+
+    def against(self, patch: Patch) -> str:
+        """Why the tests or checks do not bear a patch; "" where they do."""
+        ...
+
+
 class Prover:
-    """Answers for one snapshot. `baseline` holds what passed without any patch; nothing else has to."""
+    """Answers for one snapshot. What passed without a patch has to pass with it; what failed may go on failing."""
 
     def __init__(self, ground: Ground, baseline: Baseline | None = None) -> None:
         self._verifier = ground.verifier
         self._sources = ground.sources
         self._seed = ground.task.seed
         self._until = time.monotonic() + ground.task.budget.max_seconds
-        self.baseline: Baseline = replace(baseline or ground.verifier.baseline(), failing=())
-        if not self.baseline.passing and not any(check.outcome.good for check in self.baseline.checks):
-            raise AnswerIsNo(
-                "no test and no check passes without a patch, so none can vouch for one",
-                remedy="name tests that pass with --test",
-            )
+        self.baseline: Baseline = baseline or ground.verifier.baseline()
+
+    @property
+    def vouches(self) -> bool:
+        """Whether anything passes without a patch."""
+        return bool(self.baseline.passing) or any(check.outcome.good for check in self.baseline.checks)
 
     def same(self, path: RepoPath, data: bytes) -> bool:
         """Whether the snapshot holds these bytes."""
@@ -78,12 +103,18 @@ class Prover:
 
     def against(self, patch: Patch) -> str:
         """Why the tests or checks do not bear a patch; "" where they do."""
+        return self.proof(patch).against
+
+    def proof(self, patch: Patch) -> Proof:
+        """The full check of a patch. What failed before may go on failing."""
         if time.monotonic() > self._until:
-            return "the time for tests was used up before it was tried"
-        answer = self._verifier.full(
-            Candidate(number=1, patch=patch, edits=(), cost=0.0), self.baseline, seed=self._seed
-        )
-        return "; ".join(answer.reasons)
+            return Proof(said="", against="the time for tests was used up before it was tried")
+        candidate = Candidate(number=1, patch=patch, edits=(), cost=0.0)
+        full = self._verifier.full(candidate, self.baseline, seed=self._seed, may_fail=self.baseline.failing)
+        said = full.checks.get("tests", "")
+        if full.accepted and not full.pass_to_pass and not full.fail_to_pass:
+            return Proof(said=said, against="no test passes, so nothing shows that it changes nothing")
+        return Proof(said=said, against="; ".join(full.reasons))
 
 
 @contextlib.contextmanager
@@ -92,7 +123,13 @@ def open_prover(
 ) -> Iterator[Prover]:
     """A prover with its baseline made. CannotEnforce without a sound jail, AnswerIsNo where nothing can vouch."""
     with open_ground(request, settings, policy, sink, stop) as ground:
-        yield Prover(ground)
+        prover = Prover(ground)
+        if not prover.vouches:
+            raise AnswerIsNo(
+                "no test and no check passes without a patch, so none can vouch for one",
+                remedy="name tests that pass with --test",
+            )
+        yield prover
 
 
 @contextlib.contextmanager

@@ -3,7 +3,7 @@
 Not promised: that a repair that `fix` would find is found; the time decides.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from localagent.app.prior import load_prior
@@ -66,9 +66,11 @@ class _Begun:
         """As the verifier says."""
         return self._verifier.quick(baseline, jobs=jobs)
 
-    def full(self, candidate: Candidate, baseline: Baseline, *, seed: int) -> FullResult:
+    def full(
+        self, candidate: Candidate, baseline: Baseline, *, seed: int, may_fail: Collection[str] = ()
+    ) -> FullResult:
         """As the verifier says."""
-        return self._verifier.full(candidate, baseline, seed=seed)
+        return self._verifier.full(candidate, baseline, seed=seed, may_fail=may_fail)
 
     def behaviours(self, candidates: Sequence[Candidate], baseline: Baseline, *, seed: int) -> Behaviours:
         """As the verifier says, or nothing where there is no time to ask."""

@@ -41,7 +41,8 @@ class Step:
 
     `patch` is a unified diff (bytes that are no UTF-8 as surrogates), "" for none; later steps' patches go on top of
     earlier ones'. `failing`: what failed before; `turned`: what the patch turns. `repaired` are a codemod's repairs,
-    `left` counts the findings by rule that stay. `task` names the kept task with journal and evidence.
+    `left` counts the findings by rule that stay. `findings` are other tools' with what became of each.
+    `task` names the kept task with journal and evidence.
     """
 
     work: Work
@@ -57,6 +58,7 @@ class Step:
     proposals: tuple[str, ...] = ()
     repaired: tuple[Mapping[str, Any], ...] = ()
     left: Mapping[str, int] = field(default_factory=dict)
+    findings: tuple[Mapping[str, Any], ...] = ()
     files: int = 0
     evidence: Mapping[str, Any] = field(default_factory=dict)
     task: str = ""
@@ -139,6 +141,7 @@ def _step(found: object) -> Step:
             "proposals": _list(values["proposals"], _text),
             "repaired": _list(values["repaired"], _object),
             "left": {_text(k): _typed(v, int) for k, v in _object(values["left"]).items()},
+            "findings": _list(values["findings"], _object),
             "files": _typed(values["files"], int),
             "evidence": _object(values["evidence"]),
             "seconds": float(_typed(values["seconds"], float, int)),

@@ -10,13 +10,9 @@ class Work(StrEnum):
     """What can be done in a repository, in the order in which it is done."""
 
     FAILING_TESTS = "failing-tests"
+    SARIF = "sarif"
+    TYPE_ERRORS = "type-errors"
     CODEMODS = "codemods"
-
-
-LATER = {
-    "sarif": "repairs from SARIF findings are not built yet",
-    "type-errors": "repairs of type errors are not built yet",
-}
 
 
 class DiskPriority(StrEnum):
@@ -37,7 +33,10 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Member:
-    """One repository and its budget. `name` is unique in the fleet and fit to be a file's name."""
+    """One repository and its budget. `name` is unique in the fleet and fit to be a file's name.
+
+    `sarif` are other tools' logs, made where the repository stands or at `sarif_was_at`.
+    """
 
     name: str
     source: Source
@@ -46,6 +45,8 @@ class Member:
     checks: tuple[str, ...] = ()
     python: str = ""
     rules: tuple[str, ...] = ()
+    sarif: tuple[Path, ...] = ()
+    sarif_was_at: str = ""
     seed: int = 0
     max_seconds: float = 600.0
     max_candidates: int = 500
@@ -75,6 +76,15 @@ class Window:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Cluster:
+    """A Dask cluster: its scheduler (`tls://…`), the folder of our certificates, and the least level of its jails."""
+
+    scheduler: str
+    certificates: Path
+    level: str = "L1"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Fleet:
     """What FLEET.toml says. `max_seconds` bounds the sum over all repositories, None for no bound."""
 
@@ -85,4 +95,5 @@ class Fleet:
     window: Window | None = None
     nice: int = 10
     disk: DiskPriority = DiskPriority.IDLE
+    cluster: Cluster | None = None
     digest: str = field(default="", compare=False)

@@ -84,6 +84,8 @@ def sarif(report: dict[str, Any]) -> bytes:
 
 
 def _known(rule: str) -> str:
+    if not rule.startswith("hook/"):
+        return f"a finding of another tool: {rule}"
     return f"a known mistake: `localagent hook check --rules` describes {rule}"
 
 
@@ -106,6 +108,12 @@ def _results(row: dict[str, Any]) -> list[dict[str, Any]]:
                 found.append(_result(row, "failing-test", "error", said, place, fixed=fixed))
         for one in step["repaired"]:
             found.append(_result(row, f"hook/{one['rule']}", "warning", one["message"], one, fixed=True))
+        for one in step["findings"]:
+            said = f"{one['message']} ({one['state']}: {one['why']})"
+            rule = one_line(f"{one['tool']}/{one['rule']}", 200)
+            place = one if one["path"] else {}
+            if not one["settled"]:
+                found.append(_result(row, rule, "warning", said, place, fixed=one["state"] == "fixed"))
     if State(row["state"]) not in SETTLED and row["state"] != State.NOT_REACHED:
         said = f"{row['state']}: {row['reason']}; what to do: {row['what_to_do']}"
         found.append(_result(row, "repository-needs-person", "error", said, {}, fixed=False))

@@ -16,7 +16,9 @@ from localagent.batch.fleet import Member
 from localagent.domain.edit import digest_of
 from localagent.errors import CannotEnforce
 from localagent.llm.registry import Registry
+from localagent.record.files import RecordDamaged, read_bounded
 from localagent.record.jsontext import dump
+from localagent.record.sarif_log import MAX_BYTES
 from localagent.tree.find import default_python
 
 _MOST_PACKAGES = 20_000
@@ -54,6 +56,8 @@ def key_of(member: Member, tree: str, basis: Basis, settings: Settings) -> str:
         "max_seconds": member.max_seconds,
         "max_candidates": member.max_candidates,
         "memory": member.memory_bytes,
+        "sarif": [_log_digest(path) for path in member.sarif],
+        "sarif_was_at": member.sarif_was_at,
     }
     parts = {
         "tree": tree,
@@ -64,6 +68,14 @@ def key_of(member: Member, tree: str, basis: Basis, settings: Settings) -> str:
         "tool": basis.tool,
     }
     return digest_of(dump(parts))
+
+
+def _log_digest(path: Path) -> str:
+    """Of a log's bytes, as far as one is read at all; "" for one that is not there: the work itself says so."""
+    try:
+        return digest_of(read_bounded(path, MAX_BYTES))
+    except (OSError, RecordDamaged):
+        return ""
 
 
 def _tool(settings: Settings) -> str:

@@ -78,6 +78,9 @@ def _mail(row: dict[str, Any], report: dict[str, Any], step: dict[str, Any], dif
 def _subject(step: dict[str, Any]) -> str:
     if step["work"] == Work.CODEMODS:
         return f"Repair known mistakes in {step['files']} files"
+    if step["work"] in (Work.SARIF, Work.TYPE_ERRORS):
+        what = "type errors" if step["work"] == Work.TYPE_ERRORS else "findings of other tools"
+        return f"Repair {what} in {step['files']} files"
     count = len(step["turned"])
     return f"Repair what {count} failing {'test' if count == 1 else 'tests'} showed"
 
@@ -87,6 +90,11 @@ def _body(row: dict[str, Any], report: dict[str, Any], step: dict[str, Any]) -> 
     if row["commit"]:
         lines.append(f"That is commit {row['commit']}.")
     told = [f"{_ascii(r['path'])}:{int(r['line'])} {_ascii(r['rule'])}" for r in step["repaired"]]
+    told += [
+        f"{_ascii(f['path'])}:{int(f['line'])} {_ascii(f['tool'])} {_ascii(f['rule'])}"
+        for f in step["findings"]
+        if f["state"] == "fixed"
+    ]
     told += [_ascii(name) for name in step["turned"]]
     lines += ["", *(f"* {text}" for text in told[:_SHOWN])]
     return [*lines, f"* and {len(told) - _SHOWN} more"] if len(told) > _SHOWN else lines

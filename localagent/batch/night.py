@@ -6,7 +6,7 @@ process at any moment loses the work in flight and nothing else.
 
 import os
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -14,12 +14,13 @@ from pathlib import Path
 from localagent.app.least_level import least_level
 from localagent.app.policies import open_policy
 from localagent.app.settings import Settings
+from localagent.batch import energy
 from localagent.batch.answer import Answer, State
-from localagent.batch.fleet import DiskPriority, Fleet, Work
+from localagent.batch.fleet import DiskPriority, Fleet, Member, Work
 from localagent.batch.keys import basis_of, policy_of
 from localagent.batch.parse import parse_fleet, read_fleet
 from localagent.batch.pool import Ended, Pool
-from localagent.batch.ports import HELD, Ways
+from localagent.batch.ports import HELD, Crew, Ways
 from localagent.batch.runs import Plan, RunRecord, RunStore
 from localagent.domain.policy import Permission
 from localagent.errors import AnswerIsNo
@@ -87,11 +88,18 @@ def fleet_of(run: RunRecord, ways: Ways) -> Fleet:
 
 
 def _sound(fleet: Fleet, settings: Settings) -> None:
-    """CannotEnforce where no jail is good enough for what would run."""
-    for path in {policy_of(m) for m in fleet.members if Work.FAILING_TESTS in m.work}:
+    """CannotEnforce where no jail is good enough for what would run here; each machine of a cluster asks itself."""
+    if fleet.cluster is not None:
+        return
+    for path in {policy_of(m) for m in fleet.members if _runs_code(m)}:
         policy = open_policy(settings, path).policy
         third_party = policy.third_party_binaries is Permission.ALLOW
         open_jail(allow_third_party=third_party, least=least_level(settings, policy))
+
+
+def _runs_code(member: Member) -> bool:
+    """Whether anything of it would run: codemods alone look."""
+    return set(member.work) != {Work.CODEMODS} or bool(member.tests or member.checks)
 
 
 def _shut(fleet: Fleet) -> str:
@@ -99,13 +107,50 @@ def _shut(fleet: Fleet) -> str:
     return f"the window {fleet.window} is shut" if shut else ""
 
 
+class _Local:
+    """ports.Crew of this machine's processes."""
+
+    def __init__(self, pool: Pool, argv: Callable[[int], Sequence[str]]) -> None:
+        self._argv = argv
+        self._pool = pool
+
+    @property
+    def free(self) -> bool:
+        return self._pool.free
+
+    @property
+    def busy(self) -> tuple[int, ...]:
+        return self._pool.busy
+
+    def running_seconds(self) -> float:
+        return self._pool.running_seconds()
+
+    def start(self, number: int, seconds: float) -> None:
+        self._pool.start(number, self._argv(number), seconds=seconds)
+
+    def wait(self, seconds: float) -> list[Ended]:
+        return self._pool.wait(seconds)
+
+    def end(self) -> None:
+        self._pool.end()
+
+
 class Night:
     """Works off what has no answer yet."""
 
-    def __init__(self, begun: Begun, settings: Settings, ways: Ways, *, jobs: int, told: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        begun: Begun,
+        settings: Settings,
+        ways: Ways,
+        *,
+        jobs: int,
+        told: Callable[[str], None],
+        crew: Crew | None = None,
+    ) -> None:
         self._run, self._fleet = begun.run, begun.fleet
         self._settings, self._ways, self._told = settings, ways, told
-        self._jobs = jobs
+        self._jobs, self._crew = jobs, crew
         self._queue: deque[int] = deque()
         self._held: list[int] = []
         self._tries: Counter[int] = Counter()
@@ -118,13 +163,21 @@ class Night:
             if lock is None:
                 raise AnswerIsNo(f"run {self._run.id} is being worked on", remedy="`localagent batch status` shows it")
             self._take_stock()
-            pool = Pool(self._jobs, passed=(lock,))
+            counters = energy.read_counters()
+            energy.begin(self._run.dir)
+            crew = self._crew or _Local(Pool(self._jobs, passed=(lock,)), self._argv)
             try:
-                return self._worked(pool, anytime=anytime)
+                return self._worked(crew, anytime=anytime)
             finally:
-                pool.end()
+                crew.end()
+                self._keep_energy(counters)
                 sweep(self._settings.scratch_dir)
                 RunStore(self._settings.state_dir).kept.prune()
+
+    def _keep_energy(self, before: energy.Reading | None) -> None:
+        """Of this machine: what a cluster used, nobody here measured."""
+        after = energy.read_counters() if self._crew is None else None
+        energy.keep(self._run.dir, energy.joules_between(before, after) if before and after else None)
 
     def _take_stock(self) -> None:
         for number in range(len(self._fleet.members)):
@@ -141,33 +194,34 @@ class Night:
             self._told(f"{damage}: done again")
             return None
 
-    def _worked(self, pool: Pool, *, anytime: bool) -> str:
-        while self._queue or self._held or pool.busy:
-            if why := self._over(pool, anytime=anytime):
+    def _worked(self, crew: Crew, *, anytime: bool) -> str:
+        while self._queue or self._held or crew.busy:
+            if why := self._over(crew, anytime=anytime):
                 return why
-            while self._queue and pool.free:
-                self._start(self._queue.popleft(), pool)
-            for ended in pool.wait(_TICK_SECONDS):
+            while self._queue and crew.free:
+                self._start(self._queue.popleft(), crew)
+            for ended in crew.wait(_TICK_SECONDS):
                 self._settle(ended)
-            if self._held and not pool.busy and not self._queue:
+            if self._held and not crew.busy and not self._queue:
                 self._release()
         return ""
 
-    def _over(self, pool: Pool, *, anytime: bool) -> str:
+    def _over(self, crew: Crew, *, anytime: bool) -> str:
         """Why no more may be done now, or ""."""
         if not anytime and (why := _shut(self._fleet)):
             return why
         most = self._fleet.max_seconds
-        if most is not None and self._total + pool.running_seconds() >= most:
+        if most is not None and self._total + crew.running_seconds() >= most:
             return f"the total budget of {most:g} s is spent"
         return ""
 
-    def _start(self, number: int, pool: Pool) -> None:
-        member = self._fleet.members[number]
+    def _start(self, number: int, crew: Crew) -> None:
         self._tries[number] += 1
+        crew.start(number, self._left(number))
+
+    def _argv(self, number: int) -> tuple[str, ...]:
         polite = () if self._fleet.disk is DiskPriority.NORMAL else ("ionice", *_CLASSES[self._fleet.disk], "-t")
-        argv = (*polite, *self._ways.worker, str(self._run.dir), str(number), str(os.getpid()))
-        pool.start(number, argv, seconds=member.max_seconds - self._spent[number] / 100)
+        return (*polite, *self._ways.worker, str(self._run.dir), str(number), str(os.getpid()))
 
     def _settle(self, ended: Ended) -> None:
         """Note what became of a worker: its answer, or why there is none, or that it is to be tried again."""

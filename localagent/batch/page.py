@@ -57,10 +57,11 @@ def _tiles(report: dict[str, Any]) -> Iterator[str]:
         (s["repositories"], "repositories"),
         (s["patches"], "patches to read"),
         (s["turned"], f"of {s['failing']} failing tests turned"),
-        (s["repairs"], "known mistakes repaired"),
+        (s["repairs"], "mistakes and findings repaired"),
         (len(report["needs_person"]), "need a person"),
         (s["kept_from_before"], "unchanged, answer kept"),
         (_span(s["seconds"]), "of work"),
+        (f"{s['energy']['joules'] / 3600:.2f} Wh", f"of energy, {s['energy']['how']}"),
     )
     yield '<ul class="tiles">'
     for value, text in tiles:
@@ -153,6 +154,13 @@ def _step(step: dict[str, Any]) -> Iterator[str]:
         for one in step["repaired"]:
             place = f"{one['path']}:{one['line']}"
             yield f"<tr><td>{_line(place)}</td><td>{_line(one['rule'])}</td><td>{_line(one['message'])}</td></tr>"
+        yield "</table>"
+    if step["findings"]:
+        yield "<table><tr><th>finding</th><th>of</th><th>what it says</th><th>what became of it</th></tr>"
+        for one in step["findings"]:
+            cells = (f"{one['path']}:{one['line']}", f"{one['tool']} {one['rule']}", one["message"])
+            became = f"{one['state']}: {one['why']}" + (f" (proven by {one['proof']})" if one["proof"] else "")
+            yield "<tr>" + "".join(f"<td>{_line(cell)}</td>" for cell in (*cells, became)) + "</tr>"
         yield "</table>"
     if step["left"]:
         left = ", ".join(f"{rule} {count}" for rule, count in step["left"].items())

@@ -13,9 +13,11 @@ from dataclasses import dataclass, replace
 from datetime import time
 from pathlib import Path
 
-from localagent.batch.fleet import LATER, DiskPriority, Fleet, Member, Source, Window, Work
+from localagent.batch.certificates import Role, faults_of
+from localagent.batch.fleet import Cluster, DiskPriority, Fleet, Member, Source, Window, Work
 from localagent.batch.sheet import LineFaults, Sheet
 from localagent.domain.edit import digest_of
+from localagent.domain.policy import JailLevel
 from localagent.errors import UsageFault
 
 SCHEMA = "localagent/fleet/1"
@@ -24,6 +26,7 @@ MAX_MEMBERS = 10_000
 _MAX_SECONDS = 7 * 86_400.0
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _REVISION = re.compile(r"(?!.*(\.\.|@\{|//|\.lock(/|$)))[A-Za-z0-9][A-Za-z0-9._/-]{0,250}")
+_SCHEDULER = re.compile(r"tls://[A-Za-z0-9._\[\]:-]{1,253}:\d{1,5}")
 _CLOCK = re.compile(r"([01]\d|2[0-3]):[0-5]\d")
 _REMEDY = "docs/batch.md describes every key and shows a whole fleet"
 
@@ -89,6 +92,7 @@ def _fleet(top: Sheet, place: _Place, digest: str) -> Fleet:
         window=window,
         nice=polite.count("nice", 10, least=0, most=19),
         disk=disk,
+        cluster=_cluster(top.below("cluster"), place) if top.holds("cluster") else None,
         digest=digest,
     )
     for table in (total, polite, top):
@@ -113,6 +117,18 @@ def _window(table: Sheet) -> Window | None:
     if texts[0] == texts[1]:
         table.fault("until", "the window is empty: leave [window] out to work at any time")
     return Window(start=time.fromisoformat(texts[0]), end=time.fromisoformat(texts[1]))
+
+
+def _cluster(table: Sheet, place: _Place) -> Cluster:
+    scheduler = table.take_text("scheduler")
+    if not _SCHEDULER.fullmatch(scheduler):
+        table.fault("scheduler", f"{scheduler!r} is no tls://HOST:PORT: nothing goes to a cluster without TLS")
+    folder = _path(table, "certificates", place)
+    for fault in faults_of(folder, Role.CLIENT) if place.look else ():
+        table.fault("certificates", fault)
+    level = table.choice("level", JailLevel, JailLevel.L1)
+    table.close()
+    return Cluster(scheduler=scheduler, certificates=folder, level=level.value)
 
 
 def _member_keys(table: Sheet, place: _Place, defaults: Member | None) -> Member:
@@ -142,8 +158,6 @@ def _rule_fault(rule: str, place: _Place) -> str:
 
 def _work(table: Sheet, default: tuple[Work, ...]) -> tuple[Work, ...]:
     def fault(name: str) -> str:
-        if name in LATER:
-            return f"{name!r}: {LATER[name]}"
         return "" if name in set(Work) else f"{name!r} is no work: one of {', '.join(Work)}"
 
     names = table.texts("work", tuple(default), fault)
@@ -174,9 +188,31 @@ def _member(table: Sheet, place: _Place, defaults: Member) -> Member:
         tests=table.texts("tests", ()),
         checks=table.texts("checks", (), _command_fault),
         python=_python(table, place),
+        sarif=_logs(table, place),
+        sarif_was_at=_was_at(table),
     )
+    if Work.SARIF in member.work and not member.sarif:
+        table.fault("sarif", "is missing: the logs whose findings are to be repaired")
+    if member.sarif and Work.SARIF not in member.work:
+        table.fault("sarif", f"is for the work {Work.SARIF.value!r}, which is not asked for")
     table.close()
     return member
+
+
+def _logs(table: Sheet, place: _Place) -> tuple[Path, ...]:
+    def fault(name: str) -> str:
+        if "\0" in name:
+            return "a path holds no NUL"
+        return "" if not place.look or (place.folder / name).is_file() else f"{place.folder / name} is not a file"
+
+    return tuple(place.folder / name for name in table.texts("sarif", (), fault))
+
+
+def _was_at(table: Sheet) -> str:
+    found = table.text("sarif_was_at", "")
+    if found and ("\0" in found or not Path(found).is_absolute()):
+        table.fault("sarif_was_at", f"{found!r} is not absolute")
+    return found
 
 
 def _command_fault(command: str) -> str:

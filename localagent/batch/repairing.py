@@ -1,4 +1,4 @@
-"""The two kinds of work: tests that fail, as `fix` repairs them, and known mistakes, as the hook repairs them.
+"""Two kinds of work: tests that fail, as `fix` repairs them, and known mistakes, as the hook repairs them.
 
 Each makes a step with a patch that goes on top of the one before. Nothing is written but the kept task.
 """
@@ -10,19 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from localagent.app.fixing import FixOutcome, FixRequest, run_fix
-from localagent.app.patch_check import prove_patch
-from localagent.app.policies import open_policy
 from localagent.app.settings import Settings
 from localagent.batch.answer import State, Step
 from localagent.batch.fleet import Member, Work
 from localagent.batch.keys import policy_of
+from localagent.batch.patches import Patches, Proofs, too_late
 from localagent.batch.ports import Codemods
 from localagent.domain.edit import FileChange, Patch
-from localagent.domain.paths import RepoPath
-from localagent.domain.task import Budget, Event, Snapshot, Stage, Verdict
+from localagent.domain.task import Budget, Event, Stage, Verdict
 from localagent.record.store import TaskStore
 from localagent.tree.diff import unified_diff
-from localagent.tree.snapshot import SourceMap
 
 _SHOWN = 200
 _RAN = frozenset({Verdict.ACCEPTED, Verdict.NOTHING_TO_FIX, Verdict.GAVE_UP, Verdict.ALL_DENIED, Verdict.NEEDS_PERSON})
@@ -38,37 +35,6 @@ _STATES = {
     Verdict.INTERRUPTED: State.FAULT,
     Verdict.FAULT: State.FAULT,
 }
-
-
-class Patches:
-    """The tree that was seen, and what earlier steps changed of it. `moved`: it changed while the work went on.
-
-    `tested` is the request that found tests to run, with the seconds that they took once.
-    """
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        self.digest = snapshot.digest
-        self.root = Path(snapshot.root)
-        self.sources = SourceMap(snapshot)
-        self.changed: dict[RepoPath, bytes] = {}
-        self.moved = False
-        self.tested: FixRequest | None = None
-        self.baseline_seconds = 0.0
-
-    def now(self, path: RepoPath) -> bytes:
-        """A file as it is after the earlier steps."""
-        return self.changed[path] if path in self.changed else self.sources[path]
-
-    def add(self, patch: Patch) -> None:
-        """Take a step's patch."""
-        self.changed.update({change.path: change.after for change in patch.changes})
-
-    def with_(self, patch: Patch) -> Patch:
-        """Everything so far and a step's patch, against the tree that was seen."""
-        after = {**self.changed, **{change.path: change.after for change in patch.changes}}
-        return Patch(
-            changes=tuple(FileChange(path=p, before=self.sources[p], after=data) for p, data in sorted(after.items()))
-        )
 
 
 class _Seen:
@@ -87,7 +53,7 @@ def failing_tests(
     """`fix` on the repository as it stands, without applying; and its warnings."""
     began, seconds = time.monotonic(), left()
     if seconds < 1:
-        return _too_late(Work.FAILING_TESTS, "the tests were not run"), ()
+        return too_late(Work.FAILING_TESTS, "the tests were not run"), ()
     seen = _Seen()
     budget = Budget(max_candidates=member.max_candidates, max_seconds=seconds, jobs=1)
     request = FixRequest(
@@ -103,7 +69,7 @@ def failing_tests(
     outcome = run_fix(request, settings, seen)
     patches.moved = seen.digest not in ("", patches.digest)
     if Verdict(outcome.report["outcome"]) in _RAN:
-        patches.tested, patches.baseline_seconds = request, outcome.report["seconds"].get(Stage.BASELINE.value, 0.0)
+        patches.tested, patches.baseline_seconds = True, outcome.report["seconds"].get(Stage.BASELINE.value, 0.0)
     spent = time.monotonic() - began
     step = _fix_step(outcome, spent=spent, by_clock=spent >= seconds)
     if step.patch and (patch := TaskStore(settings.state_dir).open(outcome.task_id).patch()) is not None:
@@ -144,20 +110,20 @@ def _evidence(report: Mapping[str, Any]) -> dict[str, Any]:
     return {name: report[name] for name in (*names, "diagnosis", "python", "pytest")}
 
 
-def codemods(member: Member, patches: Patches, rules: Codemods, settings: Settings, left: Callable[[], float]) -> Step:
+def codemods(member: Member, patches: Patches, proofs: Proofs, rules: Codemods, left: Callable[[], float]) -> Step:
     """Every safe repair of every source, on top of what the tests' repair changed."""
     began = time.monotonic()
     if patches.moved:
         reason = "the tree changed while it was worked on: known mistakes were not looked for"
         return Step(work=Work.CODEMODS, state=State.REFUSED, outcome="refused", reason=reason)
-    policy = open_policy(settings, policy_of(member), patches.root).policy
+    policy = proofs.policy
     changes: list[FileChange] = []
     repaired: list[dict[str, Any]] = []
     refused: list[str] = []
     found: Counter[str] = Counter()
     for path in patches.sources:
         if left() <= 0:
-            return _too_late(Work.CODEMODS, f"not all of {len(patches.sources):,} files were looked at")
+            return too_late(Work.CODEMODS, f"not all of {len(patches.sources):,} files were looked at")
         before = patches.now(path)
         file = rules.repair(path, before, member.rules, policy)
         found.update(file.left)
@@ -168,10 +134,9 @@ def codemods(member: Member, patches: Patches, rules: Codemods, settings: Settin
     patch = Patch(changes=tuple(sorted(changes, key=lambda change: change.path)))
     proof, against = "", ""
     if changes and patches.tested:
-        need = 5 + 3 * patches.baseline_seconds
-        if left() < need:
-            return _too_late(Work.CODEMODS, f"{len(repaired)} repairs were made, and no time is left to run the tests")
-        found_out = prove_patch(patches.tested, patches.with_(patch), settings)
+        if left() < proofs.need_seconds:
+            return too_late(Work.CODEMODS, f"{len(repaired)} repairs were made, and no time is left to run the tests")
+        found_out = proofs.prover().proof(patches.with_(patch))
         proof, against = found_out.said, found_out.against
     if against:
         reason = f"{len(repaired)} repairs are not offered: {against}"
@@ -209,10 +174,3 @@ def _told(repairs: int, files: int, left: int) -> str:
         return "no known mistake was found"
     made = f"{repairs} safe repairs in {files} files" if repairs else "no safe repair to make"
     return f"{made}; {left} findings are left" if left else made
-
-
-def _too_late(work: Work, what: str) -> Step:
-    reason = f"the budget of time was spent: {what}"
-    return Step(
-        work=work, state=State.OUT_OF_BUDGET, outcome="out-of-time", reason=reason, remedy="raise its max_seconds"
-    )

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from localagent.batch.answer import SETTLED, Answer, State, Step
+from localagent.batch.energy import energy_of
 from localagent.batch.fleet import Fleet, Work
 from localagent.batch.runs import RunRecord, RunStore
 from localagent.domain.edit import digest_of
@@ -32,9 +33,10 @@ _WORTH = {
     State.CLEAN: 0,
 }
 _MOST_EXTRA = 999
+_OTHERS = (Work.SARIF, Work.TYPE_ERRORS)  # what other tools find
 _ASK = {
     State.NEEDS_PERSON: "choose among the proposals",
-    State.GAVE_UP: "repair it by hand: the tests fail and no patch was found",
+    State.GAVE_UP: "repair it by hand: no patch was found",
     State.CANNOT_ENFORCE: "make the boundary enforceable",
     State.FAULT: "see why the work broke off",
     State.OUT_OF_BUDGET: "see why it takes so long",
@@ -60,7 +62,7 @@ def report_of(run: RunRecord, fleet: Fleet, *, why_ended: str = "") -> dict[str,
         "complete": reached,
         "why_incomplete": "" if reached else why_ended or "the run was interrupted",
         "digest": digest_of(dump([answer.steady() for answer in answers])),
-        "summary": _summary(answers),
+        "summary": _summary(answers) | {"energy": energy_of(run.dir, sum(a.cpu_seconds for a in answers))},
         "needs_person": [
             {"name": row["name"], "state": row["state"], "why": row["reason"], "what_to_do": row["what_to_do"]}
             for row in rows
@@ -125,7 +127,7 @@ def _row(answer: Answer, fleet: Fleet) -> dict[str, Any]:
 
 def _value(answer: Answer) -> int:
     """What a look at it is worth: more tests turned or failing, more repairs, first within one state."""
-    extra = sum(len(s.turned) * 10 + len(s.failing) + len(s.repaired) for s in answer.steps)
+    extra = sum(len(s.turned) * 10 + len(s.failing) + len(s.repaired) + _fixed(s) for s in answer.steps)
     return _WORTH[answer.state] + min(extra, _MOST_EXTRA)
 
 
@@ -150,6 +152,7 @@ def _summary(answers: Sequence[Answer]) -> dict[str, Any]:
         "turned": sum(len(step.turned) for step in tests if step.state is State.FIXED),
         "patches": sum(bool(step.patch) for step in steps),
         "repairs": sum(_repairs(step) for step in steps),
+        "findings": sum(int(step.evidence.get("findings", 0)) for step in steps if step.work in _OTHERS),
         "kept_from_before": sum(bool(answer.same_as) for answer in answers),
         "seconds": round(sum(answer.seconds for answer in answers), 3),
         "cpu_seconds": round(sum(answer.cpu_seconds for answer in answers), 3),
@@ -157,7 +160,11 @@ def _summary(answers: Sequence[Answer]) -> dict[str, Any]:
 
 
 def _repairs(step: Step) -> int:
-    return int(step.evidence.get("repairs", 0)) if step.work is Work.CODEMODS else 0
+    return int(step.evidence.get("repairs", 0)) if step.work is not Work.FAILING_TESTS else 0
+
+
+def _fixed(step: Step) -> int:
+    return sum(one["state"] == "fixed" for one in step.findings)
 
 
 def _night(store: RunStore, name: str, fleet: str) -> dict[str, Any] | None:

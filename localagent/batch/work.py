@@ -19,10 +19,10 @@ from localagent.batch.fleet import Fleet, Member, Work
 from localagent.batch.keys import basis_of, key_of
 from localagent.batch.ports import HELD, Codemods
 from localagent.batch.runs import RunRecord, RunStore
+from localagent.batch.trees import tree_of
 from localagent.domain.task import Snapshot
 from localagent.errors import AnswerIsNo, CannotEnforce, InternalFault, LocalagentError, UsageFault
 from localagent.jail.open import scratch_folder
-from localagent.tree.mirror import materialise, open_mirror, resolve_commit
 from localagent.tree.snapshot import take_snapshot
 
 
@@ -90,7 +90,7 @@ def _answered(assignment: Assignment, began: float) -> Answer:
     if now.tool != plan.basis.tool or not now.policies.items() <= plan.basis.policies.items():
         raise InternalFault("localagent or the policy changed since the run began", remedy="begin a new run")
     with scratch_folder(settings.scratch_dir) as scratch:
-        folder, commit, left_out = _tree(assignment, scratch)
+        folder, commit, left_out = tree_of(assignment.run, assignment.member, assignment.number, scratch)
         snapshot = take_snapshot(folder, scratch / "seen")
         with _claimed(assignment, snapshot) as (key, kept):
             if kept is not None:
@@ -108,20 +108,6 @@ def _answered(assignment: Assignment, began: float) -> Answer:
             return answer
 
 
-def _tree(assignment: Assignment, scratch: Path) -> tuple[Path, str, dict[str, str]]:
-    """The folder to look at: the working tree itself, or a private one made of a revision."""
-    source = assignment.member.source
-    if not source.revision:
-        return source.folder.resolve(), "", {}
-    git = open_mirror(source.folder)
-    commit = assignment.run.pinned(assignment.number)
-    if not commit:
-        commit = resolve_commit(git, source.revision)
-        assignment.run.pin(assignment.number, commit)
-    folder = scratch / "tree"
-    return folder, commit, materialise(git, commit, folder)
-
-
 @contextlib.contextmanager
 def _claimed(assignment: Assignment, snapshot: Snapshot) -> Iterator[tuple[str, Answer | None]]:
     """The key, ours alone in this run while inside, and the answer if it is known."""
@@ -136,7 +122,9 @@ def _found(
     assignment: Assignment, folder: Path, snapshot: Snapshot, began: float, whole: Callable[[Answer], Answer]
 ) -> tuple[Answer, bool]:
     """The answer, and whether the tree changed meanwhile. After each step, what is known is kept in case of an end."""
-    from localagent.batch.repairing import Patches, codemods, failing_tests  # noqa: PLC0415 - not for a kept answer
+    from localagent.batch.patches import Patches, Proofs  # noqa: PLC0415 - not for a kept answer
+    from localagent.batch.remedying import sarif_findings, type_errors  # noqa: PLC0415
+    from localagent.batch.repairing import codemods, failing_tests  # noqa: PLC0415
 
     member = assignment.member
 
@@ -148,23 +136,25 @@ def _found(
     patches = Patches(snapshot)
     steps: list[Step] = []
     warnings: tuple[str, ...] = ()
-    for work in member.work:
-        try:
-            if work is Work.FAILING_TESTS:
-                step, warnings = failing_tests(member, folder, patches, assignment.settings, left)
-            else:
-                step = codemods(member, patches, assignment.codemods, assignment.settings, left)
-        except (
-            AnswerIsNo,
-            UsageFault,
-            CannotEnforce,
-        ) as no:  # a step that cannot be done does not take the others along
-            state = State.CANNOT_ENFORCE if isinstance(no, CannotEnforce) else State.REFUSED
-            step = Step(work=work, state=state, outcome="refused", reason=str(no), remedy=no.remedy)
-        steps.append(step)
-        answer = whole(_summed(assignment, steps, warnings))
-        if work is not member.work[-1]:
-            assignment.run.save_part(answer)
+    with contextlib.ExitStack() as stack:
+        proofs = Proofs(member, folder, patches, assignment.settings, left, stack)
+        for work in member.work:
+            try:
+                if work is Work.FAILING_TESTS:
+                    step, warnings = failing_tests(member, folder, patches, assignment.settings, left)
+                elif work is Work.SARIF:
+                    step = sarif_findings(member, folder, patches, proofs, assignment.codemods, left)
+                elif work is Work.TYPE_ERRORS:
+                    step = type_errors(member, patches, proofs, assignment.codemods, left)
+                else:
+                    step = codemods(member, patches, proofs, assignment.codemods, left)
+            except (AnswerIsNo, UsageFault, CannotEnforce) as no:  # one that cannot be done does not take others along
+                state = State.CANNOT_ENFORCE if isinstance(no, CannotEnforce) else State.REFUSED
+                step = Step(work=work, state=state, outcome="refused", reason=str(no), remedy=no.remedy)
+            steps.append(step)
+            answer = whole(_summed(assignment, steps, warnings))
+            if work is not member.work[-1]:
+                assignment.run.save_part(answer)
     return answer, patches.moved
 
 

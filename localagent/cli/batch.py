@@ -9,6 +9,7 @@ from typing import Any
 
 from localagent.app import Settings
 from localagent.batch.batches import counted, finish, listed, report_now
+from localagent.batch.certificates import make_certificates
 from localagent.batch.fleet import Fleet
 from localagent.batch.formats import junit, sarif
 from localagent.batch.mailbox import refuse_inside, write_series
@@ -45,13 +46,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     status = verbs.add_parser("status", help="how far a run is", allow_abbrev=False)
     status.add_argument("run", nargs="?", default="", metavar="ID", help="default: the newest run")
     listing = verbs.add_parser("list", help="the runs, newest first", allow_abbrev=False)
+    certs = verbs.add_parser("certs", help="certificates for a cluster of machines", allow_abbrev=False)
+    certs.add_argument("folder", type=Path, metavar="DIR", help="a new folder")
+    certs.add_argument("--host", action="append", default=[], metavar="NAME", help="a machine; may be repeated")
+    certs.add_argument("--days", type=int, default=365, metavar="N", help="how long they hold (365)")
     for one in (run, report):
         one.add_argument("--patches", type=Path, metavar="DIR", help="write every patch there, as `git am` takes it")
         one.add_argument("--html", type=Path, metavar="FILE", help="write the page there")
         one.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML there")
         one.add_argument("--sarif", type=Path, metavar="FILE", help="write SARIF 2.1.0 there")
         one.add_argument("--report", type=Path, metavar="FILE", help="write the report there, as JSON")
-    for one in (run, report, status, listing):
+    for one in (run, report, status, listing, certs):
         one.add_argument("--json", action="store_true", help="one JSON value on standard output")
 
 
@@ -59,6 +64,8 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     """0 settled, 1 something needs a person or was not reached."""
     if args.batch_verb == "list":
         return _list(args, settings, render)
+    if args.batch_verb == "certs":
+        return _certs(args, render)
     if args.batch_verb == "status":
         return _status(args, settings, render)
     if args.batch_verb == "report":
@@ -81,9 +88,10 @@ def _night(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupted)
     jobs = min(args.jobs or begun.fleet.jobs, len(os.sched_getaffinity(0)) * 4)
-    render.note(f"run {begun.run.id}: {len(begun.fleet.members)} repositories, {jobs} at once")
+    many = f"{jobs} at once" if begun.fleet.cluster is None else f"by {begun.fleet.cluster.scheduler}"
+    render.note(f"run {begun.run.id}: {len(begun.fleet.members)} repositories, {many}")
     try:
-        why = Night(begun, settings, ways(), jobs=jobs, told=render.note).work(anytime=args.anytime)
+        why = _worked(args, begun, settings, render, jobs)
     except KeyboardInterrupt:
         render.note(f"to go on: localagent batch run --resume {begun.run.id}")
         raise
@@ -91,6 +99,29 @@ def _night(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     if why:
         render.note(f"{why}; to go on: localagent batch run --resume {begun.run.id}")
     return _told(args, begun, report, render)
+
+
+def _worked(args: argparse.Namespace, begun: Begun, settings: Settings, render: Render, jobs: int) -> str:
+    if begun.fleet.cluster is None:
+        return Night(begun, settings, ways(), jobs=jobs, told=render.note).work(anytime=args.anytime)
+    from localagent.batch.cluster import ClusterCrew, connected  # noqa: PLC0415 - most fleets need none
+    from localagent.cli.batch_cluster import work_one  # noqa: PLC0415
+
+    with connected(begun.fleet.cluster) as client:
+        crew = ClusterCrew(client, work_one, begun.run, begun.fleet, settings, args.jobs or 0)
+        return Night(begun, settings, ways(), jobs=jobs, told=render.note, crew=crew).work(anytime=args.anytime)
+
+
+def _certs(args: argparse.Namespace, render: Render) -> int:
+    made = make_certificates(args.folder, args.host, args.days)
+    if args.json:
+        render.json({"files": [str(path) for path in made]})
+        return 0
+    for path in made:
+        render.line(str(path))
+    render.note("each machine needs ca.pem and the files of its role; ca.key makes more: keep it elsewhere")
+    render.note("whoever holds one of these keys may run anything on every machine of the cluster")
+    return 0
 
 
 def _begun(args: argparse.Namespace, settings: Settings) -> Begun:

@@ -12,14 +12,16 @@ from localagent.app import Settings
 from localagent.app.settings import PACKAGE
 from localagent.batch.answer import Answer, State
 from localagent.batch.night import fleet_of
-from localagent.batch.ports import Repaired, Ways
+from localagent.batch.ports import Answered, Findings, Repaired, Ways
 from localagent.batch.runs import RunStore
 from localagent.batch.work import Assignment, be_polite, carry_out
+from localagent.domain.edit import Patch
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy
 from localagent.errors import InternalFault
 from localagent.hook import work
 from localagent.hook.find import choose
+from localagent.hook.remediate import Work as Remediating
 from localagent.hook.rules import BY_ID
 from localagent.jail.launch import die_with
 
@@ -52,6 +54,16 @@ class HookCodemods:
             left=tuple(f.rule for f in report.findings),
             refused=report.refused,
         )
+
+    def remediate(self, findings: Findings) -> tuple[tuple[Answered, ...], Patch]:
+        """As `localagent remediate`, without what only a person can vouch for."""
+        gates = work.Gates(lambda: findings.policy, whole=True)
+        done = Remediating(findings.read, gates, findings.vouching, suggestions=False).remediate(findings.reported)
+        answered = tuple(
+            Answered(reported=f.reported, state=f.state.value, why=f.why, proof=f.proof or "", settled=f.settled)
+            for f in done.findings
+        )
+        return answered, done.patch
 
 
 def main(arguments: Sequence[str]) -> int:

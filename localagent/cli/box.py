@@ -1,7 +1,8 @@
 """A box of time that is counted from the start of the process, as whoever waits for it counts.
 
-At its end what runs is told to stop and `BoxOver` is raised in the main thread, between two steps of Python. Not
-promised: the end of a single long step in C; a reserve is kept for clearing up.
+At its end what runs is told to stop and `BoxOver` is raised in the main thread, between two steps of Python. A reserve
+is kept for clearing up; how much is measured all along, by how long the kernel lets us wait for a processor. Not
+promised: the end of a single long step in C.
 """
 
 import os
@@ -9,13 +10,13 @@ import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn
 
 from localagent.app.fixing import Stop
 from localagent.errors import LocalagentError
 
 RESERVE_SECONDS = 0.4
 MOST_SLOWED = 4.0
+_LOOK_SECONDS = 0.05
 
 
 class BoxOver(KeyboardInterrupt):
@@ -38,17 +39,28 @@ def slowed(age: float) -> float:
     return min(MOST_SLOWED, max(1.0, age / max(0.05, sum(spent[:4]))))
 
 
+def kept_waiting() -> float:
+    """How many times longer than on a free machine the main thread took, as the kernel counts: 1 to MOST_SLOWED."""
+    try:
+        ran, waited = Path("/proc/self/schedstat").read_text().split()[:2]
+    except (OSError, ValueError):  # a kernel that does not count
+        return 1.0
+    return min(MOST_SLOWED, 1.0 + int(waited) / max(1, int(ran)))
+
+
 class Box:
     """So many seconds from the process's start."""
 
     def __init__(self, seconds: float) -> None:
         age = process_age()
-        reserve = min(seconds / 2, RESERVE_SECONDS * slowed(age))
-        self._until = time.monotonic() + seconds - age - reserve
+        self._most = seconds / 2
+        self._slowed = slowed(age)
+        self._end = time.monotonic() + seconds - age
 
     def left(self) -> float:
         """Seconds left to work in; negative when it is over."""
-        return self._until - time.monotonic()
+        reserve = min(self._most, RESERVE_SECONDS * max(self._slowed, kept_waiting()))
+        return self._end - reserve - time.monotonic()
 
     def run(self, work: Callable[[], None], stop: Stop) -> bool:
         """Do the work; False where the time was up before: then its jails are ended, and it by `BoxOver`."""
@@ -56,14 +68,17 @@ class Box:
             return False
         over = False
 
-        def ring(_number: int, _frame: object) -> NoReturn:
+        def ring(_number: int, _frame: object) -> None:
             nonlocal over
+            if self.left() > 0:
+                return
             over = True
+            signal.setitimer(signal.ITIMER_REAL, 0)
             stop.now()
             raise BoxOver
 
         before = signal.signal(signal.SIGALRM, ring)
-        signal.setitimer(signal.ITIMER_REAL, self.left())
+        signal.setitimer(signal.ITIMER_REAL, max(0.001, min(_LOOK_SECONDS, self.left())), _LOOK_SECONDS)
         try:
             work()
         except (BoxOver, LocalagentError):

@@ -27,7 +27,7 @@ from localagent.record.sarif_log import Answer, Replaced, Reported
 from localagent.tree import descend
 
 if TYPE_CHECKING:
-    from localagent.app.proving import Prover
+    from localagent.app.proving import Vouching
 
 
 class State(StrEnum):
@@ -78,7 +78,7 @@ class Remediation:
 
 
 Read = Callable[[RepoPath], bytes]
-Open = Callable[[], contextlib.AbstractContextManager["Prover | None"]]
+Open = Callable[[], contextlib.AbstractContextManager["Vouching | None"]]
 
 
 @contextlib.contextmanager
@@ -190,7 +190,7 @@ class Work:
 
     # ---- proving --------------------------------------------------------------------------------------------------
 
-    def _proven(self, prover: "Prover | None") -> Patch:
+    def _proven(self, prover: "Vouching | None") -> Patch:
         """The patch of every repair that stands; says of the others why not."""
         wanted = [t for t in self._targets() if self._may(t, prover)]
         refused: dict[Target, str] = {}
@@ -217,7 +217,7 @@ class Work:
     def _targets(self) -> Iterator[Target]:
         return ((path, k) for path, file in sorted(self._files.items()) for k in sorted(file.targets))
 
-    def _may(self, target: Target, prover: "Prover | None") -> bool:
+    def _may(self, target: Target, prover: "Vouching | None") -> bool:
         """Whether a repair may be tried: a safe one always, another where a test would tell, or where it was asked."""
         path, _ = target
         file = self._files[path]
@@ -232,7 +232,7 @@ class Work:
         )
         return False
 
-    def _proof(self, target: Target, prover: "Prover | None") -> Proof:
+    def _proof(self, target: Target, prover: "Vouching | None") -> Proof:
         path, k = target
         view, finding = self._files[path].view, self._files[path].found[k]
         last = view.source.line_of(max(cut[1] for cut in finding.cuts or ((0, 0, ""),)))

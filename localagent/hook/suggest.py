@@ -1,8 +1,9 @@
 """Stage 2 of the hook: suggestions for what is staged, verified in the jail by the tests that have to do with it.
 
 Two kinds: an edit that turns related tests that fail, found by the repair loop without a model; and repairs of findings
-that are never made without asking, where a test that passes runs their lines. Nothing is applied. Not promised: that
-either is found in the time; suggestions for what only other tools find.
+that are never made without asking, and of what ruff and bandit find and do not repair themselves, where a test that
+passes runs their lines. Nothing is applied. Not promised: that either is found in the time; suggestions for what none
+of our rules finds as well.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -19,7 +20,7 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy
 from localagent.domain.suggestion import Origin, Suggestion, SuggestRequest
 from localagent.domain.task import Event
-from localagent.hook.equivalents import PERSON
+from localagent.hook.equivalents import PERSON, rules_for
 from localagent.hook.find import choose, find
 from localagent.hook.remediate import State, Work
 from localagent.hook.rule import Grade
@@ -28,8 +29,10 @@ from localagent.hook.work import Gates
 from localagent.index.related import related_tests
 from localagent.ports import Sink
 from localagent.record.sarif_log import Reported
+from localagent.verify.tool_run import Silence
 
 MOST_TESTS = 8
+LEAST_LINT_SECONDS = 0.5  # below that a tool does not even start
 
 
 class LocalSuggester:
@@ -63,24 +66,54 @@ class LocalSuggester:
                 if found is not None:
                     titles, patch = found
                     yield Suggestion(origin=Origin.FAILING_TESTS, titles=titles, patch=patch, tests=ground.task.tests)
-            yield from self._repairs(request, ground, baseline, policy)
+            yield from self._repairs(request, ground, baseline, policy, left)
 
     def _repairs(
-        self, request: SuggestRequest, ground: Ground, baseline: Baseline, policy: Policy
+        self,
+        request: SuggestRequest,
+        ground: Ground,
+        baseline: Baseline,
+        policy: Policy,
+        left: Callable[[], float],
     ) -> Iterator[Suggestion]:
         """Repairs of findings that tests vouch for, as one patch."""
-        reported = _reported(request.changed)
-        if not reported or not baseline.passing:
+        if not baseline.passing:
+            return
+        reported = [*_reported(request.changed), *self._linted(request, ground, left)]
+        if not reported:
             return
         prover = Prover(ground, baseline)
         gates = Gates(lambda: policy, whole=True)
         work = Work(request.changed.__getitem__, gates, lambda: nullcontext(prover), suggestions=False)
         done = work.remediate(reported)
         if done.patch.changes:
-            titles = tuple(
-                f"{f.reported.path}:{f.reported.line} {f.why}" for f in done.findings if f.state is State.FIXED
-            )
-            yield Suggestion(origin=Origin.FINDINGS, titles=titles, patch=done.patch, tests=ground.task.tests)
+            fixed = [f for f in done.findings if f.state is State.FIXED]
+            titles = dict.fromkeys(f"{f.reported.path}:{f.reported.line} {f.why}" for f in fixed)
+            yield Suggestion(origin=Origin.FINDINGS, titles=tuple(titles), patch=done.patch, tests=ground.task.tests)
+
+    def _linted(self, request: SuggestRequest, ground: Ground, left: Callable[[], float]) -> Iterator[Reported]:
+        """What ruff and bandit find and do not repair, as far as a rule of ours may; while there is time."""
+        for tool in ("ruff", "bandit"):
+            if left() < LEAST_LINT_SECONDS:
+                return
+            found = ground.verifier.lint(tool, sorted(request.changed), {}, seconds=left())
+            if isinstance(found, Silence):
+                self._sink.emit(Event(kind="warning", at_seconds=0.0, data={"text": found.why}))
+                continue
+            for n, one in enumerate(found):
+                ours = rules_for(tool, one.rule) or ()
+                if ours and not one.fixable and not set(ours) & set(PERSON):
+                    yield Reported(
+                        run=0,
+                        number=n,
+                        tool=tool,
+                        rule=one.rule,
+                        message=one.message,
+                        path=one.path,
+                        line=one.line,
+                        end_line=one.end_line,
+                        column=one.column,
+                    )
 
 
 def _reported(changed: Mapping[RepoPath, bytes]) -> list[Reported]:

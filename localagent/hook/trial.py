@@ -15,7 +15,7 @@ from localagent.hook.view import View
 from localagent.hook.work import Gates
 
 if TYPE_CHECKING:
-    from localagent.app.proving import Prover
+    from localagent.app.proving import Vouching
 
 
 @dataclass(slots=True)
@@ -64,7 +64,7 @@ class Built:
 class Trial:
     """Which repairs stand together before the gates and the tests."""
 
-    def __init__(self, built: Built, gates: Gates, prover: "Prover | None") -> None:
+    def __init__(self, built: Built, gates: Gates, prover: "Vouching | None") -> None:
         self._built = built
         self._gates = gates
         self._prover = prover

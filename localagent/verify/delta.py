@@ -7,7 +7,6 @@ its syntax) has no say under `auto`, which is told. Not promised: findings in fi
 
 import json
 import re
-import sys
 import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,17 +14,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localagent.domain.edit import Patch
-from localagent.domain.jailspec import Access, Bind, JailLimits, JailSpec
+from localagent.domain.jailspec import JailSpec
 from localagent.domain.outcome import Ending
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Permission, Policy, Switch
-from localagent.jail.binds import interpreter_binds
 from localagent.jail.workspace import Workspace
 from localagent.verify.place import Use
 from localagent.verify.rooms import Rooms
+from localagent.verify.tool_run import TOOL_SECONDS, tool_spec
 
 CONFIG_LIMIT_BYTES = 1 << 20
-TOOL_SECONDS = 90.0
 TURNED_DOWN = 2  # how both tools end when configuration or source keeps them from judging
 _MYPY_LINE = re.compile(r"^([^:]+):\d+(?::\d+)?: error: (.*)$")
 
@@ -127,9 +125,6 @@ class Delta:
         return found
 
     def _spec(self, tool: str, paths: Sequence[RepoPath], workspace: Workspace) -> JailSpec:
-        place = self._rooms.place
-        executable, binds = interpreter_binds(sys.executable)
-        names = [f"./{path}" for path in paths]
         options = {
             "ruff": ("check", "--no-cache", "--output-format=json", "--force-exclude", "--"),
             "mypy": (
@@ -143,16 +138,8 @@ class Delta:
                 "--",
             ),
         }[tool]
-        return JailSpec(
-            argv=(executable, "-I", "-m", tool, *options, *names),
-            cwd=place.repo,
-            binds=(
-                *(bind for bind in binds if not bind.target.startswith(place.repo.rstrip("/") + "/")),
-                Bind(source=str(workspace.tree), target=place.repo, access=Access.READ_ONLY, untrusted=True),
-            ),
-            env=place.environment(),
-            limits=JailLimits(wall_seconds=TOOL_SECONDS, cpu_seconds=TOOL_SECONDS),
-        )
+        argv = (tool, *options, *(f"./{path}" for path in paths))
+        return tool_spec(self._rooms, argv, workspace, seconds=TOOL_SECONDS, project=False)
 
 
 def ruff_findings(output: bytes, repo: str) -> Findings | None:

@@ -1,11 +1,12 @@
 """ports.Verifier on jails: keeps what the baseline learned for the quick and the full check."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from localagent.domain.behaviour import Behaviours
 from localagent.domain.edit import Candidate
 from localagent.domain.outcome import Baseline, FullResult
+from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy
 from localagent.domain.task import Event, Snapshot, Task
 from localagent.jail.profile import load
@@ -18,6 +19,7 @@ from localagent.verify.full import FullChecker
 from localagent.verify.place import Place, Use
 from localagent.verify.quick import Warm, WarmQuickCheck
 from localagent.verify.rooms import Rooms
+from localagent.verify.tool_run import Silence, ToolFinding, lint, type_errors
 
 
 class JailVerifier:
@@ -82,15 +84,27 @@ class JailVerifier:
         self._quick.append(check)
         return check
 
-    def full(self, candidate: Candidate, baseline: Baseline, *, seed: int) -> FullResult:
+    def full(
+        self, candidate: Candidate, baseline: Baseline, *, seed: int, may_fail: Collection[str] = ()
+    ) -> FullResult:
         """Everything once more in a cold jail."""
         if self._full is None:
             self._full = FullChecker(self._rooms, self._runner.request, Delta(self._rooms, self._policy))
-        return self._full.check(candidate, baseline, seed=seed)
+        return self._full.check(candidate, baseline, seed=seed, may_fail=may_fail)
 
     def behaviours(self, candidates: Sequence[Candidate], baseline: Baseline, *, seed: int) -> Behaviours:
         """What candidates do on inputs near the tests'; empty when that cannot be told."""
         return behaviours(self._rooms, baseline, self._runner.request, candidates, seed=seed)
+
+    def type_errors(self, changes: Mapping[RepoPath, bytes]) -> tuple[ToolFinding, ...] | Silence:
+        """What mypy says of the tree with some changes, in a jail."""
+        return type_errors(self._rooms, changes)
+
+    def lint(
+        self, tool: str, paths: Sequence[RepoPath], changes: Mapping[RepoPath, bytes], *, seconds: float
+    ) -> tuple[ToolFinding, ...] | Silence:
+        """What ruff or bandit says of some files with some changes, in a jail."""
+        return lint(self._rooms, tool, paths, changes, seconds=seconds)
 
     def cancel(self) -> None:
         """End every jail now; whatever is running raises Interrupted."""

@@ -84,7 +84,10 @@ def evil() -> Answer:
     mods = step(
         State.IMPROVED, work=Work.CODEMODS, repaired=repaired, left={EVIL: 2}, evidence={"refused": [EVIL]}, patch=EVIL
     )
-    return answer(0, State.NEEDS_PERSON, reason=EVIL, remedy=EVIL, steps=(tests, mods), warnings=(EVIL,))
+    names = ("tool", "rule", "path", "message", "why")
+    finding = {**dict.fromkeys(names, EVIL), "line": 1, "state": "failed", "proof": "", "settled": False}
+    other = step(State.GAVE_UP, work=Work.SARIF, findings=(finding,), evidence={"findings": 1})
+    return answer(0, State.NEEDS_PERSON, reason=EVIL, remedy=EVIL, steps=(tests, other, mods), warnings=(EVIL,))
 
 
 class Tags(HTMLParser):
@@ -129,7 +132,9 @@ def test_the_other_forms_parse_and_hold_the_same(tmp_path: Path) -> None:
     results = log["runs"][0]["results"]
     rules = [rule["id"] for rule in log["runs"][0]["tool"]["driver"]["rules"]]
     assert [rules[r["ruleIndex"]] for r in results] == [r["ruleId"] for r in results]
-    assert [r["ruleId"] for r in results] == ["failing-test", "hook/not-in", *["repository-needs-person"] * 2]
+    known = ["failing-test", "hook/not-in", "repository-needs-person"]
+    assert [r["ruleId"] for r in results if r["ruleId"] in known] == [*known, known[2]]
+    assert len(results) == 5
     place = results[0]["locations"][0]["physicalLocation"]
     assert place["artifactLocation"] == {"uri": "a%FF%20b.py", "uriBaseId": "REPOSITORY-r0"}
     assert "\x1b" not in json.dumps(log, ensure_ascii=False)

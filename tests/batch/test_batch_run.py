@@ -95,7 +95,7 @@ def test_repairs_that_a_test_notices_are_not_offered() -> None:
             {"not-in": 1},
         )
         assert mods["reason"] == (
-            "1 repairs are not offered: tests that passed fail with them: test_work.py::test_text"
+            "1 repairs are not offered: breaks tests or checks that passed: test_work.py::test_text"
         )
         assert rows["untested"]["steps"][1]["evidence"]["tests"] == "none to run"
         assert rows["untested"]["steps"][1]["patch"]

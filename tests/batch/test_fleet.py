@@ -67,7 +67,7 @@ def test_every_fault_at_once_with_its_line(tmp_path: Path) -> None:
         (6, "total.max_seconds: must be seconds"),
         (8, "window.from: '25:00' is no time"),
         (9, "window.until: must be a text"),
-        (11, "each.work[0]: 'sarif': repairs from SARIF findings are not built yet"),
+        (15, "repository[0].sarif: is missing: the logs"),
         (11, "each.work[1]: 'dance' is no work"),
         (16, "repository[0].path: either `path`"),
         (19, f"repository[1].path: {tmp_path}/gone is not a directory"),

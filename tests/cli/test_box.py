@@ -9,7 +9,8 @@ import time
 import pytest
 
 from localagent.app.fixing import Stop
-from localagent.cli.box import MOST_SLOWED, RESERVE_SECONDS, Box, BoxOver, process_age, slowed
+from localagent.cli import box as box_module
+from localagent.cli.box import MOST_SLOWED, RESERVE_SECONDS, Box, BoxOver, kept_waiting, process_age, slowed
 from localagent.cli.hook_suggest import seconds_of
 from localagent.errors import Interrupted, LocalagentError, UsageFault
 
@@ -21,6 +22,16 @@ def test_the_reserve_grows_on_a_busy_machine_within_bounds() -> None:
     assert slowed(0.0) == 1.0
     assert slowed(1e9) == MOST_SLOWED
     assert slowed(2 * max(spent, 1.0)) > 1.0
+
+
+def test_the_reserve_grows_while_the_machine_grows_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert 1.0 <= kept_waiting() <= MOST_SLOWED
+    monkeypatch.setattr(box_module, "slowed", lambda _age: 1.0)
+    monkeypatch.setattr(box_module, "kept_waiting", lambda: 1.0)
+    box = Box(process_age() + 100)
+    before = box.left()
+    monkeypatch.setattr(box_module, "kept_waiting", lambda: 3.0)
+    assert before - box.left() >= 2 * RESERVE_SECONDS
 
 
 def test_age_is_counted_from_the_start_of_the_process() -> None:

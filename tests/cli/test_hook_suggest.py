@@ -72,6 +72,21 @@ def test_findings_that_tests_vouch_for(place: Home) -> None:
     assert "y=None" in found["patch"]
 
 
+def test_what_only_ruff_and_bandit_were_told_to_find(place: Home) -> None:
+    """A rule of ours that is off unless asked for: the project's ruff asks, and does not repair it itself."""
+    place.write(
+        {
+            "ruff.toml": 'lint.select = ["B905"]\n',
+            "adder.py": "def pairs(a, b):\n    return list(zip(a, b))\n",
+            "test_adder.py": "from adder import pairs\n\n\ndef test_it():\n    assert pairs([1], [2]) == [(1, 2)]\n",
+        }
+    )
+    staged(place)
+    (found,) = suggest(place, "suggest", SAFE)["suggestions"]
+    assert (found["origin"], found["tests"]) == ("findings", ["test_adder.py"])
+    assert "strict=" in found["patch"]
+
+
 def test_no_test_is_related(place: Home) -> None:
     place.write({"other.py": "def f(x, y=[]):\n    return x\n"})
     Repo(place.repo).git("add", "other.py")

@@ -169,7 +169,7 @@ def test_the_one_that_breaks_the_tests_is_found(tmp_path: Path) -> None:
     tests = _Tests(b"a11 is None")
     reported = read_log(log(run(*(result("E711", line=n + 1) for n in range(16)))), (tmp_path,)).results
     with reading(tmp_path) as read:
-        work = Work(read, GATES, lambda: contextlib.nullcontext(tests), suggestions=False)  # type: ignore[arg-type]
+        work = Work(read, GATES, lambda: contextlib.nullcontext(tests), suggestions=False)
         done = work.remediate(reported)
     assert [n for n, f in enumerate(done.findings) if f.state is State.FAILED] == [11]
     assert done.findings[11].why == "tests broke"

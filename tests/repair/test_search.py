@@ -3,7 +3,7 @@
 The programs are ours and harmless; all that decides (order, budget, gates, controls, beam, choice) is the real code.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -101,7 +101,9 @@ class Laboratory:
             failures={k: f for k, (_, f) in found.items() if f is not None and k in self.base.failing},
         )
 
-    def full(self, candidate: Candidate, baseline: Baseline, *, seed: int) -> FullResult:
+    def full(
+        self, candidate: Candidate, baseline: Baseline, *, seed: int, may_fail: Collection[str] = ()
+    ) -> FullResult:
         self.refuse_full -= 1
         good = self.refuse_full < 0
         return FullResult(
