@@ -19,7 +19,8 @@ _PLAIN = re.compile(
 )
 _CLOCKS = frozenset(
     {"now", "today", "utcnow", "time", "time_ns", "gmtime", "localtime", "strftime", "ctime", "getctime", "getmtime",
-     "random", "randint", "randrange", "weekday", "isoweekday", "timestamp", "urandom", "getpid", "gethostname", "getnode"}
+     "random", "randint", "randrange", "weekday", "isoweekday", "timestamp",
+     "urandom", "getpid", "gethostname", "getnode"}
 )  # fmt: skip
 _HOOKS = frozenset(
     {"__del__", "__init_subclass__", "__set_name__", "__class_getitem__", "__prepare__", "__instancecheck__",
