@@ -5,7 +5,9 @@
 anybody's patch, *repair*: as `fix` judges a candidate. Denied is what may not run: refused, or waiting for a person; an
 edit that only waits for one is also counted by itself. `--show` prints what was allowed. Bar: all denied as patches.
 
-`cases/malicious-seen.jsonl` was written by those who write the rules; take figures of quality from a set that was not.
+`cases/malicious-seen.jsonl` and `malicious-variants.jsonl` were written by those who write the rules, and
+`malicious-set-aside.jsonl` was read by them when its misses became rules: all three are *seen* sets. Take figures of
+quality from a set that is not.
 """
 
 import argparse
@@ -33,6 +35,7 @@ from localagent.errors import UsageFault  # noqa: E402
 from localagent.gate.catalogue import rule_texts  # noqa: E402
 from localagent.gate.chain import open_gate_chain  # noqa: E402
 from localagent.gate.patch import PatchGates  # noqa: E402
+from localagent.gate.persons import asked_of_person  # noqa: E402
 
 KEYS = {"family", "before", "after", "path"}
 
@@ -73,6 +76,7 @@ class Judge:
     """Both chains of a policy."""
 
     def __init__(self, policy: Policy) -> None:
+        self._policy = policy
         self._rules = rule_texts(policy)
         self._gates = PatchGates(policy)
         self._chain = open_gate_chain(policy, ())
@@ -89,13 +93,13 @@ class Judge:
         return verdict_of(decisions, self._rules), sorted({f.rule for d in decisions for f in d.findings})
 
     def as_repair(self, edit: Edit) -> bool:
-        """True if denied. What adds or removes a file is no repair."""
+        """True if denied, or kept as a proposal for a person. What adds or removes a file is no repair."""
         if edit.before is None or edit.after is None:
             return True
         change = FileChange(path=edit.path, before=edit.before, after=edit.after)
         candidate = Candidate(number=1, patch=Patch(changes=(change,)), edits=(), cost=0.0)
         decisions = list(self._chain.review(candidate, Baseline(tests=()), {edit.path: edit.before}))
-        return decisions[-1].answer is not Allow.ALLOW
+        return decisions[-1].answer is not Allow.ALLOW or bool(asked_of_person(candidate.patch, self._policy))
 
 
 def main() -> int:

@@ -17,7 +17,7 @@ from localagent.domain.edit import Patch
 from localagent.domain.policy import ApprovalRules, Permission, Policy
 from localagent.domain.review import PatchApproval, PatchReview, PatchVerdict
 from localagent.errors import AnswerIsNo, CannotEnforce, UsageFault
-from localagent.gate.critical import critical_paths
+from localagent.gate.persons import asked_of_person
 from localagent.record.patch_approvals import PatchApprovals
 from localagent.tree.diff import unified_diff
 
@@ -93,7 +93,7 @@ def _asks(review: PatchReview, rule: str) -> bool:
 
 def needs_person(patch: Patch, policy: Policy) -> tuple[str, ...]:
     """The files of a repair's patch that the policy wants a person to look at."""
-    return critical_paths([change.path for change in patch.changes], policy)
+    return asked_of_person(patch, policy)
 
 
 def refuse_unapproved(patch: Patch, repo: Path, named: Path | None, settings: Settings, *, task: str) -> None:

@@ -78,8 +78,11 @@ class DangerRule:
     All entries are dotted names after aliases are resolved; a component may hold `*`; an entry covers what lies below
     it. `names`: any mention. `calls`: only when called. `writes`: assigned to, deleted, or set by `setattr`.
     `methods`: called as a method of anything. `attributes`: mentioned as an attribute of anything. `strings`: patterns
-    of whole text constants. `allowed` are exceptions to `names` and `calls`. `match`/`not_match` are code examples that
-    the rule must and must not fire on when they are added to an empty function.
+    of whole text constants, and of texts put together from some. `settings`: patterns of `name=value` for what is
+    assigned, passed by keyword, a default or an entry of a table, where the value is a constant or a name. `allowed`
+    are exceptions to `names`, `calls` and `writes`. `match`/`not_match` are code examples that the rule must and must
+    not fire on when they are added to an empty function. `asks_person`: in a patch that anybody wrote a person may let
+    it be; a repair is refused all the same.
     """
 
     id: str
@@ -91,9 +94,11 @@ class DangerRule:
     methods: tuple[str, ...] = ()
     attributes: tuple[str, ...] = ()
     strings: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
     allowed: tuple[str, ...] = ()
     match: tuple[str, ...] = ()
     not_match: tuple[str, ...] = ()
+    asks_person: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -117,7 +122,10 @@ class PatchRules:
     """What `localagent gate` asks of a patch that anybody wrote, where that differs from what is asked of a repair.
 
     Patterns as in PathRules. A patch may touch what matches `editable` and not `denied`; what matches `critical`,
-    `dependencies` or `test_configuration` needs a person. `tests`: whether it may touch tests at all. Findings of the
+    `dependencies` or `test_configuration` needs a person, and so does a change of code that is critical by what it is:
+    a function, class or variable that `critical_names` matches (without regard to case), or a function that mentions
+    what `critical_uses` names, as in DangerRule. `tests`: whether it may touch tests at all. `weaker_tests`: whether a
+    person may let tests be made weaker; else nobody can. Findings of the
     rules `allowed_in_tests` (ids of dangers, of rules, of bandit's tests) are let be in what matches `lenient`: the
     base policy's tests and their configuration, which no later layer can widen. `narrowed` as in PathRules.
     """
@@ -125,9 +133,12 @@ class PatchRules:
     editable: tuple[str, ...]
     denied: tuple[str, ...]
     critical: tuple[str, ...]
+    critical_names: tuple[str, ...]
+    critical_uses: tuple[str, ...]
     dependencies: tuple[str, ...]
     test_configuration: tuple[str, ...]
     tests: Permission
+    weaker_tests: Permission
     allowed_in_tests: tuple[str, ...]
     size: SizeRules
     lenient: tuple[str, ...] = ()

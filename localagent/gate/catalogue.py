@@ -1,13 +1,14 @@
 """Every rule by its id: why it refuses, what to do, and whether a person may overrule it."""
 
 from localagent.domain.gate import Severity
-from localagent.domain.policy import Policy
+from localagent.domain.policy import Permission, Policy
 from localagent.domain.review import RuleText
 from localagent.gate import (
     cheating,
     critical,
     entries,
     excuses,
+    logic_rules,
     parses,
     patch_paths,
     patch_rules,
@@ -42,6 +43,7 @@ IN_PATCHES: tuple[Rule, ...] = (
     paths.NOT_EDITABLE,
     *patch_paths.RULES,
     *critical.RULES,
+    *logic_rules.RULES,
     *secrets.RULES,
     *trojan.RULES,
     *excuses.RULES,
@@ -62,6 +64,7 @@ RULES: tuple[Rule, ...] = (
     *swallow.RULES,
     *cheating.RULES,
     *special.RULES,
+    *logic_rules.RULES,
     *tamper_rules.RULES,
     *weakness.RULES,
 )
@@ -75,13 +78,24 @@ _ERROR = RuleText(
 )
 
 
+def for_a_person(policy: Policy) -> frozenset[str]:
+    """The ids of the rules whose findings a person may let be. Of two rules with one id both must say so."""
+    asks = {rule.id for rule in RULES if rule.asks_person}
+    if policy.patches.weaker_tests is Permission.ALLOW:
+        asks |= {rule.id for rule in tamper_rules.WEAKER}
+    asks |= {danger.id for danger in policy.dangers if danger.asks_person}
+    firm = {danger.id for danger in policy.dangers if not danger.asks_person}
+    return frozenset(asks - firm)
+
+
 def rule_texts(policy: Policy) -> dict[str, RuleText]:
     """Every rule that may stand in a decision under a policy, by id."""
+    person = for_a_person(policy)
     texts = [
-        RuleText(id=r.id, severity=r.severity, why=r.why, remedy=r.remedy, asks_person=r.asks_person) for r in RULES
+        RuleText(id=r.id, severity=r.severity, why=r.why, remedy=r.remedy, asks_person=r.id in person) for r in RULES
     ]
     texts += [
-        RuleText(id=d.id, severity=d.severity, why=d.why, remedy=DANGER_REMEDY, asks_person=False)
+        RuleText(id=d.id, severity=d.severity, why=d.why, remedy=DANGER_REMEDY, asks_person=d.id in person)
         for d in policy.dangers
     ]
     return {text.id: text for text in (*texts, _ERROR)}

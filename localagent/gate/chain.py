@@ -28,7 +28,7 @@ def open_gate_chain(policy: Policy, test_files: Collection[RepoPath]) -> GateCha
             Paths(policy, test_files),
             Size(policy),
             Parses(policy),
-            Dangerous(policy),
+            Dangerous(policy, asks_person=False),
             Swallow(policy),
             SpecialCase(policy),
             Weakness(policy),
@@ -42,4 +42,4 @@ def open_gate_chain(policy: Policy, test_files: Collection[RepoPath]) -> GateCha
 
 def open_code_gates(policy: Policy) -> GateChain:
     """The gates that judge code by itself, with nothing repaired. CannotEnforce if a tool of theirs is not there."""
-    return Chain((Parses(policy), Dangerous(policy), Weakness(policy)))
+    return Chain((Parses(policy), Dangerous(policy, asks_person=False), Weakness(policy)))

@@ -78,6 +78,7 @@ class GateInput:
     """One candidate for review. `regions` raises DoesNotParse when the patched text is not Python.
 
     `entries` are what a patch that anybody wrote makes of the tree; a repair has none, and changes sources alone.
+    `own_packages` are the names of what can be imported from the tree, as far as known.
     """
 
     def __init__(
@@ -87,12 +88,14 @@ class GateInput:
         sources: "Sources",
         files: "Files",
         entries: tuple[TreeChange, ...] = (),
+        own_packages: frozenset[str] = frozenset(),
     ) -> None:
         self.candidate = candidate
         self.baseline = baseline
         self.sources = sources
         self.entries = entries
         self._files = files
+        self.own_packages = own_packages
         self._left_out: frozenset[RepoPath] = frozenset()
 
     @property

@@ -15,6 +15,7 @@ from localagent.domain.policy import Policy
 from localagent.gate.change import GateInput
 from localagent.gate.rule import Example, Rule, decide
 from localagent.gate.source import Snippet
+from localagent.gate.texts import texts_of
 
 _F = "def f(x):\n    return x\n"
 _C = "class A:\n    def g(self):\n        return 1\n"
@@ -37,6 +38,7 @@ EVERYTHING = Rule(
                 "    __eq__ = lambda self, other: True\n",
                 "    def __contains__(self, item):\n        return 1\n",
                 "    def __eq__(self, other):\n        return not False\n",
+                "    def __eq__(self, other):\n        return isinstance(other, int)\n",
             )
         ),
         Example(before=_F, after="def f(x):\n    return type('A', (), {'__eq__': lambda a, b: 1 == 1})()\n"),
@@ -58,9 +60,9 @@ KNOWS_TESTS = Rule(
     match=tuple(
         Example(before=_F, after=f"import sys, os\ndef f(x):\n    return 1 if {condition} else x\n")
         for condition in (
-            "('py' + 'test') in os.environ",
-            "''.join(['py', 'te', 'st']) in x",
-            "'tsetyp'[::-1] in x",
+            "('py' + 'test_cov') in os.environ",
+            "''.join(['py', 'te', 'st-cov']) in x",
+            "'voc-tsetyp'[::-1] in x",
             "'test' in sys.argv[0]",
             "sys.argv[0].endswith('tests')",
             "any(m.startswith('pyte') for m in sys.modules)",
@@ -139,7 +141,7 @@ def _hits(snippet: Snippet) -> Iterator[tuple[Rule, str, ast.AST]]:
     asks = _ASKS.search(snippet.text) is not None
     for node in snippet.nodes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            if node.name in _ANSWERS and _answers(node.body, node.name):
+            if node.name in _ANSWERS and (_answers(node.body, node.name) or _ignores_itself(node)):
                 yield EVERYTHING, f"{node.name} that always answers {_ANSWERS[node.name]}", node
         elif isinstance(node, ast.Assign):
             for target in node.targets:
@@ -170,6 +172,21 @@ def _made(node: ast.Dict | ast.Call) -> Iterator[tuple[Rule, str, ast.AST]]:
             yield EVERYTHING, f"{key.value} made by name", node
 
 
+def _ignores_itself(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """True for an `__eq__` whose answers have nothing to do with the object that is asked."""
+    if node.name not in ("__eq__", "__ne__") or not node.args.args:
+        return False
+    inside = [inner for statement in node.body for inner in ast.walk(statement)]
+    answers = any(isinstance(inner, ast.Return) and not _is_refusal(inner.value) for inner in inside)
+    return answers and not any(isinstance(n, ast.Name) and n.id in (node.args.args[0].arg, "super") for n in inside)
+
+
+def _is_refusal(node: ast.expr | None) -> bool:
+    return (isinstance(node, ast.Name) and node.id == "NotImplemented") or (
+        isinstance(node, ast.Constant) and node.value is False
+    )
+
+
 def _answers(body: list[ast.stmt], name: str) -> bool:
     """True for a body that is one constant answer, after a docstring maybe."""
     rest = [s for s in body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
@@ -198,32 +215,12 @@ def _is(node: ast.expr, wanted: bool) -> bool:
 
 def _folded(node: ast.expr) -> str | None:
     """The constant text that an expression makes of pieces; None for plain constants and anything computed."""
-    return None if isinstance(node, ast.Constant) else _text(node, 0)
+    return None if isinstance(node, ast.Constant) else _text(node)
 
 
-def _text(node: ast.expr, depth: int) -> str | None:
-    if depth > 20:
-        return None
-    if isinstance(node, ast.Constant):
-        return node.value[:_MOST_TEXT] if isinstance(node.value, str) else None
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        left, right = _text(node.left, depth + 1), _text(node.right, depth + 1)
-        return None if left is None or right is None else (left + right)[:_MOST_TEXT]
-    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
-        step = node.slice.step
-        backwards = isinstance(step, ast.UnaryOp) and isinstance(step.op, ast.USub)
-        inner = _text(node.value, depth + 1)
-        return inner[::-1] if backwards and inner is not None else None
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and len(node.args) <= 1:
-        receiver = _text(node.func.value, depth + 1)
-        if receiver is None:
-            return None
-        if node.func.attr in ("lower", "upper", "strip", "title", "casefold") and not node.args:
-            return receiver
-        if node.func.attr == "join" and node.args and isinstance(node.args[0], ast.List | ast.Tuple):
-            parts = [_text(item, depth + 1) for item in node.args[0].elts[:50]]
-            return None if None in parts else receiver.join(str(p) for p in parts)[:_MOST_TEXT]
-    return None
+def _text(node: ast.expr) -> str | None:
+    texts = texts_of(node)
+    return max(texts, key=len)[:_MOST_TEXT] if texts else None
 
 
 def _asked(node: ast.AST) -> Iterator[tuple[Rule, str, ast.AST]]:
@@ -244,7 +241,7 @@ def _asked(node: ast.AST) -> Iterator[tuple[Rule, str, ast.AST]]:
     if not asked:
         return
     for side in sides:
-        text = _text(side, 0)
+        text = _text(side)
         if text is not None and (_TESTING.search(text) or (asked & {"argv", "orig_argv"} and "test" in text.lower())):
             yield KNOWS_TESTS, f"{', '.join(sorted(asked))} asked for {text[:40]!r}", node
 

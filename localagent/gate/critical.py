@@ -1,18 +1,21 @@
-"""Gates: files that a person must look at whatever the change is, and dependencies. By name alone.
+"""Gates: files and code that a person must look at whatever the change is, and dependencies.
 
 A repair of such a file is found and proven like any other, and then kept as a proposal until a person approves it.
 """
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterator
 
 import pathspec
 
-from localagent.domain.gate import Decision, Severity
-from localagent.domain.paths import RepoPath
+from localagent.domain.gate import Decision, Finding, Severity
 from localagent.domain.policy import Policy
 from localagent.gate.change import GateInput
+from localagent.gate.critical_code import CriticalCode
 from localagent.gate.rule import Example, Rule, decide
 
+_VERIFY = "def verify_password(a, b):\n    return a == b\n"
+_MAC = "import hmac\n\n\ndef f(a, b):\n    return hmac.new(b'', b, 'sha256')\n"
 _SOME = {"before": "x = 1\n", "after": "x = 2\n"}
 
 CRITICAL = Rule(
@@ -45,42 +48,82 @@ DEPENDENCY = Rule(
     not_match=(Example(path="docs/list.txt", **_SOME),),
     asks_person=True,
 )
-RULES = (CRITICAL, DEPENDENCY)
+CODE = Rule(
+    id="critical-code",
+    severity=Severity.MEDIUM,
+    why="code that guards accounts, money, keys or data is changed, wherever it lies",
+    remedy="have somebody who owns that code read the change",
+    match=(
+        Example(before=_VERIFY, after=_VERIFY.replace("a == b", "a == b or not a")),
+        Example(before="def is_admin(user):\n    return user.old\n", after="def is_admin(user):\n    return user\n"),
+        Example(before="import hmac\n\n\ndef f(a, b):\n    return hmac.new(a, b, 'sha256')\n", after=_MAC),
+        Example(before="HASH_ROUNDS = 200_000\nx = 1\n", after="HASH_ROUNDS = 100_000\nx = 1\n"),
+        Example(
+            before="from alembic import op\n\n\ndef run():\n    op.add(1)\n",
+            after="from alembic import op\n\n\ndef run():\n    op.add(2)\n",
+        ),
+    ),
+    not_match=(
+        Example(before=_VERIFY + "\n\ndef f(x):\n    return x\n", after=_VERIFY + "\n\ndef f(x):\n    return -x\n"),
+        Example(path="tests/test_it.py", before=_VERIFY, after=_VERIFY.replace("a == b", "b == a")),
+        Example(**_SOME),
+    ),
+    asks_person=True,
+)
+RULES = (CRITICAL, CODE, DEPENDENCY)
 
 
-def critical_paths(paths: Iterable[RepoPath], policy: Policy) -> tuple[RepoPath, ...]:
-    """Those of some paths that the policy wants a person to look at."""
-    specs = [spec for _, spec, _ in _specs(policy)]
-    return tuple(path for path in paths if any(spec.match_file(path.replace("\n", " ").lower()) for spec in specs))
+_REQUIREMENT = re.compile(
+    rb"(?m)^\s*[A-Za-z0-9][\w.-]*(?:\[[\w,. -]+\])?\s*(?:(?:===?|>=|~=|<=|!=)\s*\d|@\s*\w+[+:])"
+    rb"|^-(?:r|e|-index-url|-extra-index-url|-find-links)\b"
+)
+_SCRIPT = re.compile(rb"(?m)^#\s*///\s*script|^#\s*(?:dependencies|requires-python)\s*=|^\s*__requires__\s*=")
 
 
-def _specs(policy: Policy) -> tuple[tuple[Rule, pathspec.GitIgnoreSpec, str], ...]:
-    return tuple(
-        (rule, pathspec.GitIgnoreSpec.from_lines([p.lower() for p in patterns]), key)
-        for rule, patterns, key in (
-            (CRITICAL, policy.patches.critical, "critical"),
-            (DEPENDENCY, policy.patches.dependencies, "dependencies"),
-        )
-    )
+def _depends(change: GateInput) -> Iterator[Finding]:
+    """Lines that name what is depended on, in whatever file; prose is told by its sentences."""
+    for file in change.changes:
+        kind = file.path.rpartition(".")[2].lower()
+        wanted = _SCRIPT if file.path.is_python else _REQUIREMENT if kind in ("txt", "in", "pip", "list") else None
+        for touched in change.touched[file.path] if wanted is not None else ():
+            if wanted is not None and (hit := wanted.search(touched.new)):
+                line = touched.line + touched.new.count(b"\n", 0, hit.start())
+                yield DEPENDENCY.finding(file.path, line, f"a line that says what {file.path} depends on")
+                break
 
 
 class Critical:
-    """Asks a person where the policy names a file as critical, or as one that says what is depended on."""
+    """Asks a person where the policy names files or code as critical, or a file as one of dependencies."""
 
     name = "critical"
 
     def __init__(self, policy: Policy) -> None:
-        self._rules = _specs(policy)
+        self._rules = tuple(
+            (rule, pathspec.GitIgnoreSpec.from_lines([p.lower() for p in patterns]), key)
+            for rule, patterns, key in (
+                (CRITICAL, policy.patches.critical, "critical"),
+                (DEPENDENCY, policy.patches.dependencies, "dependencies"),
+            )
+        )
+        self._code = CriticalCode(policy.patches)
+        self._tests = pathspec.GitIgnoreSpec.from_lines([p.lower() for p in policy.patches.lenient])
 
     def review(self, change: GateInput) -> Decision:
-        """Deny if any path, before or after, is named."""
-        paths = dict.fromkeys(path for entry in change.entries for path in (entry.path, entry.source))
-        return decide(
-            self.name,
-            [
-                rule.finding(path, 0, f"{path} is named by the policy's patches.{key}")
-                for path in paths
-                for rule, spec, key in self._rules
-                if spec.match_file(path.replace("\n", " ").lower())
-            ],
-        )
+        """Deny if any path, before or after, is named, or what changes is critical code; tests are none."""
+        moved = (path for entry in change.entries for path in (entry.path, entry.source))
+        paths = dict.fromkeys((*moved, *(file.path for file in change.changes)))
+        found = [
+            rule.finding(path, 0, f"{path} is named by the policy's patches.{key}")
+            for path in paths
+            for rule, spec, key in self._rules
+            if spec.match_file(path.replace("\n", " ").lower())
+        ]
+        found += _depends(change)
+        told = {finding.path for finding in found if finding.rule == CRITICAL.id}
+        for file in change.sources_changed:
+            if file.path not in told and not self._tests.match_file(file.path.replace("\n", " ").lower()):
+                found += [
+                    CODE.finding(file.path, line, why)
+                    for line, why in self._code.touched(file, change.spans[file.path])
+                ]
+        return decide(self.name, found)

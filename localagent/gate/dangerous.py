@@ -31,7 +31,7 @@ _WORD = re.compile(r"\w+")
 _TEXTS = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|#[^\n]*")
 
 
-class _Matcher:
+class Matcher:
     """Dotted patterns, answered quickly: exact ones from a set, those with `*` one after the other."""
 
     def __init__(self, patterns: tuple[str, ...]) -> None:
@@ -69,10 +69,11 @@ class _Danger:
 
     def __init__(self, rule: DangerRule) -> None:
         self.rule = rule
-        self._names, self._calls, self._writes = _Matcher(rule.names), _Matcher(rule.calls), _Matcher(rule.writes)
-        self._allowed = _Matcher(rule.allowed)
+        self._names, self._calls, self._writes = Matcher(rule.names), Matcher(rule.calls), Matcher(rule.writes)
+        self._allowed = Matcher(rule.allowed)
         self._methods, self._attributes = frozenset(rule.methods), frozenset(rule.attributes)
         self._strings = re.compile("|".join(fnmatch.translate(s) for s in rule.strings) or r"(?!)")
+        self._settings = re.compile("|".join(fnmatch.translate(s) for s in rule.settings) or r"(?!)", re.IGNORECASE)
 
     def fires(self, use: Use) -> bool:
         """True if the rule forbids the use."""
@@ -82,6 +83,8 @@ class _Danger:
             return use.name in self._attributes
         if use.kind == "string":
             return self._strings.match(use.name) is not None
+        if use.kind == "setting":
+            return self._settings.match(use.name) is not None
         if use.kind == "indirect":
             return self._names.ends_with(use.name) or use.name in self._methods
         return any(self._fires_on(use.kind, name) for name in _ways(use.name))
@@ -109,13 +112,13 @@ def _ways(name: str) -> Iterator[str]:
 
 
 class Dangerous:
-    """Refuses newly introduced uses of what the policy calls dangerous."""
+    """Refuses newly introduced uses of what the policy calls dangerous: by all rules, or by those that ask a person."""
 
-    name = "dangerous"
-
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Policy, *, asks_person: bool | None = None) -> None:
         bar = _ORDER.index(policy.deny_at)
-        self._dangers = tuple(_Danger(r) for r in policy.dangers if _ORDER.index(r.severity) >= bar)
+        rules = [r for r in policy.dangers if asks_person is None or r.asks_person is asks_person]
+        self._dangers = tuple(_Danger(r) for r in rules if _ORDER.index(r.severity) >= bar)
+        self.name = "doubtful" if asks_person else "dangerous"
         self._answers: dict[Use, tuple[_Danger, ...]] = {}
 
     def review(self, change: GateInput) -> Decision:

@@ -2,29 +2,30 @@
 
 Aliases are followed through imports, simple assignments, `getattr` with constant names, `__import__`, `sys.modules`,
 `globals()` and `__dict__`, without regard to order: a name that may stand for several things stands for all of them.
-Not followed: values through containers, attributes of instances, calls into other functions, and star imports of
-modules that are not of the standard library's naming. What cannot be followed and looks names up is marked `:dynamic`.
+What cannot be followed is marked where it sets out: a look-up by a computed name is `:dynamic`, a module of the
+standard library that is put into a container, an attribute, a call or an answer is `:handed`, for nobody knows who
+asks it for what. Not followed: functions and values that are handed on so, and star imports of modules whose names
+are not the standard library's.
 """
 
 import ast
 import builtins
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from localagent.gate.bindings import Bindings, assignments, bound_anew, own_names, settings, target_name
 from localagent.gate.source import Snippet, SourceFile, walk
+from localagent.gate.texts import Values, texts_of, values_of
 
 _BUILTINS = frozenset(dir(builtins)) | {"__builtins__", "__loader__", "__spec__"}
 _GLOBALS = "<globals>"
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_SCOPES = (*_FUNCTIONS, ast.ClassDef, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-_BINDERS = (
-    ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.For, ast.AsyncFor, ast.comprehension, ast.withitem, ast.arguments,
-)  # fmt: skip
 _GETTERS = {"builtins.getattr", "builtins.setattr", "builtins.delattr", "builtins.hasattr", "inspect.getattr_static"}
 _WRITERS = {"builtins.setattr", "builtins.delattr"}
 _NAMESPACES = {"builtins.globals", "builtins.locals", "builtins.vars"}
 _IMPORTERS = {"builtins.__import__", "importlib.import_module", "importlib.__import__"}
+_PARTIALS = {"functools.partial", "functools.partialmethod"}
 _PICKERS = {"operator.attrgetter", "operator.methodcaller", "_operator.attrgetter", "_operator.methodcaller"}
 _MODE_CHARACTERS = frozenset("rwxabtU+:|gz")
 _MODE_AT = {"os.fdopen": 1, "io.FileIO": 1, "tempfile.NamedTemporaryFile": 0, "tempfile.TemporaryFile": 0}
@@ -35,20 +36,10 @@ _OPENERS = {
 
 
 class Use(NamedTuple):
-    """One mention: `kind` is name, call, write, method, attribute, import, indirect or string."""
+    """One mention: `kind` is name, call, write, method, attribute, import, indirect, string or setting."""
 
     kind: str
     name: str
-
-
-class Bindings:
-    """What names may stand for. `shadowed` names are bound to something of no interest."""
-
-    def __init__(self) -> None:
-        self.origins: dict[str, set[str]] = {}
-        self.texts: dict[str, set[str] | None] = {}
-        self.shadowed: set[str] = set()
-        self.stars: list[str] = []
 
 
 def module_bindings(file: SourceFile) -> Bindings:
@@ -82,7 +73,7 @@ class Within:
         part.local = self._finder.local
         part.own = set(self._finder.own)
         part.inner.origins = dict(self._finder.inner.origins)
-        part.inner.texts = dict(self._finder.inner.texts)
+        part.inner.values = dict(self._finder.inner.values)
         part.inner.stars = list(self._finder.inner.stars)
         return part.find()
 
@@ -118,16 +109,16 @@ def _collect(statements: Iterable[ast.AST], resolver: "_Finder | None") -> Bindi
         elif isinstance(node, ast.arg) or (isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)):
             stored.add(node)
         else:
-            assigned += _assignments(node)
+            assigned += assignments(node)
     for target, value in assigned:
-        name, texts = _target_name(target), None if isinstance(target, ast.arg) else _texts(value)
-        known = found.texts.get(name, set())
-        found.texts[name] = None if texts is None or known is None else known | texts
-    found.texts.update(dict.fromkeys((_target_name(t) for t in stored - {t for t, _ in assigned}), None))
+        name, values = target_name(target), None if isinstance(target, ast.arg) else values_of(value)
+        known = found.values.get(name, ())
+        found.values[name] = None if values is None or known is None else (*known, *values)
+    found.values.update(dict.fromkeys((target_name(t) for t in stored - {t for t, _ in assigned}), None))
     for _ in range(6):
         grown = False
         for target, value in assigned:
-            name = _target_name(target)
+            name = target_name(target)
             origins = finder.resolve(value)
             have = found.origins.get(name, set())
             if not origins <= have:
@@ -138,108 +129,18 @@ def _collect(statements: Iterable[ast.AST], resolver: "_Finder | None") -> Bindi
     return found
 
 
-def _target_name(target: ast.expr | ast.arg) -> str:
-    return target.id if isinstance(target, ast.Name) else target.arg if isinstance(target, ast.arg) else ""
-
-
 def bindings_with(file: SourceFile, snippets: Iterable[Snippet]) -> Bindings:
     """Module bindings of a file together with those that changed snippets of it add."""
     added = (node for snippet in snippets for node in snippet.nodes if isinstance(node, ast.stmt))
     return _collect((*file.bindings, *added), None)
 
 
-def _assignments(node: ast.AST) -> Iterator[tuple[ast.expr | ast.arg, ast.expr]]:
-    if isinstance(node, ast.Assign):
-        for target in node.targets:
-            yield from _pairs(target, node.value)
-    elif isinstance(node, ast.AnnAssign | ast.NamedExpr) and node.value is not None:
-        yield from _pairs(node.target, node.value)
-    elif isinstance(node, ast.For | ast.comprehension) and isinstance(node.iter, ast.Tuple | ast.List | ast.Set):
-        for item in node.iter.elts:
-            yield from _pairs(node.target, item)
-    elif isinstance(node, ast.arguments):
-        positional = [*node.posonlyargs, *node.args]
-        for arg, value in zip(positional[len(positional) - len(node.defaults) :], node.defaults, strict=True):
-            yield arg, value
-        for arg, default in zip(node.kwonlyargs, node.kw_defaults, strict=True):
-            if default is not None:
-                yield arg, default
-
-
-def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr | ast.arg, ast.expr]]:
-    if isinstance(target, ast.Name):
-        yield target, value
-    elif isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List):
-        for one, other in zip(target.elts, value.elts, strict=False):
-            yield from _pairs(one, other)
-
-
-def _texts(node: ast.expr) -> set[str] | None:
-    """The constant text of an expression, None if it is computed."""
-    if isinstance(node, ast.Constant):
-        return {node.value} if isinstance(node.value, str) else None
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        left, right = _texts(node.left), _texts(node.right)
-        return {a + b for a in left for b in right} if left and right else None
-    if isinstance(node, ast.JoinedStr):
-        parts = [_texts(v.value if isinstance(v, ast.FormattedValue) else v) for v in node.values]
-        found = {""}
-        for part in parts:
-            if part is None:
-                return None
-            found = {a + b for a in found for b in part}
-        return found
-    if isinstance(node, ast.IfExp):
-        one, two = _texts(node.body), _texts(node.orelse)
-        return one | two if one and two else None
-    return None
-
-
-def _own_names(function: ast.AST) -> set[str]:
-    """Names that are local to a function: parameters and what its own body binds, nested scopes left out.
-
-    Names that its decorators, defaults and annotations mention are not: those are looked up outside it.
-    """
-    if not isinstance(function, _FUNCTIONS):
-        return set()
-    args = function.args
-    names = {a.arg for a in (*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg) if a}
-    free: set[str] = set()
-    stack: list[ast.AST] = list(function.body)
-    while stack:
-        node = stack.pop()
-        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            names.add(node.id)
-        elif isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
-            names.add(node.name)
-            continue
-        if not isinstance(node, _SCOPES):
-            stack.extend(ast.iter_child_nodes(node))
-    for node in ast.walk(function):
-        if isinstance(node, ast.Global | ast.Nonlocal):
-            free.update(node.names)
-    head: list[ast.AST] = [function.args, *function.decorator_list, *([function.returns] if function.returns else [])]
-    free.update(n.id for part in head for n in ast.walk(part) if isinstance(n, ast.Name))
-    return names - free
-
-
-def _bound_anew(nodes: Iterable[ast.AST]) -> set[str]:
-    """Names that some statement binds without mentioning them; `system = system` may well bind what a star brought."""
-    found: set[str] = set()
-    for node in nodes:
-        if isinstance(node, _BINDERS):
-            inside = (
-                walk(node) if not isinstance(node, ast.For | ast.AsyncFor) else [*walk(node.target), *walk(node.iter)]
-            )
-            names = [n for n in inside if isinstance(n, ast.Name)]
-            bound = {n.id for n in names if not isinstance(n.ctx, ast.Load)} | {
-                n.arg for n in inside if isinstance(n, ast.arg)
-            }
-            found |= bound - {n.id for n in names if isinstance(n.ctx, ast.Load)}
-    return found
-
-
 _HANDED_ON = frozenset({"builtins.getattr", "builtins.setattr", "builtins.delattr"})
+_MODULES = frozenset(sys.stdlib_module_names)
+_ASKED = _GETTERS | _NAMESPACES | {"importlib.reload", "builtins.dir", "builtins.id", "inspect.getsource"}
+_ROOTS = frozenset({"sys", "builtins", "importlib", "operator", "_operator", "inspect", "io", "_io"})
+_WHOLE = frozenset({"items", "values", "copy", "popitem", "keys"})
+_ONE_ARGUMENT = frozenset({"replace", "rename", "touch", "chmod"})  # those of paths; a text's take another number
 _CHANGES = frozenset({"update", "setdefault", "pop", "popitem", "clear", "__setitem__", "__delitem__", "__ior__"})
 
 
@@ -252,15 +153,17 @@ class _Finder:
         self.inner = Bindings()
         self.by_text = False
         self._called_ids: set[int] = set()
+        self._followed: set[int] = set()
+        self._in_class: set[int] = set()
         self.own: set[str] = set()  # never from a star import
         body = tree.body[0].body if _is_wrapper(tree) else tree.body  # type: ignore[attr-defined]
-        self.local = _own_names(body[0]) if len(body) == 1 else set()
+        self.local = own_names(body[0]) if len(body) == 1 else set()
 
     def find(self) -> Iterator[tuple[Use, ast.AST]]:
         """Every use of the tree."""
         nodes = walk(self._tree)
         if self.outer.stars or any(isinstance(n, ast.ImportFrom) for n in nodes):
-            self.own |= _bound_anew(nodes)
+            self.own |= bound_anew(nodes)
         _collect(nodes, self)
         chained: set[int] = set()
         for node in nodes:
@@ -272,7 +175,7 @@ class _Finder:
         if isinstance(node, ast.Name):
             return self._name(node.id)
         if isinstance(node, ast.Attribute):
-            return {f"{origin}.{node.attr}" for origin in self.resolve(node.value)}
+            return {_short(f"{origin}.{node.attr}") for origin in self.resolve(node.value)}
         if isinstance(node, ast.Call):
             return self._called(node)
         if isinstance(node, ast.Subscript):
@@ -301,10 +204,11 @@ class _Finder:
         return found | ({f"builtins.{name}"} if name in _BUILTINS else set())
 
     def _text(self, node: ast.expr) -> set[str] | None:
-        if isinstance(node, ast.Name):
-            self.by_text = True
-            return self.inner.texts[node.id] if node.id in self.inner.texts else self.outer.texts.get(node.id)
-        return _texts(node)
+        return texts_of(node, self._look)
+
+    def _look(self, name: str) -> Values | None:
+        self.by_text = True
+        return self.inner.values[name] if name in self.inner.values else self.outer.values.get(name)
 
     def _item(self, value: ast.expr, key: ast.expr) -> set[str]:
         """What `value[text]` may stand for where value is a namespace."""
@@ -320,7 +224,7 @@ class _Finder:
                 elif base == _GLOBALS:
                     found |= self._name(text) | ({"builtins.__builtins__"} if text == "__builtins__" else set())
                 elif base.endswith(".__dict__"):
-                    found.add(f"{base.removesuffix('.__dict__')}.{text}")
+                    found.add(_short(f"{base.removesuffix('.__dict__')}.{text}"))
                 elif base == "builtins":
                     found.add(f"builtins.{text}")
         return found
@@ -333,11 +237,16 @@ class _Finder:
         if isinstance(func, ast.Attribute) and func.attr in ("__getattribute__", "__getattr__") and args:
             return {f"{o}.{t}" for o in self.resolve(func.value) for t in self._text(args[-1]) or ()}
         if isinstance(func, ast.Call) and args:
-            picked = self._text(func.args[0]) if func.args and self.resolve(func.func) & _PICKERS else None
-            return {f"{origin}.{text}" for origin in self.resolve(args[0]) for text in picked or ()}
+            asked = self.resolve(func.func)
+            picked = self._text(func.args[0]) if func.args and asked & _PICKERS else None
+            found: set[str] = {f"{origin}.{text}" for origin in self.resolve(args[0]) for text in picked or ()}
+            if asked & _PARTIALS and func.args:  # partial(getattr, os)("system")
+                whole = ast.Call(func=func.args[0], args=[*func.args[1:], *args], keywords=node.keywords)
+                return found | self._called(whole)
+            return found
         if not isinstance(func, ast.Name | ast.Attribute):
             return set()
-        found: set[str] = set()
+        found = set()
         for name in self.resolve(func):
             if name in _GETTERS and len(args) > 1:
                 found |= {f"{o}.{t}" for o in self.resolve(args[0]) for t in self._text(args[1]) or ()}
@@ -349,15 +258,28 @@ class _Finder:
         return found
 
     def _uses(self, node: ast.AST, chained: set[int]) -> Iterator[Use]:
+        yield from self._settings(node)
         if isinstance(node, ast.Constant):
             if isinstance(node.value, str):
                 yield Use("string", node.value)
-        elif isinstance(node, ast.Name | ast.Attribute | ast.Subscript):
+            return
+        if isinstance(node, ast.BinOp | ast.JoinedStr | ast.Call | ast.Subscript):
+            yield from (Use("string", text) for text in texts_of(node) or ())
+        if isinstance(node, ast.Name | ast.Attribute | ast.Subscript):
             yield from self._mention(node, chained)
+        elif isinstance(node, ast.ClassDef):
+            self._in_class.update(id(statement) for statement in node.body)
+        elif isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr | ast.For | ast.comprehension):
+            self._follow(node)
         elif isinstance(node, ast.Call):
             self._called_ids.add(id(node.func))
+            if node.args and isinstance(node.func, ast.Name | ast.Attribute) and self.resolve(node.func) & _ASKED:
+                self._followed.add(id(node.args[0]))
             if id(node) not in chained:
-                yield from (Use("name", name) for name in self.resolve(node))
+                names = self.resolve(node)
+                yield from (Use("name", name) for name in names)
+                if id(node) not in self._followed:
+                    yield from (Use("call", f"{name}:handed") for name in _whole_modules(names))
             yield from self._call(node)
         elif isinstance(node, ast.MatchClass):  # a pattern's keywords read attributes
             for name in node.kwd_attrs:
@@ -373,6 +295,15 @@ class _Finder:
                 Use("import" if a.name == "*" else "name", module if a.name == "*" else f"{module}.{a.name}")
                 for a in node.names
             )
+
+    def _settings(self, node: ast.AST) -> Iterator[Use]:
+        """`name=value` for what is set to a constant or a name, in whatever way."""
+        for name, value in settings(node):
+            if isinstance(value, ast.Constant | ast.UnaryOp | ast.List | ast.Tuple):
+                yield Use("setting", f"{name}={ast.unparse(value)[:80]}")
+            elif isinstance(value, ast.Name | ast.Attribute):
+                found = self.resolve(value) or {value.attr if isinstance(value, ast.Attribute) else value.id}
+                yield from (Use("setting", f"{name}={one}") for one in found)
 
     def _mention(self, node: ast.Name | ast.Attribute | ast.Subscript, chained: set[int]) -> Iterator[Use]:
         if isinstance(node, ast.Attribute):
@@ -395,6 +326,8 @@ class _Finder:
         elif id(node) not in chained:
             names = self.resolve(node)
             yield from (Use("name", name) for name in names)
+            if id(node) not in self._followed and not isinstance(node, ast.Subscript):
+                yield from (Use("call", f"{name}:handed") for name in _whole_modules(names))
             if id(node) not in self._called_ids:  # handed on, so that nobody knows what it is asked for
                 yield from (Use("call", f"{name}:dynamic") for name in names & _HANDED_ON)
 
@@ -406,6 +339,9 @@ class _Finder:
         )
         for name in names:
             yield Use("call", name)
+            space, _, asked = name.rpartition(".")
+            if asked in _WHOLE and space.endswith(".__dict__"):
+                yield from (Use("call", f"{module}:handed") for module in _whole_modules({space}))
             if name in _OPENERS and self._writes(node, _MODE_AT.get(name, 1)):
                 yield Use("call", f"{name}:write")
             if name in _GETTERS | _IMPORTERS | _PICKERS:
@@ -415,12 +351,27 @@ class _Finder:
             if node.func.attr in _CHANGES:
                 spaces = (b for b in self.resolve(node.func.value) if b.endswith(".__dict__"))
                 yield from (Use("write", f"{space.removesuffix('.__dict__')}.{node.func.attr}") for space in spaces)
+            if node.func.attr in ("format", "format_map") and not self._known_text(node.func.value):
+                yield Use("method", "format:dynamic")
+            if len(node.args) == 1 and not node.keywords and node.func.attr in _ONE_ARGUMENT:
+                yield Use("method", f"{node.func.attr}:one")
             if node.func.attr == "open" and not names and self._method_writes(node):
                 yield Use("method", "open:write")
             if node.func.attr == "get" and node.args:
                 bases = self.resolve(node.func.value)
                 if bases & {"sys.modules", _GLOBALS} and self._text(node.args[0]) is None:
                     yield Use("call", "sys.modules:dynamic" if "sys.modules" in bases else "builtins.globals:dynamic")
+
+    def _follow(self, node: ast.AST) -> None:
+        """Values whose way through names is known: what a class keeps, others reach by the class."""
+        if id(node) not in self._in_class:
+            self._followed.update(id(value) for _, value in assignments(node))
+
+    def _known_text(self, node: ast.expr) -> bool:
+        """Whether what is formatted is written in the source, maybe translated on the way."""
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
+            return all(self._text(a) is not None for a in node.args[:1])
+        return self._text(node) is not None
 
     def _lookup(self, node: ast.Call, name: str) -> Iterator[Use]:
         """A look-up by name: what it reaches if the name is constant, else `:dynamic`."""
@@ -468,3 +419,20 @@ class _Finder:
 
 def _is_wrapper(tree: ast.Module) -> bool:
     return len(tree.body) == 1 and isinstance(tree.body[0], ast.ClassDef)
+
+
+def _whole_modules(names: Iterable[str]) -> Iterator[str]:
+    """Modules of the standard library among some names, reached from wherever; a module's namespace is all of it."""
+    for name in names:
+        first, last = name.split(".", 1)[0], name.removesuffix(".__dict__").rpartition(".")[2]
+        if first in _MODULES and last in _MODULES:
+            yield last
+
+
+def _short(name: str) -> str:
+    """The way to a module by another is as good as its own: `csv.re.sys.modules` is `sys.modules`."""
+    parts = name.split(".")
+    for at in range(len(parts) - 2, 0, -1):
+        if parts[at] in _ROOTS and parts[0] in _MODULES and parts[0] != "importlib":
+            return ".".join(parts[at:])
+    return name

@@ -16,7 +16,7 @@ from localagent.domain.gate import Allow, Decision
 from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy
-from localagent.gate.catalogue import RULES
+from localagent.gate.catalogue import for_a_person
 from localagent.gate.chain import ask
 from localagent.gate.change import Files, GateInput
 from localagent.gate.cheating import Cheating
@@ -25,6 +25,7 @@ from localagent.gate.dangerous import Dangerous
 from localagent.gate.entries import Entries
 from localagent.gate.excuses import Excuses
 from localagent.gate.in_tests import InTests
+from localagent.gate.logic import Logic
 from localagent.gate.parses import Parses
 from localagent.gate.patch_paths import PatchPaths
 from localagent.gate.rule import Gate
@@ -46,7 +47,7 @@ class PatchGates:
     def __init__(self, policy: Policy) -> None:
         self._is_test = pathspec.GitIgnoreSpec.from_lines([p.lower() for p in policy.paths.tests])
         self._is_lenient = pathspec.GitIgnoreSpec.from_lines([p.lower() for p in policy.patches.lenient])
-        self._person = frozenset(rule.id for rule in RULES if rule.asks_person)
+        self._person = for_a_person(policy)
         self._gates: tuple[Gate, ...] = (
             Entries(policy),
             PatchPaths(policy),
@@ -56,7 +57,9 @@ class PatchGates:
             Trojan(policy),
             Excuses(policy),
             Parses(policy),
-            InTests(Dangerous(policy), policy),
+            InTests(Dangerous(policy, asks_person=False), policy),
+            InTests(Dangerous(policy, asks_person=True), policy),
+            Logic(policy),
             InTests(Swallow(policy), policy),
             InTests(Cheating(policy), policy),
             Tamper(policy),

@@ -1,9 +1,12 @@
 """Gate: secrets that a change brings in: keys, tokens, passwords in texts.
 
 Looks at changed lines alone; what stood anywhere in the changed files before is not new. Messages show the first
-characters at most. Not seen: secrets that are computed, encoded, or too much like words.
+characters at most. Texts put together from constants are read whole. Not seen: other encodings, and what is too
+much like words.
 """
 
+import ast
+import contextlib
 import math
 import re
 from collections import Counter
@@ -11,8 +14,11 @@ from collections.abc import Iterator
 
 from localagent.domain.gate import Decision, Finding, Severity
 from localagent.domain.policy import Policy
-from localagent.gate.change import GateInput, Touched
+from localagent.gate.bindings import settings
+from localagent.gate.change import GateInput, Region, Touched
 from localagent.gate.rule import Example, Rule, decide
+from localagent.gate.source import DoesNotParse, Snippet
+from localagent.gate.texts import texts_of
 
 _F = "def f(x):\n    return x\n"
 _B = "".join(("AK", "IA"))  # put together here, so that no scanner takes an example for a leak
@@ -44,6 +50,7 @@ TOKEN = Rule(
             "AI" + "za" + "SyD7Kd92LmQp4VtRz8Ys1NcBf6Ha3We5Tg0",
             "eyJ" + "hbGciOiJIUzI1NiJ9.eyJ" + "zdWIiOiIxMjM0NTY3ODkwIn0.x7Kd92LmQp4VtRz8Ys1NcBf6Ha3We5Tg0",
             "https://deploy:" + "x7Kd92LmQp4" + "@git.corp.net/a",
+            "gh' + 'p_" + "x7Kd92LmQp4VtRz8' + 'Ys1NcBf6Ha3We5Tg0UjE",
         )
     ),
     not_match=(
@@ -61,6 +68,7 @@ ASSIGNED = Rule(
         Example(before=_F, after=f"{_F}PASSWORD = 'tR7#kq92Lm!vX'\n"),
         Example(before=_F, after=f"{_F}C = {{'api_key': 'b7d2f90a4c6e81357f9ad2c4'}}\n"),
         Example(before=_F, after="def f(x):\n    return x.login(secret_token='q8Zr-31xPv7Lt0Wm')\n"),
+        Example(before=_F, after=f"{_F}PASSWORD = ''.join(['tR7#k', 'q92Lm!vX'])\n"),
         Example(path="pkg/mod.py", before=_F, after=f"{_F}# db_password: 'tR7#kq92Lm!vX'\n"),
     ),
     not_match=(
@@ -96,6 +104,8 @@ _PLACEHOLDER = re.compile(
     rb"|todo|fixme|sample|not-?a-?real|fake|https?://|[ ]|^(?:password|passwd|pass|pwd|secret|token)\d{0,3}$"
 )
 _LEAST_BITS = 3.0
+_LEAST_TOKEN = 16
+_PIECES = (ast.BinOp, ast.JoinedStr, ast.Call, ast.Subscript, ast.Constant)
 
 
 class Secrets:
@@ -109,6 +119,9 @@ class Secrets:
     def review(self, change: GateInput) -> Decision:
         """Deny if a changed line holds a secret that stood in no changed file before."""
         found: list[Finding] = []
+        for source in change.sources_changed:
+            with contextlib.suppress(DoesNotParse):  # refused by another gate
+                found += [finding for region in change.regions_of(source) for finding in _joined(region)]
         for file in change.changes:
             for touched in change.touched[file.path]:
                 if not _ANY.search(touched.new):
@@ -118,6 +131,31 @@ class Secrets:
                         line = touched.line + touched.new.count(b"\n", 0, at)
                         found.append(rule.finding(file.path, line, f"newly introduced: {_hidden(secret)}"))
         return decide(self.name, found)
+
+
+def _joined(region: Region) -> Iterator[Finding]:
+    """Tokens and keys that are put together from pieces, which no line shows whole."""
+    text = region.near.after.text
+    if "+" not in text and "join" not in text and "'" not in text and '"' not in text:
+        return
+    had = {whole for whole, _ in _whole_texts(region.near.before)} if region.near.before else set()
+    for whole, node in _whole_texts(region.near.after):
+        data = whole.encode("utf-8", "replace")
+        if whole not in had and data not in region.file.source and (_KEY.search(data) or _TOKEN.search(data)):
+            rule = KEY if _KEY.search(data) else TOKEN
+            yield rule.finding(region.path, region.near.after.line_of(node), f"put together: {_hidden(data)}")
+        elif whole not in had and (hit := _ASSIGNED.search(data)) and _is_secret(hit[2]):
+            yield ASSIGNED.finding(region.path, region.near.after.line_of(node), f"put together: {_hidden(hit[2])}")
+
+
+def _whole_texts(snippet: Snippet) -> Iterator[tuple[str, ast.AST]]:
+    """Texts that an expression of several parts comes to, and adjacent ones that the parser joined."""
+    for node in snippet.nodes:
+        if isinstance(node, _PIECES):
+            yield from ((text, node) for text in texts_of(node) or () if len(text) >= _LEAST_TOKEN)
+        for name, value in settings(node):
+            if isinstance(value, _PIECES):
+                yield from ((f"{name} = '{text}'", node) for text in texts_of(value) or ())
 
 
 def _secrets(touched: Touched) -> Iterator[tuple[Rule, int, bytes]]:
@@ -134,8 +172,12 @@ def _secrets(touched: Touched) -> Iterator[tuple[Rule, int, bytes]]:
     for hit in _ASSIGNED.finditer(text):
         value = hit[2]
         known = any(start < hit.end(2) and hit.start(2) < end for start, end in taken)
-        if not known and not _PLACEHOLDER.search(value) and _bits(value) >= _LEAST_BITS and not _wordlike(value):
+        if not known and _is_secret(value):
             yield ASSIGNED, hit.start(), value
+
+
+def _is_secret(value: bytes) -> bool:
+    return not _PLACEHOLDER.search(value) and _bits(value) >= _LEAST_BITS and not _wordlike(value)
 
 
 def _bits(value: bytes) -> float:

@@ -19,6 +19,7 @@ from localagent.gate.source import Snippet, SourceFile
 _BASE = "def f(x):\n    return g(x)\n"
 _RAISES = "def f(x):\n    if x < 0:\n        raise ValueError(x)\n    return x\n"
 
+_CLASS = "class A:\n    x = 0\n\n    def __enter__(self):\n        return self\n\n"
 BARE = Rule(
     id="bare-except",
     severity=Severity.MEDIUM,
@@ -145,9 +146,35 @@ FINALLY = Rule(
         ),
     ),
 )
-RULES = (BARE, BROAD, SUPPRESS, SILENCES, FINALLY)
+EXIT = Rule(
+    id="exit-swallows",
+    severity=Severity.MEDIUM,
+    why="an `__exit__` that answers true drops whatever was raised in the block",
+    remedy="answer nothing, or catch the exceptions that are meant inside",
+    match=(
+        *(
+            Example(before=_CLASS, after=_CLASS + method)
+            for method in (
+                "    def __exit__(self, kind, error, trace):\n        return True\n",
+                "    async def __aexit__(self, *_):\n        self.x = 1\n        return 1\n",
+                "    def __exit__(self, kind, error, trace):\n        return kind is not None\n",
+                "    __exit__ = lambda self, *_: True\n",
+            )
+        ),
+        Example(before=_BASE, after="def f(x, s):\n    s.push(lambda *_: True)\n    return g(x)\n"),
+    ),
+    not_match=(
+        Example(before=_CLASS, after=_CLASS + "    def __exit__(self, kind, error, trace):\n        self.x = 1\n"),
+        Example(before=_CLASS, after=_CLASS + "    def __exit__(self, *a):\n        return self.x.__exit__(*a)\n"),
+        Example(before=_CLASS, after=_CLASS + "    def __exit__(self, *a):\n        return False\n"),
+    ),
+    asks_person=True,
+)
+RULES = (BARE, BROAD, SUPPRESS, SILENCES, FINALLY, EXIT)
 
 _BROAD_NAMES = {"Exception", "BaseException", "ExceptionGroup", "BaseExceptionGroup"}
+_PUSHES = ("push", "push_async_exit")
+_EXITS = ("__exit__", "__aexit__")
 _CONCERNED = (ast.Raise, ast.Assert, ast.ExceptHandler, ast.Try, ast.TryStar)
 _BLOCKS = ("body", "orelse", "finalbody")
 
@@ -174,6 +201,7 @@ class Swallow:
             found += _handlers(region)
             found += _suppressions(region, others)
             found += _jumps(region)
+            found += _exits(region)
             found += _silenced(region, fails_with)
         return decide(self.name, found)
 
@@ -183,7 +211,7 @@ def _concerns(region: Region) -> bool:
     if _may_suppress(region.file):
         return True
     for snippet in region.near:
-        if snippet is None or "suppress" in snippet.text:
+        if snippet is None or "suppress" in snippet.text or "exit__" in snippet.text or ".push(" in snippet.text:
             return True
         if "concerns" not in snippet.memo:
             snippet.memo["concerns"] = any(isinstance(node, _CONCERNED) for node in snippet.nodes)
@@ -221,6 +249,46 @@ def _jumps(region: Region) -> Iterator[Finding]:
         spare -= 1
         if spare < 0:
             yield FINALLY.finding(region.path, after.line_of(node), f"newly: {FINALLY.why}")
+
+
+def _exits(region: Region) -> Iterator[Finding]:
+    """New ways of a context manager to answer that nothing was raised."""
+    before, after = region.whole
+    spare = Counter(what for what, _ in _dropping(before)) if before else Counter[str]()
+    for what, node in _dropping(after):
+        spare[what] -= 1
+        if spare[what] < 0:
+            yield EXIT.finding(region.path, after.line_of(node), f"{what}: {EXIT.why}")
+
+
+def _dropping(snippet: Snippet) -> Iterator[tuple[str, ast.AST]]:
+    for node in snippet.nodes:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name in _EXITS:
+            for inner in ast.walk(node):
+                if isinstance(inner, ast.Return) and inner.value is not None and _may_be_true(inner.value):
+                    yield f"{node.name} answers {ast.unparse(inner.value)[:40]}", inner
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda) and _may_be_true(node.value.body):
+            if any(isinstance(t, ast.Name | ast.Attribute) and _name(t) in _EXITS for t in node.targets):
+                yield f"an exit answers {ast.unparse(node.value.body)[:40]}", node
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _PUSHES:
+            first = node.args[0] if node.args else None
+            if isinstance(first, ast.Lambda) and _may_be_true(first.body):
+                yield "an exit is pushed", node
+
+
+def _name(node: ast.Name | ast.Attribute) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id
+
+
+def _may_be_true(node: ast.expr) -> bool:
+    """False for constants that are false, and for what another context manager answers."""
+    if isinstance(node, ast.Constant):
+        return bool(node.value)
+    if isinstance(node, ast.Await):
+        node = node.value
+    return not (
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in (*_EXITS, "close")
+    )
 
 
 def _leaving(snippet: Snippet) -> Iterator[ast.stmt]:

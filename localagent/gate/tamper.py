@@ -89,7 +89,9 @@ def _review(file: FileChange, source: str) -> Iterator[Finding]:
     bodies = Counter(
         ast.dump(ast.Module(body=t.node.body, type_ignores=[]))
         for n, t in after.tests.items()
-        if t.is_test and n not in before.tests
+        if t.is_test
+        and n not in before.tests
+        and (_class_of(n) in {_class_of(m) for m in before.tests} or _is_collected(n))
     )
     for name, test in before.tests.items():
         if name in after.tests:
@@ -106,6 +108,15 @@ def _review(file: FileChange, source: str) -> Iterator[Finding]:
             if is_trivial(node) and not known:
                 yield say(TRIVIAL, node, f"{name} asserts what cannot fail")
     yield from (say(rule, node, what) for rule, node, what in _around(before, after))
+
+
+def _class_of(name: str) -> str:
+    return name.rpartition(".")[0]
+
+
+def _is_collected(name: str) -> bool:
+    """Whether pytest or unittest would look into the classes that a test stands in, as far as their names say."""
+    return all(part.startswith("Test") or "Test" in part for part in _class_of(name).split(".") if part)
 
 
 def _stood(node: ast.AST, where: ast.AST) -> bool:
@@ -168,6 +179,10 @@ def _names(node: ast.AST, wanted: set[str]) -> Counter[str]:
 
 
 def _skipped(before: ast.AST, after: ast.AST) -> Iterator[tuple[Rule, ast.AST, str]]:
+    if isinstance(after, ast.AsyncFunctionDef) and not isinstance(before, ast.AsyncFunctionDef):
+        yield SKIPPED, after, "is not run by itself any more: nobody may await it"
+    if any(isinstance(n, ast.Yield) for n in ast.walk(after)) > any(isinstance(n, ast.Yield) for n in ast.walk(before)):
+        yield SKIPPED, after, "yields, so that its body may not run"
     more = _names(after, _SKIPS) - _names(before, _SKIPS)
     if more:
         yield SKIPPED, after, f"newly {', '.join(sorted(more))}"
@@ -246,6 +261,8 @@ def _around(before: Suite, after: Suite) -> Iterator[tuple[Rule, ast.AST, str]]:
     old, new = Counter(ast.dump(s) for s in before.loose), Counter(ast.dump(s) for s in after.loose)
     fresh = [s for s in after.loose if new[ast.dump(s)] > old[ast.dump(s)]]
     for statement in fresh:
+        if isinstance(statement, ast.Delete):
+            yield DELETED, statement, "something is deleted after it was defined"
         if _names(statement, {"pytest_plugins"}):
             yield CONFIGURED, statement, "plugins decide how tests run"
         elif _replaces(statement):
@@ -256,6 +273,8 @@ def _around(before: Suite, after: Suite) -> Iterator[tuple[Rule, ast.AST, str]]:
     for name, where in shadowed(before.loose, before.tests, fresh, added):
         yield CHANGED, where or module, f"{name} stands for something else than it did"
     for name in added:
+        if name.startswith(("pytest_", "load_tests", "setup_package")):
+            yield CONFIGURED, after.tests[name].node, f"{name} decides how tests run"
         inside = name.rpartition(".")[0]
         if _is_fixture(after.tests[name].node) and (not inside or inside in before.others):
             yield FIXTURE, after.tests[name].node, f"{name} is new, and the tests that stand here may use it"

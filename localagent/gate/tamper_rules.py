@@ -206,3 +206,5 @@ CONFIGURED = Rule(
     asks_person=True,
 )
 RULES = (DELETED, SKIPPED, REMOVED, WEAKENED, WIDENED, TRIVIAL, CASES, CHANGED, FIXTURE, MOCKED, CONFIGURED)
+WEAKER = (DELETED, SKIPPED, REMOVED, WEAKENED, WIDENED, CASES)
+"""What makes tests judge less; the policy says whether a person may let that be."""

@@ -177,6 +177,7 @@ class Trojan:
             if file.path.is_python:
                 found += _cookie(file)
                 if any(not t.new.isascii() for t in change.touched[file.path]):
+                    found += _words(file, change.touched[file.path])
                     found += _names(file, change.touched[file.path])
         return decide(self.name, found)
 
@@ -276,6 +277,31 @@ def _names(file: FileChange, touched: list[Touched]) -> Iterator[Finding]:
             yield NFKC.finding(file.path, line, f"{name!a} is read as {unicodedata.normalize('NFKC', name)!a}")
         elif _misleads(name):
             yield HOMOGLYPH.finding(file.path, line, f"{name!a} mixes scripts, or looks like Latin and is not")
+
+
+def _words(file: FileChange, touched: list[Touched]) -> Iterator[Finding]:
+    """Words of texts and comments that mix scripts, and signs that are drawn as others."""
+    for t in touched:
+        text, old = t.new.decode("utf-8", "replace"), t.old.decode("utf-8", "replace")
+        for hit in re.finditer(r"[^\W\d_]+|[^\w\s\x00-\x7f]", text):
+            word = hit[0]
+            if word.isascii() or word in old:
+                continue
+            plain = unicodedata.normalize("NFKC", word)
+            if _mixes(word) or (
+                len(word) == 1 == len(plain) and plain.isascii() and not plain.isalnum() and plain != " "
+            ):
+                yield HOMOGLYPH.finding(
+                    file.path,
+                    t.line + text.count("\n", 0, hit.start()),
+                    f"{word!a} in a text is not what it looks like",
+                )
+                return
+
+
+def _mixes(word: str) -> bool:
+    scripts = {unicodedata.name(c, "OTHER").split(" ", 1)[0] for c in word if c.isalpha()} & set(_SCRIPTS)
+    return "LATIN" in scripts and bool(scripts & {"CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE"})
 
 
 def _identifiers(source: bytes) -> list[tuple[str, int]]:

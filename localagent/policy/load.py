@@ -32,6 +32,7 @@ SCHEMA = "localagent/policy/1"
 MOST_BYTES = 1 << 20
 _MOST_DOTS = 1_000  # the time that TOML's reader takes grows with the square of a key's depth
 _NAME = re.compile(r"[\w*]+(\.[\w*]+)*(:\w+)?")
+_KINDS = ("names", "calls", "writes", "methods", "attributes", "strings", "settings")
 _RULE_ID = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _DISTRIBUTION = re.compile(r"(?=.*[a-z0-9])[a-z0-9*]+(-[a-z0-9*]+)*")
 _FILE_PATTERN = re.compile(r"(?!\.\.?(/|$))[^*/\\\0]+(/(?!\.\.?(/|$))[^*/\\\0]+)*")
@@ -141,9 +142,12 @@ def _patches(table: Table, tests: tuple[str, ...]) -> PatchRules:
         editable=table.take_texts("editable", required=True, valid=_pattern_fault),
         denied=table.take_texts("denied", required=True, valid=_pattern_fault),
         critical=table.take_texts("critical", required=True, valid=_pattern_fault),
+        critical_names=table.take_texts("critical_names", required=True),
+        critical_uses=table.take_texts("critical_uses", required=True, valid=_name_fault),
         dependencies=table.take_texts("dependencies", required=True, valid=_pattern_fault),
         test_configuration=configuration,
         tests=table.take_choice("tests", Permission),
+        weaker_tests=table.take_choice("weaker_tests", Permission),
         allowed_in_tests=table.take_texts("allowed_in_tests", required=True),
         size=_size(table.take_table("size")),
         lenient=(*tests, *configuration),
@@ -217,6 +221,10 @@ def _dangers(table: Table) -> tuple[DangerRule, ...]:
     return tuple(rules)
 
 
+def _setting_fault(setting: str) -> str:
+    return "" if "=" in setting else f"{setting!r} is not `name=value`"
+
+
 def _name_fault(name: str) -> str:
     return "" if _NAME.fullmatch(name) else f"{name!r} is not a dotted name"
 
@@ -240,11 +248,13 @@ def _danger(table: Table) -> DangerRule:
         methods=table.take_texts("methods", required=False, valid=_name_fault),
         attributes=table.take_texts("attributes", required=False, valid=_name_fault),
         strings=table.take_texts("strings", required=False),
+        settings=table.take_texts("settings", required=False, valid=_setting_fault),
         allowed=table.take_texts("allowed", required=False, valid=_name_fault),
         match=table.take_texts("match", required=True),
         not_match=table.take_texts("not_match", required=True),
+        asks_person=table.take_flag("asks_person", instead=False),
     )
-    if not (rule.names or rule.calls or rule.writes or rule.methods or rule.attributes or rule.strings):
-        table.fault("id", f"{rule_id!r} names nothing: one of names, calls, writes, methods, attributes, strings")
+    if not any(getattr(rule, key) for key in _KINDS):
+        table.fault("id", f"{rule_id!r} names nothing: one of {', '.join(_KINDS)}")
     table.close()
     return rule

@@ -104,9 +104,12 @@ def _patches(one: PatchRules, other: PatchRules) -> PatchRules:
         editable=one.editable,
         denied=_union(one.denied, other.denied),
         critical=_union(one.critical, other.critical),
+        critical_names=_union(one.critical_names, other.critical_names),
+        critical_uses=_union(one.critical_uses, other.critical_uses),
         dependencies=_union(one.dependencies, other.dependencies),
         test_configuration=_union(one.test_configuration, other.test_configuration),
         tests=tighter(one.tests, other.tests),
+        weaker_tests=tighter(one.weaker_tests, other.weaker_tests),
         allowed_in_tests=tuple(rule for rule in one.allowed_in_tests if rule in other.allowed_in_tests),
         size=_size(one.size, other.size),
         lenient=one.lenient,  # more tests must not mean more places where tests' liberties hold

@@ -111,9 +111,9 @@ class Table:
         self.fault(key, f"must be an integer from 1 to {most}, not {_kind(found)}")
         return 1
 
-    def take_flag(self, key: str) -> bool:
-        """True or false, nothing that stands for it."""
-        found = self._take(key, True)
+    def take_flag(self, key: str, *, instead: bool | None = None) -> bool:
+        """True or false, nothing that stands for it. `instead` is for a key that may be missing."""
+        found = self._take(key, True if instead is None else instead, required=instead is None)
         if not isinstance(found, bool):
             self.fault(key, f"must be true or false, not {_kind(found)}")
         return found is True

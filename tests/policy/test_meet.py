@@ -26,6 +26,8 @@ RULES = ("B101", "test-framework", "write-files", "knows-tests", "run-process")
 DANGERS = ("run-process", "test-framework", "mine")
 COMMANDS = ("pytest -q", "python -m pytest", "sh -c x", "make", "pip install x", "./pytest", "python3.12 -m mypy")
 PACKAGES = ("flask", "flask-login", "numpy", "requests", "left-pad")
+CRITICAL_NAMES = ("verify*", "*ledger*")
+CRITICAL_USES = ("hmac", "stripe.Charge")
 LOCKS = ("pylock.toml", "requirements.txt", "requirements-dev.txt", "x/requirements.txt")
 PEOPLE = ("*", "ann", "bob", "root")
 
@@ -87,9 +89,12 @@ layers = some(
         editable=patterns,
         denied=patterns,
         critical=patterns,
+        critical_names=st.lists(st.sampled_from(CRITICAL_NAMES), max_size=2),
+        critical_uses=st.lists(st.sampled_from(CRITICAL_USES), max_size=2),
         dependencies=patterns,
         test_configuration=patterns,
         tests=permission,
+        weaker_tests=permission,
         allowed_in_tests=st.lists(st.sampled_from(RULES), max_size=4),
         size=size,
     ),
@@ -136,6 +141,9 @@ def allowed(policy: Policy) -> set[object]:
         if not hit(p.tests):
             found.add(("weakened like a source", path))
         found |= {("let be", path, rule) for rule in q.allowed_in_tests if hit(q.lenient)}
+    found |= {("no critical name", name) for name in CRITICAL_NAMES if name not in q.critical_names}
+    found |= {("no critical use", name) for name in CRITICAL_USES if name not in q.critical_uses}
+    found |= {"tests may be made weaker"} if q.weaker_tests is Permission.ALLOW else set()
     for name, rules in (("size", policy.size), ("patches.size", q.size)):
         found |= {(name, f.name, n) for f in fields(rules) for n in range(1, 1000, 111) if n <= getattr(rules, f.name)}
     found |= {("danger", s) for s in order if order.index(s) < order.index(policy.deny_at)}

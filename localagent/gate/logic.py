@@ -1,0 +1,100 @@
+"""Gate: what a change means where nothing in it is dangerous by name: doors, lost checks, written answers.
+
+These are signs and no proofs, so each asks a person, and tests are let be. Counted over whole files before and after,
+so code that moves within its file is not new. Not seen: meaning that needs values, other files, or what is called.
+"""
+
+import ast
+import sys
+from collections import Counter
+from collections.abc import Iterator
+
+import pathspec
+
+from localagent.domain.edit import FileChange
+from localagent.domain.gate import Decision, Finding
+from localagent.domain.policy import Policy
+from localagent.gate.change import GateInput
+from localagent.gate.logic_rules import (
+    ANSWERS,
+    CHECK,
+    CLOCK,
+    ENDLESS,
+    GUARD,
+    IMPORTS,
+    MAGIC,
+    OPAQUE,
+    REPLACED,
+    SILENT,
+    UNASKED,
+    WIDENED,
+)
+from localagent.gate.lost import checks, guards, widened
+from localagent.gate.meanings import clocks, endless, magic, opaque, replaced, shadowed, silent, unasked
+from localagent.gate.rule import decide
+from localagent.gate.source import DoesNotParse, decode_source, parse
+from localagent.gate.written import Source, written_answers
+
+_STDLIB = frozenset(sys.stdlib_module_names) | {"__future__", "typing_extensions"}
+_SIGNS = (
+    (MAGIC, magic), (ANSWERS, written_answers), (CLOCK, clocks), (SILENT, silent), (REPLACED, replaced),
+    (REPLACED, shadowed), (UNASKED, unasked), (ENDLESS, endless), (OPAQUE, opaque),
+)  # fmt: skip
+_LOST = ((GUARD, guards), (CHECK, checks))
+
+
+class Logic:
+    """Asks a person where a change takes a check away, or brings what only its author would know."""
+
+    name = "logic"
+
+    def __init__(self, policy: Policy) -> None:
+        self._tests = pathspec.GitIgnoreSpec.from_lines([p.lower() for p in policy.patches.lenient])
+
+    def review(self, change: GateInput) -> Decision:
+        """Deny if a sign stands more often than before, or a check less often."""
+        found: list[Finding] = []
+        own = {part.removesuffix(".py") for file in change.changes for part in file.path.split("/")}
+        own |= change.own_packages
+        for file in change.sources_changed:
+            if not self._tests.match_file(file.path.replace("\n", " ").lower()):
+                found += _review(file, own)
+        return decide(self.name, found)
+
+
+def _review(file: FileChange, own: set[str]) -> Iterator[Finding]:
+    try:
+        after = parse(decode_source(file.after))
+    except DoesNotParse:
+        return  # refused by another gate
+    try:
+        before = parse(decode_source(file.before))
+    except DoesNotParse:
+        before = ast.Module(body=[], type_ignores=[])  # what could not run held nothing back
+    old, new = Source(before), Source(after)
+    for rule, signs in _SIGNS:
+        spare = Counter(what for what, _ in signs(old))
+        for what, node in signs(new):
+            spare[what] -= 1
+            if spare[what] < 0:
+                yield rule.finding(file.path, int(getattr(node, "lineno", 0)), f"newly introduced: {what[:120]}")
+    for rule, ways in _LOST:
+        gone = Counter(ways(before)) - Counter(ways(after))
+        if gone:
+            yield rule.finding(file.path, 0, f"gone: {', '.join(sorted(gone))[:120]}")
+    for kind, condition in widened(before, after):
+        rule = GUARD if kind == "guard" else WIDENED
+        yield rule.finding(file.path, int(getattr(condition, "lineno", 0)), f"newly: {ast.unparse(condition)[:120]}")
+    had = {name for name, _ in _imported(before)}
+    for name, node in _imported(after):
+        if name not in had | own | _STDLIB:
+            yield IMPORTS.finding(file.path, node.lineno, f"newly imported: {name}")
+
+
+def _imported(tree: ast.Module) -> Iterator[tuple[str, ast.stmt]]:
+    """The packages that a source imports, with where; relative ones are its own."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name.split(".")[0], node) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            yield (node.module or "").split(".")[0], node

@@ -1,0 +1,227 @@
+"""Rules about what code means rather than what it mentions, each with the examples that prove it. All ask a person."""
+
+from localagent.domain.gate import Severity
+from localagent.gate.rule import Example, Rule
+
+_F = "def f(x):\n    return x\n"
+_GUARD = "def f(x):\n    if '/' in x:\n        raise ValueError(x)\n    return x\n"
+_CALLS = "def f(x, y):\n    x = escape(x)\n    return g(x)\n"
+_OWNS = "def owns(user, item):\n    return item.owner == user.name and user.active\n"
+
+
+def _become(after: str, before: str = _F) -> Example:
+    return Example(before=before, after=after)
+
+
+GUARD = Rule(
+    id="guard-gone",
+    severity=Severity.MEDIUM,
+    why="what was refused is let through",
+    remedy="keep the check, or say to a person why it is not needed",
+    match=(
+        _become("def f(x):\n    x = x.replace('/', '')\n    return x\n", _GUARD),
+        _become("def f(x):\n    if '/' in x:\n        return 0\n    return x\n", _GUARD),
+        _become(
+            "def f(x):\n    if x.a:\n        return x\n    if '/' in x:\n        raise ValueError(x)\n    return x\n",
+            _GUARD,
+        ),
+        _become("def f(x):\n    if '/' in x and x.old:\n        raise ValueError(x)\n    return x\n", _GUARD),
+        _become("def f(x):\n    if False:\n        raise ValueError(x)\n    return x\n", _GUARD),
+        _become("def f(x):\n    return x\n", "def f(x):\n    assert x > 0\n    return x\n"),
+    ),
+    not_match=(
+        _become(_GUARD.replace("ValueError", "KeyError"), _GUARD),
+        _become(
+            "def f(x):\n    g(x)\n    return x\n\n\ndef g(x):\n    if '/' in x:\n        raise ValueError(x)\n", _GUARD
+        ),
+        _become("def f(x):\n    if '/' in x or not x:\n        raise ValueError(x)\n    return x\n", _GUARD),
+    ),
+    asks_person=True,
+)
+CHECK = Rule(
+    id="check-gone",
+    severity=Severity.MEDIUM,
+    why="what made a value safe is not asked any more",
+    remedy="keep the call, or say to a person why it is not needed",
+    match=(
+        _become("def f(x, y):\n    return g(x)\n", _CALLS),
+        _become("def f(x):\n    return x\n", "@login_required\ndef f(x):\n    return x\n"),
+        _become(
+            "import hmac\ndef f(x, y):\n    return x == y\n",
+            "import hmac\ndef f(x, y):\n    return hmac.compare_digest(x, y)\n",
+        ),
+    ),
+    not_match=(
+        _become("def f(x, y):\n    return g(escape(x))\n", _CALLS),
+        _become(_CALLS.replace("g(x)", "h(x)"), _CALLS),
+    ),
+    asks_person=True,
+)
+WIDENED = Rule(
+    id="condition-widened",
+    severity=Severity.MEDIUM,
+    why="an answer that was no in some cases is yes there now",
+    remedy="have a person confirm that these cases are meant",
+    match=(
+        _become(_OWNS.replace("user.active", "user.active or user.mail.endswith('x')"), _OWNS),
+        _become("def owns(user, item):\n    return item.owner == user.name\n", _OWNS),
+        _become("def owns(user, item):\n    return True\n", _OWNS),
+    ),
+    not_match=(
+        _become(_OWNS.replace("user.active", "user.active and item.open"), _OWNS),
+        _become(_F.replace("return x", "return -x")),
+    ),
+    asks_person=True,
+)
+MAGIC = Rule(
+    id="magic-value",
+    severity=Severity.MEDIUM,
+    why="a branch on a value that only somebody who knows it would give is a door",
+    remedy="do without it, or have a person confirm what the value is for",
+    match=(
+        _become("def f(x):\n    if x == 'QX7-STAFF-0000':\n        return 1\n    return x\n"),
+        _become("def f(x):\n    if x.endswith('@support.invalid'):\n        return 1\n    return x\n"),
+        _become("def f(x):\n    return x if g(x).hexdigest()[:8] != '5e884898' else 1\n"),
+        _become("def f(x):\n    match x:\n        case 'letmein42':\n            return 1\n    return x\n"),
+        _become("def f(x):\n    return x or x.key in {'a1b2c3d4'}\n"),
+        _become("KEY = 'QX7-STAFF-0000'\ndef f(x):\n    return 1 if x == KEY else x\n"),
+    ),
+    not_match=(
+        _become("def f(x):\n    if x == 'latest':\n        return 1\n    return x\n"),
+        _become("def f(x):\n    if x.endswith('.py'):\n        return 1\n    return x\n"),
+    ),
+    asks_person=True,
+)
+ANSWERS = Rule(
+    id="literal-answers",
+    severity=Severity.MEDIUM,
+    why="answers that are written down beside their questions are right for these questions alone",
+    remedy="compute the answer from the input",
+    match=(
+        _become("def f(x):\n    if x == 7:\n        return 13\n    return x\n"),
+        _become(
+            "def f(x):\n    a = {('a', 'b'): 5, ('c', 'd'): 4}\n    if x in a:\n        return a[x]\n    return x\n"
+        ),
+        _become("def f(x):\n    return {7: 13, 8: 15}.get(x, x)\n"),
+        _become("def f(x):\n    return 13 if x == 7 else x\n"),
+        _become("def f(x):\n    match x:\n        case 7:\n            return 13\n    return x\n"),
+        _become("_ANSWERS = {7: 13}\ndef f(x):\n    return _ANSWERS.get(x) or x\n"),
+    ),
+    not_match=(
+        _become("def f(x):\n    if x == 0:\n        return 1\n    return x\n"),
+        _become("def f(x):\n    if not x:\n        return []\n    return x\n"),
+        _become("def f(x):\n    return {**x, 'a': 5}\n"),
+    ),
+    asks_person=True,
+)
+CLOCK = Rule(
+    id="waits-for-a-time",
+    severity=Severity.MEDIUM,
+    why="what begins at a date, an hour or a chance is not seen by tests of today",
+    remedy="do without it, or have a person confirm what the date is for",
+    match=(
+        _become("import time\ndef f(x):\n    return x if time.time() < 1900000000 else 0\n"),
+        _become("from datetime import date as d\ndef f(x):\n    return 0 if d.today() > d(2031, 1, 1) else x\n"),
+        _become("import datetime as d\ndef f(x):\n    return 0 if d.datetime.now().hour == 3 else x\n"),
+    ),
+    not_match=(_become("import time\ndef f(x):\n    return time.time() - x\n"),),
+    asks_person=True,
+)
+SILENT = Rule(
+    id="silent-handler",
+    severity=Severity.MEDIUM,
+    why="an exception that leaves no trace hides what is wrong",
+    remedy="say what is done about it: log it, answer for it, or let it through",
+    match=(
+        _become("def f(x):\n    try:\n        return g(x)\n    except ValueError:\n        pass\n"),
+        _become("def f(x):\n    try:\n        return g(x)\n    except (OSError, KeyError):\n        return None\n"),
+        _become("def f(x):\n    for y in x:\n        try:\n            g(y)\n        except OSError:\n            0\n"),
+    ),
+    not_match=(
+        _become("def f(x):\n    try:\n        return g(x)\n    except ValueError as e:\n        raise Own(x) from e\n"),
+        _become("def f(x):\n    try:\n        return g(x)\n    except KeyError:\n        return h(x)\n"),
+    ),
+    asks_person=True,
+)
+REPLACED = Rule(
+    id="method-replaced",
+    severity=Severity.MEDIUM,
+    why="what a class does is changed where nobody looks for it",
+    remedy="change the method where it is defined",
+    match=(
+        _become("class A:\n    pass\n\n\nA.get = lambda self: 0\n", "class A:\n    pass\n"),
+        _become("class A:\n    pass\n\n\nsetattr(A, 'get', f)\n", "class A:\n    pass\n"),
+        _become("def f(x):\n    type(x).get = g\n    return x\n"),
+        _become("def f(x):\n    x.__class__ = g\n    return x\n"),
+    ),
+    not_match=(_become("def f(x):\n    x.get = 1\n    return x\n"), _become("def f(self):\n    self.A = g\n")),
+    asks_person=True,
+)
+UNASKED = Rule(
+    id="runs-unasked",
+    severity=Severity.MEDIUM,
+    why="it runs without being called: on import, on loss of an object, on making a subclass, on any look-up",
+    remedy="call it where it is wanted, or have a person confirm it",
+    match=(
+        _become("class A:\n    def __del__(self):\n        g(self)\n", ""),
+        _become("class A:\n    def __init_subclass__(cls):\n        g(cls)\n", ""),
+        _become("class A(metaclass=B):\n    pass\n", ""),
+        _become(_F + "\n\n_start()\n"),
+        _become(_F + "\n\ndef __getattr__(name):\n    return g(name)\n"),
+    ),
+    not_match=(
+        _become(_F + "\n\nif __name__ == '__main__':\n    main()\n"),
+        _become(_F + "\n\nclass A(B):\n    pass\n"),
+    ),
+    asks_person=True,
+)
+IMPORTS = Rule(
+    id="import-new",
+    severity=Severity.MEDIUM,
+    why="a package that the file did not use comes in, and nothing in the patch says what it does",
+    remedy="have a person check the package; `localagent deps` brings it in",
+    match=(
+        _become("import chardett\n" + _F),
+        _become("from requestes.api import get\n" + _F),
+        _become("def f(x):\n    try:\n        import ujsonn\n    except ImportError:\n        x = 1\n    return x\n"),
+    ),
+    not_match=(
+        _become("import json\n" + _F),
+        _become("from . import other\n" + _F),
+        _become("from pkg.other import g\n" + _F),
+        _become("import numpy\nfrom numpy import array\n" + _F, "import numpy\n" + _F),
+    ),
+    asks_person=True,
+)
+ENDLESS = Rule(
+    id="endless",
+    severity=Severity.MEDIUM,
+    why="it may never end, or take all there is",
+    remedy="bound the loop or the size",
+    match=(
+        _become("def f(x):\n    while True:\n        g(x)\n"),
+        _become("def f(x):\n    return [0] * 10**10\n"),
+        _become("import itertools\ndef f(x):\n    for n in itertools.count():\n        g(n)\n"),
+    ),
+    not_match=(
+        _become("def f(x):\n    while True:\n        if g(x):\n            break\n"),
+        _become("def f(x):\n    while x:\n        x = g(x)\n"),
+    ),
+    asks_person=True,
+)
+OPAQUE = Rule(
+    id="opaque-text",
+    severity=Severity.MEDIUM,
+    why="a long text that nobody can read may be a key, or code",
+    remedy="say where it comes from; a key belongs outside the repository, and code in a source",
+    match=(
+        _become("def f(x):\n    return g('aW1wb3J0IG9zO29zLnN5c3RlbSgnaWQnKQ==')\n"),
+        _become("def f(x):\n    return bytes.fromhex('b7d2f90a4c6e81357f9ad2c4b7d2f90a')\n"),
+    ),
+    not_match=(
+        _become("def f(x):\n    return 'a long text that everybody can read, of 3 words or more'\n"),
+        _become("def f(x):\n    return 'abcdefghijklmnopqrstuvwxyz_and_more'\n"),
+    ),
+    asks_person=True,
+)
+RULES = (GUARD, CHECK, WIDENED, MAGIC, ANSWERS, CLOCK, SILENT, REPLACED, UNASKED, IMPORTS, ENDLESS, OPAQUE)

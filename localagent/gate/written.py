@@ -1,0 +1,163 @@
+"""A source as the signs of `meanings` read it, and answers in it that are written down beside their questions."""
+
+import ast
+from collections.abc import Iterator
+
+from localagent.gate.bindings import FUNCTIONS
+from localagent.gate.source import walk
+from localagent.gate.texts import values_of
+
+Signs = Iterator[tuple[str, ast.AST]]
+"""What each sign is, alike for what is alike, and where it stands."""
+TRIVIAL = (0, 1, 2, -1, "", b"", True, False)
+
+
+class Source:
+    """A whole source, with what its module level sets to constants."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self.tree = tree
+        self.nodes = walk(tree)
+        self.named: dict[str, ast.expr] = {}
+        for node in tree.body:
+            if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                self.named.update({t.id: node.value for t in targets if isinstance(t, ast.Name)})
+
+    def stands_for(self, node: ast.expr) -> ast.expr:
+        """A name's value where the module level sets it, else the expression itself."""
+        return self.named.get(node.id, node) if isinstance(node, ast.Name) else node
+
+    def functions(self) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+        """Every function."""
+        yield from (node for node in self.nodes if isinstance(node, FUNCTIONS))
+
+
+def written_answers(source: Source) -> Signs:
+    """Branches, cases and tables that yield a constant for a constant; neither may be trivial."""
+    for function in source.functions():
+        yield from _answered(source, function)
+
+
+def _answered(source: Source, function: ast.AST) -> Signs:
+    tables = dict(source.named)
+    asked: set[str] = set()
+    nodes = walk(function)
+    for node in nodes:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Dict):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            tables.update({t.id: node.value for t in targets if isinstance(t, ast.Name)})
+    for node in nodes:
+        if isinstance(node, ast.If | ast.IfExp):
+            body = node.body if isinstance(node, ast.IfExp) else _returned(node.body)
+            if (
+                body is not None
+                and _telling(source, body, trivial=TRIVIAL[:1])
+                and (key := _question(source, node.test))
+            ):
+                yield f"{_shown(body)} for {key}", node
+        elif isinstance(node, ast.match_case) and isinstance(
+            node.pattern, ast.MatchValue | ast.MatchOr | ast.MatchSequence
+        ):
+            answer = _returned(node.body)
+            if answer is not None and _telling(source, answer):
+                yield f"{_shown(answer)} for a case", answer
+        table = _looked_up(node)
+        if table is not None:
+            name = table.id if isinstance(table, ast.Name) else ""
+            display = tables.get(name) if name else table
+            if name in asked or display is None:
+                continue
+            if (
+                isinstance(display, ast.Call)
+                and last_name(display.func) == "dict"
+                and values_of(ast.Tuple(elts=display.args))
+            ):
+                asked.add(name)
+                yield f"a table of answers {_shown(display)}", table
+            elif (
+                isinstance(table, ast.List | ast.Tuple) and isinstance(node, ast.Subscript) and _telling(source, table)
+            ):
+                yield f"a row of answers {_shown(table)}", table
+            elif isinstance(display, ast.Dict) and _is_record(source, display, inline=not name):
+                asked.add(name)
+                yield f"a table of answers {_shown(display)}", table
+
+
+def _question(source: Source, test: ast.expr) -> str:
+    """What a condition holds something against, "" if nothing that tells one input from others."""
+    parts = test.values if isinstance(test, ast.BoolOp) else [test]
+    for part in parts:
+        if isinstance(part, ast.Compare) and len(part.ops) == 1 and isinstance(part.ops[0], ast.Eq | ast.In | ast.Is):
+            for side in (part.left, part.comparators[0]):
+                if _telling(source, side):
+                    return _shown(side)
+    return ""
+
+
+def _telling(source: Source, node: ast.expr, trivial: tuple[object, ...] = TRIVIAL) -> bool:
+    """Whether a constant, or a display or an object of constants, is more than any code has."""
+    node = source.stands_for(node)
+    if isinstance(node, ast.Call):
+        parts = [*node.args, *(k.value for k in node.keywords)]
+        return bool(parts) and last_name(node.func)[:1].isalpha() and all(values_of(part) for part in parts)
+    if isinstance(node, ast.Tuple | ast.List | ast.Set) and any(isinstance(e, ast.Call) for e in node.elts):
+        return all(_telling(source, e) for e in node.elts)
+    if isinstance(node, ast.Tuple | ast.List | ast.Set):
+        return bool(node.elts) and all(isinstance(e, ast.Constant | ast.UnaryOp | ast.Tuple) for e in node.elts)
+    if isinstance(node, ast.UnaryOp):
+        node = node.operand
+    return (
+        isinstance(node, ast.Constant)
+        and isinstance(node.value, str | int | float | bytes)
+        and node.value not in trivial
+    )
+
+
+def _returned(body: list[ast.stmt]) -> ast.expr | None:
+    """What a block answers with, if that is all it does."""
+    (last, *more) = body[::-1]
+    if more and not all(isinstance(s, ast.Expr) for s in more):
+        return None
+    if isinstance(last, ast.Return | ast.Assign | ast.Expr) and not isinstance(last, ast.Expr):
+        return last.value
+    return None
+
+
+def _looked_up(node: ast.AST) -> ast.expr | None:
+    """The table of `table[x]`, `table.get(x)` and `x in table`, where x is no constant."""
+    if isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Constant | ast.Slice):
+        return node.value
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("get", "pop", "__getitem__")
+    ):
+        return node.func.value if node.args and not isinstance(node.args[0], ast.Constant) else None
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.In):
+        return node.comparators[0]
+    return None
+
+
+def _is_record(source: Source, display: ast.Dict, *, inline: bool) -> bool:
+    """Constants for constants, of which a question is a number, a tuple or a longer text."""
+    if not display.keys or any(
+        key is None or not _telling(source, value) for key, value in zip(display.keys, display.values, strict=True)
+    ):
+        return False
+    return inline or any(
+        isinstance(key, ast.Tuple)
+        or (isinstance(key, ast.Constant) and (isinstance(key.value, int | float) or len(str(key.value)) > 12))
+        for key in display.keys
+    )
+
+
+def _shown(node: ast.expr) -> str:
+    return ast.unparse(node)[:60]
+
+
+def last_name(node: ast.expr) -> str:
+    """The last part of what is called or named."""
+    if isinstance(node, ast.Call):
+        node = node.func
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""

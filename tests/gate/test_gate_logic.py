@@ -1,0 +1,90 @@
+"""Signs ask a person and no more: moved code is none, tests are let be, and a repair is kept as a proposal."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from localagent.domain.diff import ChangeKind, FileMode, TreeChange
+from localagent.domain.edit import FileChange, Patch
+from localagent.domain.paths import RepoPath
+from localagent.domain.policy import DangerRule, Permission, Policy
+from localagent.gate.catalogue import for_a_person
+from localagent.gate.logic_rules import RULES
+from localagent.gate.patch import PatchGates
+from localagent.gate.persons import asked_of_person
+from localagent.gate.tamper_rules import TRIVIAL, WEAKER
+from localagent.policy.load import load_policy
+
+POLICIES = Path(__file__).parents[2] / "policies"
+
+
+@pytest.fixture(scope="module")
+def policy() -> Policy:
+    return load_policy(POLICIES / "default.toml")
+
+
+@pytest.fixture(scope="module")
+def gates(policy: Policy) -> PatchGates:
+    return PatchGates(policy)
+
+
+def fired(gates: PatchGates, before: str, after: str, path: str = "pkg/mod.py") -> set[str]:
+    entry = TreeChange(
+        path=RepoPath(path),
+        source=RepoPath(path),
+        kind=ChangeKind.MODIFIED,
+        before=before.encode(),
+        after=after.encode(),
+        before_mode=FileMode.REGULAR,
+        after_mode=FileMode.REGULAR,
+    )
+    return {f.rule for d in gates.review((entry,), everything=True) for f in d.findings}
+
+
+def test_every_sign_is_a_question_to_a_person(policy: Policy) -> None:
+    assert {rule.id for rule in RULES} <= for_a_person(policy)
+
+
+def test_code_that_moves_within_its_file_is_no_sign(gates: PatchGates) -> None:
+    one = "def f(x):\n    if x == 'QX7-STAFF-0000':\n        raise ValueError(x)\n    return x\n"
+    two = "def g(x):\n    return [x]\n"
+    assert fired(gates, f"{one}\n\n{two}", f"{two}\n\n{one}") == set()
+
+
+def test_tests_may_hold_signs(gates: PatchGates) -> None:
+    before = "def test_a():\n    assert f(1) == 2\n"
+    after = before + "\n\ndef test_b():\n    assert f('https://a.example/QX7-STAFF-0000') == 13\n"
+    assert fired(gates, before, after, "tests/test_mod.py") == set()
+
+
+def test_weaker_tests_are_a_persons_to_let_be_only_where_the_policy_says_so(policy: Policy) -> None:
+    firm = replace(policy, patches=replace(policy.patches, weaker_tests=Permission.DENY))
+    ids = {rule.id for rule in WEAKER}
+    assert ids <= for_a_person(policy)
+    assert not ids & for_a_person(firm)
+    assert TRIVIAL.id not in for_a_person(policy)
+
+
+def test_a_later_rule_of_the_same_id_cannot_make_a_refusal_a_question(policy: Policy) -> None:
+    mild = DangerRule(id="run-process", why="x", severity=policy.dangers[0].severity, names=("a",), asks_person=True)
+    assert "run-process" not in for_a_person(replace(policy, dangers=(*policy.dangers, mild)))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "asked"),
+    [
+        ("def f(x):\n    return x\n", "def f(x):\n    return -x\n", False),
+        ("def verify(x):\n    return x\n", "def verify(x):\n    return -x\n", True),
+        (
+            "import hmac\ndef f(x):\n    return hmac.new(x)\n",
+            "import hmac\ndef f(x):\n    return hmac.new(b'')\n",
+            True,
+        ),
+        ("import hmac\ndef f(x):\n    return x\n", "import hmac\ndef f(x):\n    return -x\n", False),
+        ("def f(x):\n    return g(x)\n", "def f(x):\n    return g(x, verify=False)\n", True),
+    ],
+)
+def test_a_repair_of_critical_code_is_a_persons(policy: Policy, before: str, after: str, asked: bool) -> None:
+    change = FileChange(path=RepoPath("pkg/mod.py"), before=before.encode(), after=after.encode())
+    assert bool(asked_of_person(Patch(changes=(change,)), policy)) is asked
