@@ -214,6 +214,7 @@ def main(argument: str) -> int:
         ),
         reads=reads,
         writes=writes,
+        pages=Rows(folder),
         blobs=Blobs(folder, writes),
         seen=Blobs(folder, reads),
         door=Door(configuration.rates),
