@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -206,6 +207,8 @@ def become(uid: int, act: Callable[[], Any]) -> Any:
             while data:
                 data = data[os.write(writing, data) :]
             code = 0
+        except BaseException:  # noqa: BLE001 - told, and then the child ends
+            traceback.print_exc()
         finally:
             os._exit(code)
     os.close(writing)

@@ -125,9 +125,11 @@ class Page:
         """One request over TCP; status, headers, body. Status 0 where nothing came back."""
         lines = [f"{method} {path} HTTP/1.1", f"host: {host or self.host}", "connection: close"]
         lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
-        with socket.create_connection(("127.0.0.1", self.port), timeout=20) as line:
+        with socket.socket() as line:
+            line.settimeout(20)
             answer = b""
             with suppress(OSError):
+                line.connect(("127.0.0.1", self.port))
                 line.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
                 while piece := line.recv(65536):
                     answer += piece

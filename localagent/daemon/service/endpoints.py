@@ -54,6 +54,13 @@ ENDPOINTS = (
     ),
     Endpoint(method="GET", path="/v1/openapi.json", handler=openapi, answers={200: "as asked"}),
     Endpoint(method="GET", path="/v1/models", handler=telling.models, answers={200: "as asked"}),
+    Endpoint(
+        method="GET",
+        path="/v1/activity",
+        handler=telling.activity,
+        parameters=(("query", "all", "1: everybody's, with the role read-all"),),
+        answers={200: "as asked"},
+    ),
     Endpoint(method="GET", path="/v1/policy", handler=telling.policy, answers={200: "as asked"}),
     Endpoint(
         method="POST",
