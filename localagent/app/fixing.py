@@ -30,6 +30,7 @@ from localagent.gate.chain import open_gate_chain
 from localagent.jail.open import Kind, open_jail, scratch_folder
 from localagent.jail.workspace import NoRoom
 from localagent.llm.decoder import ModelDecoder
+from localagent.llm.hosted import Hosted
 from localagent.llm.prompt import build_context, build_failing
 from localagent.llm.reader import ModelReader
 from localagent.llm.registry import ModelFile, Registry
@@ -62,7 +63,8 @@ class FixRequest:
     """What the user asked for, parsed. Paths as given.
 
     `threads` of the model; None: as many as cores are free. `scored`: of the model's first answers only so many scores,
-    as a replayed task had in time.
+    as a replayed task had in time. `model_line`: the descriptor of a socket to a model process that serves others too;
+    None: a child of the task's own.
     """
 
     repo: Path
@@ -82,6 +84,7 @@ class FixRequest:
     backend: Kind | None = None
     threads: int | None = None
     scored: tuple[int, ...] = ()
+    model_line: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -318,7 +321,8 @@ def _scorer(model: ModelFile, settings: Settings, jail: Jail, request: FixReques
     """With the format of the weights that is fastest on this machine, where that was measured."""
     tuned = serving(model, settings.data_dir)
     spare = None if tuned is model else model
-    return ModelScorer(tuned, jail, threads=request.threads, spare=spare, taken=request.scored)
+    starter = jail if request.model_line is None else Hosted(descriptor=request.model_line)
+    return ModelScorer(tuned, starter, threads=request.threads, spare=spare, taken=request.scored)
 
 
 def left_out(snapshot: Snapshot) -> tuple[str, ...]:

@@ -23,9 +23,10 @@ from localagent.daemon.service.blobs import Blobs
 from localagent.daemon.service.configuration import Configuration, load_configuration
 from localagent.daemon.service.leases import reclaim
 from localagent.daemon.service.listening import listening
-from localagent.daemon.service.pool import Pool, Terms, start_process
+from localagent.daemon.service.pool import Pool, Terms
 from localagent.daemon.service.retention import tidy
 from localagent.daemon.service.rows import Rows
+from localagent.daemon.service.starting import start_process
 from localagent.daemon.service.systemd import Notify
 from localagent.errors import AnswerIsNo, CannotEnforce, InternalFault
 from localagent.llm.registry import Registry

@@ -34,6 +34,7 @@ from localagent.wire.service.order import TaskOrder
 PATIENCE_SECONDS = 600.0  # how long an answer waits for room on the disk
 NICE = 10
 STOPPED = 75  # exit code: ended on purpose before there was an answer
+NO_MODEL = "no model: the daemon's model process is not there just now"
 _GATHER_SECONDS = 0.25
 _MOST_REPORT_BYTES = 32 << 20
 _MOST_PATCH_BYTES = 128 << 20
@@ -80,8 +81,10 @@ class StoreSink:
             _log.error("events of task %s are not kept: %s", self._lease.task, no)
 
 
-def request_for(order: TaskOrder, repo: Path, configuration: Configuration, policy: Path) -> FixRequest:
-    """The order on the daemon's terms: its policy, its interpreters, its bounds."""
+def request_for(
+    order: TaskOrder, repo: Path, configuration: Configuration, policy: Path, line: int | None
+) -> FixRequest:
+    """The order on the daemon's terms: its policy, its interpreters, its bounds, its model process or none."""
     return FixRequest(
         repo=repo,
         tests=order.tests,
@@ -94,9 +97,10 @@ def request_for(order: TaskOrder, repo: Path, configuration: Configuration, poli
             max_seconds=min(order.max_seconds, configuration.task_seconds),
             jobs=min(order.jobs or configuration.jobs, configuration.jobs),
         ),
-        use_model=order.use_model,
-        model=order.model,
+        use_model=order.use_model and line is not None,
+        model=order.model if line is not None else "",
         policy=policy,
+        model_line=line,
     )
 
 
@@ -143,6 +147,7 @@ def work(order: dict[str, Any], stop: Stop) -> int:
         state_dir=place / "state",
         cache_dir=place / "cache",
         scratch_dir=place,
+        recorder=int(order["recorder"]),
     )
     rows = Rows(folder)
     row = rows.find(lease.task, lease.uid)
@@ -150,9 +155,10 @@ def work(order: dict[str, Any], stop: Stop) -> int:
         return STOPPED
     sink = StoreSink(rows, lease, stop)
     lay_out(Blobs(folder, rows), lease.uid, row.order.snapshot, place / "repo")
-    outcome = _outcome(
-        request_for(row.order, place / "repo", configuration, Path(order["policy"])), settings, sink, stop
-    )
+    request = request_for(row.order, place / "repo", configuration, Path(order["policy"]), order["model"])
+    if row.order.use_model and not request.use_model:
+        sink.emit(Event(kind="warning", at_seconds=0.0, data={"text": NO_MODEL}))
+    outcome = _outcome(request, settings, sink, stop)
     if outcome.exit == Interrupted.exit_code or sink.lost:
         return STOPPED
     sink.flush()
@@ -183,6 +189,9 @@ def main(argument: str) -> int:
     log_to_stderr()
     os.nice(NICE)  # whoever asks how it goes is answered first
     order = json.loads(argument)
+    for number in (order["parent"], order["recorder"], order["model"]):
+        if number is not None:
+            os.set_inheritable(number, False)  # nothing that is started here has a use for them
     stop = Stop()
     threading.Thread(target=_end_with, args=(int(order["parent"]),), name="parent", daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
