@@ -29,6 +29,7 @@ from localagent.llm.tuned import serving
 from localagent.ports import Jail
 
 TIDY_SECONDS = 30.0
+NICE = 5  # whoever asks how it goes is answered first
 _log = logging.getLogger("localagent.model")
 
 
@@ -48,6 +49,7 @@ def _jail(order: dict[str, Any], settings: Settings) -> Jail:
 def main(argument: str) -> int:
     """The process. `control` of the order is a socket: descriptors of new lines come over it, and our end."""
     log_to_stderr()
+    os.nice(NICE)
     order = json.loads(argument)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     paths: dict[str, Any] = {name: Path(path) for name, path in order["settings"].items()}

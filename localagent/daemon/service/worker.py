@@ -20,7 +20,7 @@ from localagent.app.settings import Settings
 from localagent.daemon.service.blobs import Blobs
 from localagent.daemon.service.configuration import Configuration, load_configuration
 from localagent.daemon.service.layout import lay_out
-from localagent.daemon.service.leases import Lease, LeaseLost, append, finish
+from localagent.daemon.service.leases import MOST_EVENT_BYTES, Lease, LeaseLost, append, finish
 from localagent.daemon.service.logs import log_to_stderr
 from localagent.daemon.service.rows import Result, Rows, retrying
 from localagent.daemon.service.schema import StoreBusy, StoreFull
@@ -36,6 +36,8 @@ NICE = 10
 STOPPED = 75  # exit code: ended on purpose before there was an answer
 NO_MODEL = "no model: the daemon's model process is not there just now"
 _GATHER_SECONDS = 0.25
+MOST_TOLD_BYTES = 16 << 20  # of one attempt's events; a hostile tree may give every test a name of thousands of bytes
+_ALWAYS = ("stage", "attempt")
 _MOST_REPORT_BYTES = 32 << 20
 _MOST_PATCH_BYTES = 128 << 20
 _log = logging.getLogger("localagent.worker")
@@ -52,11 +54,16 @@ class StoreSink:
         self._gathered: list[Event] = []
         self._lock = threading.Lock()
         self._last = 0.0
+        self._told_bytes = 0
         self.lost = False
 
     def emit(self, event: Event) -> None:
         """From any thread."""
+        size = len(dump(event.data))
         with self._lock:
+            if event.kind not in _ALWAYS and self._told_bytes + size > MOST_TOLD_BYTES:
+                return
+            self._told_bytes += min(size, MOST_EVENT_BYTES)  # a larger one is left out where it is kept
             self._gathered.append(event)
             now = time.monotonic()
             if self.lost or (event.kind != "stage" and now - self._last < _GATHER_SECONDS):
