@@ -31,6 +31,7 @@ class Served:
     root: Path
     workers: int = 1
     process: "subprocess.Popen[bytes] | None" = None
+    options: tuple[str, ...] = ()
     clients: list[Client] = field(default_factory=list)
 
     @property
@@ -56,7 +57,7 @@ class Served:
 
     def start(self, *, wait: bool = True) -> None:
         argv = [sys.executable, "-m", "localagent", "serve", "--socket", str(self.socket), "--state", str(self.state)]
-        argv += ["--settings", str(self.settings), "--workers", str(self.workers)]
+        argv += ["--settings", str(self.settings), "--workers", str(self.workers), *self.options]
         log = (self.root / "log").open("ab")
         self.process = subprocess.Popen(
             argv, cwd=self.root, env=self.environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log

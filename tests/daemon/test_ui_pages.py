@@ -152,7 +152,7 @@ def test_a_diff_of_any_two_lines(old: str, new: str) -> None:
     text = f"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-{a}\n+{b}\n"
     shown = "".join(side_by_side(text))
     Seen(f"<p></p>{shown}".encode())
-    assert ("cut" in shown) == (a != b and bool(parse_diff(text.encode()).files))
+    assert ('<td class="cut">' in shown) == (a != b and bool(parse_diff(text.encode()).files))
 
 
 def test_a_diff_that_is_none_or_too_long_is_told() -> None:

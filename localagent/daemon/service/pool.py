@@ -14,6 +14,7 @@ from pathlib import Path
 from localagent.app.settings import Settings
 from localagent.daemon.service.kept_process import KeptProcess, order_of_settings
 from localagent.daemon.service.leases import Ended, Lease, cancelled, settle, take, waiting
+from localagent.daemon.service.recorder_elsewhere import RecorderElsewhere
 from localagent.daemon.service.rows import Rows
 from localagent.daemon.service.starting import start_process
 from localagent.daemon.service.worker import PATIENCE_SECONDS, STOPPED
@@ -27,11 +28,15 @@ SLACK_SECONDS = 300.0  # beyond a task's own budget: its baseline, its full chec
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Terms:
-    """How many workers there are, and the files that say what each of them may do."""
+    """How many workers there are, and the files that say what each of them may do.
+
+    `recorder` is the socket of a recorder that somebody else starts; None: one of the daemon's own.
+    """
 
     workers: int
     configuration: Path
     policy: Path
+    recorder: Path | None = None
 
 
 @dataclass(slots=True)
@@ -54,7 +59,9 @@ class Pool:
         self._unsettled: list[tuple[Lease, Ended, str]] = []
         self._draining = False
         self._model = KeptProcess("model_host", {**order_of_settings(settings), "policy": str(terms.policy)})
-        self._recorder = KeptProcess("recorder", {"folder": str(folder)})
+        self._recorder: KeptProcess | RecorderElsewhere = (
+            RecorderElsewhere(terms.recorder) if terms.recorder else KeptProcess("recorder", {"folder": str(folder)})
+        )
 
     def sweep(self) -> None:
         """Remove what workers of an earlier daemon left. They end with it; what they still hold goes a little later."""

@@ -50,6 +50,7 @@ class ServeRequest:
     group: str
     workers: int | None
     environ: Mapping[str, str]
+    recorder: Path | None = None
 
 
 def serve(request: ServeRequest, settings: Settings, tell: Callable[[str], None]) -> int:
@@ -103,7 +104,10 @@ class Daemon:
         self._request, self._configuration = request, configuration
         self._rows, self._server, self._models = rows, server, models
         terms = Terms(
-            workers=request.workers or configuration.workers, configuration=request.configuration, policy=request.policy
+            workers=request.workers or configuration.workers,
+            configuration=request.configuration,
+            policy=request.policy,
+            recorder=request.recorder,
         )
         self._pool = Pool(rows, request.folder, settings, terms)
         self._policy = str(open_policy(settings, request.policy).path)

@@ -51,9 +51,12 @@ class RecordedLog(AuditLog):
             raise kind(why, remedy=str(told.get("remedy") or "see the daemon's log"))
 
 
-def serve_line(descriptor: int, log: AuditLog, about: Mapping[str, Any]) -> None:
-    """Write what one worker asks for, with `about` in every entry whatever it says, until it hangs up or errs."""
-    rest, left = b"", MOST_ENTRIES
+def serve_line(descriptor: int, log: AuditLog, about: Mapping[str, Any], rest: bytes = b"") -> None:
+    """Write what one worker asks for, with `about` in every entry whatever it says, until it hangs up or errs.
+
+    `rest` is what was read of the line already.
+    """
+    left = MOST_ENTRIES
     try:
         while left:
             line, rest = read_line(descriptor, rest)
