@@ -202,6 +202,9 @@ def test_an_idle_child_is_let_go_and_comes_back(model: ModelFile) -> None:
     house.shared.tidy()
     assert not house.jails[0].started[0].killed.is_set()
     house.clock = 601.0
-    house.shared.tidy()
+    until = time.monotonic() + 20
+    while not house.jails[0].started[0].killed.is_set() and time.monotonic() < until:
+        house.shared.tidy()  # its line may still be at the end of the request that was answered
+        time.sleep(0.01)
     assert house.jails[0].started[0].killed.is_set()
     assert ask(scorer) == [-2.0]
