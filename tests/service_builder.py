@@ -10,7 +10,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+import traceback
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +31,7 @@ class Served:
     root: Path
     workers: int = 1
     process: "subprocess.Popen[bytes] | None" = None
+    options: tuple[str, ...] = ()
     clients: list[Client] = field(default_factory=list)
 
     @property
@@ -55,7 +57,7 @@ class Served:
 
     def start(self, *, wait: bool = True) -> None:
         argv = [sys.executable, "-m", "localagent", "serve", "--socket", str(self.socket), "--state", str(self.state)]
-        argv += ["--settings", str(self.settings), "--workers", str(self.workers)]
+        argv += ["--settings", str(self.settings), "--workers", str(self.workers), *self.options]
         log = (self.root / "log").open("ab")
         self.process = subprocess.Popen(
             argv, cwd=self.root, env=self.environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log
@@ -189,3 +191,29 @@ def talk(path: Path, data: bytes, *, seconds: float = 10.0) -> bytes:
             while piece := line.recv(65536):
                 answer += piece
         return answer
+
+
+def become(uid: int, act: Callable[[], Any]) -> Any:
+    """The JSON value of `act`, done by a child that gave up everything but the user id."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            os.close(reading)
+            os.setgroups([])
+            os.setresgid(uid, uid, uid)
+            os.setresuid(uid, uid, uid)
+            data = json.dumps(act()).encode()
+            while data:
+                data = data[os.write(writing, data) :]
+            code = 0
+        except BaseException:  # noqa: BLE001 - told, and then the child ends
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as answers:
+        text = answers.read()
+    assert os.waitpid(child, 0)[1] == 0
+    return json.loads(text)

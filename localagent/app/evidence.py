@@ -24,6 +24,7 @@ from localagent.record.audit.check import check_audit
 from localagent.record.audit.entry import AuditKind, Entry, now_text
 from localagent.record.audit.heads import SignedHead, sign_head, signed_today
 from localagent.record.audit.log import AuditLog
+from localagent.record.audit.recorded import RecordedLog
 from localagent.record.facts import Setting, facts_of, parse_facts
 from localagent.record.files import RecordDamaged, read_bounded, write_private
 from localagent.record.journal import Standing
@@ -39,7 +40,9 @@ _MOST_BYTES = 64 << 20
 
 
 def audit_log(settings: Settings) -> AuditLog:
-    """The audit journal of a user."""
+    """The audit journal of a user; what the daemon's recorder writes for a worker."""
+    if settings.recorder is not None:
+        return RecordedLog(settings.state_dir, settings.recorder)
     return AuditLog(settings.state_dir)
 
 

@@ -33,6 +33,7 @@ from localagent.gate.chain import open_gate_chain
 from localagent.jail.open import Kind, open_jail, scratch_folder
 from localagent.jail.workspace import NoRoom
 from localagent.llm.decoder import ModelDecoder
+from localagent.llm.hosted import Hosted
 from localagent.llm.prompt import build_context
 from localagent.llm.reader import ModelReader
 from localagent.llm.registry import ModelFile, Registry
@@ -63,7 +64,8 @@ class FixRequest:
     """What the user asked for, parsed. Paths as given.
 
     `threads` of the model; None: as many as cores are free. `scored`: of the model's first answers only so many scores,
-    as a replayed task had in time.
+    as a replayed task had in time. `model_line`: the descriptor of a socket to a model process that serves others too;
+    None: a child of the task's own.
     """
 
     repo: Path
@@ -85,6 +87,7 @@ class FixRequest:
     scored: tuple[int, ...] = ()
     ways: tuple[str, ...] = ()
     cut: tuple[int, ...] = ()
+    model_line: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -330,7 +333,8 @@ def _scorer(model: ModelFile, settings: Settings, jail: Jail, request: FixReques
     """With the format of the weights that is fastest on this machine, where that was measured."""
     tuned = serving(model, settings.data_dir)
     spare = None if tuned is model else model
-    return ModelScorer(tuned, jail, threads=request.threads, spare=spare, taken=request.scored)
+    starter = jail if request.model_line is None else Hosted(descriptor=request.model_line)
+    return ModelScorer(tuned, starter, threads=request.threads, spare=spare, taken=request.scored)
 
 
 def left_out(snapshot: Snapshot) -> tuple[str, ...]:

@@ -25,7 +25,8 @@ class Settings:
     `state_dir` holds tasks (journal, report, patch, undo); `data_dir` registered models; `cache_dir` what may be
     deleted; `scratch_dir` throw-away workspaces, reachable for an unprivileged uid; `runtime_dir` the socket of kept
     sessions, there while sessions are. `credentials_dir` is where systemd hands over secrets, `passphrase_file` what
-    the user named for the signing key; None where there is none.
+    the user named for the signing key; None where there is none. `recorder` is the descriptor of a line to the process
+    that writes the audit journal, for a process that does not write it itself.
 
     `system_dir` holds what the machine's owner says (`policy.d/`, `policies/`), and belongs to `system_owner`. Neither
     is read from the environment: whoever runs localagent could leave the owner's rules by setting a variable. Tests
@@ -44,6 +45,7 @@ class Settings:
     system_owner: int = 0
     credentials_dir: Path | None = None
     passphrase_file: Path | None = None
+    recorder: int | None = None
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str] | None = None) -> "Settings":

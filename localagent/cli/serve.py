@@ -22,6 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--settings", type=Path, metavar="FILE", help="default: systemd/daemon.toml as it comes")
     parser.add_argument("--policy", type=Path, metavar="FILE", help="every task's policy (default: the bundled one)")
     parser.add_argument("--state", type=Path, metavar="DIR", help="queue, uploads, results (default: the user's)")
+    parser.add_argument(
+        "--recorder", type=Path, metavar="SOCKET", help="who writes the audit journal (default: a process of this one)"
+    )
 
 
 def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
@@ -41,5 +44,6 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
         group=args.group,
         workers=args.workers,
         environ=dict(os.environ),
+        recorder=None if args.recorder is None else args.recorder.absolute(),
     )
     return serve(request, settings, render.note)

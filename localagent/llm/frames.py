@@ -18,6 +18,8 @@ A frame is four bytes of length (big endian) and that many bytes of JSON, always
     cancel  id                                          done     (as above, with what was scored so far)
     end                                                 (the child ends)
 
+A child that serves several parents answers `queued  id` at once to what has to wait (`hosted`).
+
 A branch is `[at, tokens, rows]`: tokens that follow the first `at` of the trunk. A row is `[index, top, asked]`: of the
 distribution after the branch's token `index` (-1: after the trunk's part) the `top` likeliest tokens, answered as
 `[[token, log-probability], ...]`, and the log-probabilities of the `asked` ones. `pieces` maps tokens that were not

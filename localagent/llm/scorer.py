@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 from localagent.domain.edit import Edit, Reading
 from localagent.llm.frames import Message
 from localagent.llm.registry import ModelFile
-from localagent.llm.served import Dropped, Served, number
-from localagent.ports import Jail
+from localagent.llm.served import Dropped, Served, Starter, number
 
 MAX_SOURCE_BYTES = 2 << 20
 MAX_CONTEXT_BYTES = 64 << 10
@@ -23,7 +22,7 @@ class ModelScorer(Served):
     def __init__(
         self,
         model: ModelFile,
-        jail: Jail,
+        jail: Starter,
         *,
         threads: int | None = None,
         spare: ModelFile | None = None,

@@ -9,9 +9,10 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol
 
 from localagent.domain.jailspec import Access, Bind, JailLimits, JailSpec
 from localagent.domain.outcome import Ending
@@ -20,7 +21,7 @@ from localagent.jail.open import interpreter_binds
 from localagent.llm.cores import free_threads
 from localagent.llm.frames import TARGET, WEIGHTS, FrameBuffer, FrameFault, Message, send
 from localagent.llm.registry import ModelFile
-from localagent.ports import Jail, JailProcess
+from localagent.ports import JailProcess
 
 PACKAGE = Path(__file__).resolve().parent.parent
 _LOAD_SECONDS = 60.0
@@ -81,11 +82,23 @@ def child_spec(
     )
 
 
+class Starter(Protocol):
+    """What starts the child: a jail, or what stands for one."""
+
+    def start(self, spec: JailSpec) -> JailProcess:
+        """As `ports.Jail`."""
+        ...
+
+
+def _always() -> bool:
+    return True
+
+
 class Served:
     """One model in one confined child. Safe to use from several threads; requests queue."""
 
     def __init__(
-        self, model: ModelFile, jail: Jail, *, threads: int | None = None, spare: ModelFile | None = None
+        self, model: ModelFile, jail: Starter, *, threads: int | None = None, spare: ModelFile | None = None
     ) -> None:
         """`spare` is loaded where `model` cannot be: the registered file of rewritten weights."""
         self._model = model
@@ -136,6 +149,15 @@ class Served:
     def warning(self) -> str:
         """Why the model was dropped, or ""."""
         return self._warning
+
+    @property
+    def busy(self) -> bool:
+        """True while somebody's request is in work."""
+        return self._turn.locked()
+
+    def ready(self, timeout_seconds: float) -> bool:
+        """Whether it is loaded, waiting for that so long."""
+        return self._ready_by(time.monotonic() + timeout_seconds)
 
     def close(self) -> None:
         """Ends the child. Scores asked for later are None."""
@@ -198,6 +220,7 @@ class Served:
         self.load_seconds = number(answer.get("load_seconds"))
         self.resident_bytes = int(number(answer.get("resident_bytes")))
         self._forms = frozenset({"text", *(form for form in ("fim", "chat") if answer.get(form) is True)})
+        self.threads = int(number(answer.get("threads", self.threads)))  # a shared child has its own
 
     def _ready_by(self, deadline: float) -> bool:
         self._loaded.wait(max(0.0, deadline - time.monotonic()))
@@ -207,8 +230,17 @@ class Served:
         """Which prompts the model knows (text, fim, chat), once it is loaded; empty without a model."""
         return self._forms if self._ready_by(time.monotonic() + timeout_seconds) else frozenset()
 
-    def exchange(self, request: Message, last: frozenset[str], *, timeout_seconds: float) -> Iterator[Message]:
+    def exchange(
+        self,
+        request: Message,
+        last: frozenset[str],
+        *,
+        timeout_seconds: float,
+        wanted: Callable[[], bool] = _always,
+    ) -> Iterator[Message]:
         """The child's answers to a request (which gets an id), up to the first of a kind in `last`.
+
+        `wanted` is asked several times a second from when the request is in work; False ends it as the time does.
 
         Fewer, or none, when time runs out or there is no child; then the request is cancelled. Raises what `guarded`
         takes. A consumer that stops early leaves answers behind, which are passed over later.
@@ -218,7 +250,7 @@ class Served:
             return
         try:
             if self._ready_by(deadline):
-                yield from self._exchange(request, last, deadline)
+                yield from self._exchange(request, last, deadline, wanted)
         finally:
             self._turn.release()
 
@@ -230,26 +262,30 @@ class Served:
         except (Dropped, OSError, FrameFault, LocalagentError) as fault:
             self._drop(fault)
 
-    def _exchange(self, request: Message, last: frozenset[str], deadline: float) -> Iterator[Message]:
+    def _exchange(
+        self, request: Message, last: frozenset[str], deadline: float, wanted: Callable[[], bool]
+    ) -> Iterator[Message]:
         process = self._process
-        if process is None:
+        if process is None or not wanted():
             return
         self._requests += 1
         asked, heard = self._requests, False
         channel = process.channel
         channel.settimeout(max(0.5, deadline - time.monotonic()))
         send(channel, {**request, "id": asked})
-        while (message := self._next(channel, deadline)) is not None:
+        while (message := self._next(channel, deadline, wanted)) is not None:
             heard = True
             if message["kind"] == "refused":
                 raise Dropped(str(message.get("why"))[:_REASON_CHARACTERS])
             if message.get("id") != asked:
                 continue  # the rest of a request given up on earlier
+            if message["kind"] == "queued":
+                continue  # a child that is shared is at work for somebody else
             yield message
             if message["kind"] in last:
                 self._unheard = 0
                 return
-        self._unheard = 0 if heard else self._unheard + 1
+        self._unheard = 0 if heard or not wanted() else self._unheard + 1
         if self._unheard > 1 and not self._closed:
             raise Dropped("it does not answer")
         channel.settimeout(_CLOSE_SECONDS)
@@ -261,9 +297,9 @@ class Served:
         self.cpu_seconds += number(message.get("cpu_seconds", 0.0))
         self.resident_bytes = max(self.resident_bytes, int(number(message.get("resident_bytes", 0))))
 
-    def _next(self, channel: socket.socket, deadline: float) -> Message | None:
-        """The next message, or None when the deadline passed."""
-        while (left := deadline - time.monotonic()) > 0.0 and not self._closed:
+    def _next(self, channel: socket.socket, deadline: float, wanted: Callable[[], bool] = _always) -> Message | None:
+        """The next message, or None when the deadline passed or nobody wants it any more."""
+        while (left := deadline - time.monotonic()) > 0.0 and not self._closed and wanted():
             if self._pending:
                 return self._pending.pop(0)
             if select.select([channel], [], [], min(_GLANCE_SECONDS, left))[0]:

@@ -13,6 +13,7 @@ import pytest
 from fix_builder import ADDED, ADDER, home
 from service_builder import Served, ordered, served
 
+from localagent.record.audit.check import check_audit
 from localagent.record.store import TaskStore
 from localagent.wire.service.client import DaemonRefuses
 
@@ -56,6 +57,10 @@ def test_a_repair_comes_home(daemon: Served) -> None:
         assert json.loads(listed.out)["tasks"][0]["id"] == task
         assert place.run("tasks", "show", task, "--daemon", str(daemon.socket)).out.startswith(f"{task}  done (0)")
         assert list((daemon.state / "work").iterdir()) == []
+        check = check_audit(daemon.state / "audit")  # written by the recorder, kept when the task's folder is gone
+        mine = [entry for entry in check.entries if entry.data.get("ordered_task") == task]
+        assert [entry.kind.value for entry in mine] == ["task-started", "task-ended", "reported"]
+        assert {entry.data["ordered_by"] for entry in mine} == {os.getuid()}
         assert list(place.scratch.iterdir()) == []
         record = TaskStore(place.root / "state" / "localagent").open(task)
         assert record.journal_path.read_bytes().count(b"\n") > 5

@@ -10,12 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localagent.daemon.service import leases, schema
+from localagent.app.fixing import Stop
+from localagent.daemon.service import leases, schema, worker
 from localagent.daemon.service.blobs import Blobs, BlobWriter
 from localagent.daemon.service.configuration import Keeping
 from localagent.daemon.service.leases import Ended, Lease, LeaseLost
 from localagent.daemon.service.retention import tidy
 from localagent.daemon.service.rows import ANYBODY, KeyTaken, QuotaReached, Result, Rows, TaskRow
+from localagent.domain.edit import digest_of
 from localagent.domain.task import Event
 from localagent.errors import AnswerIsNo, CannotEnforce, InternalFault, UsageFault
 from localagent.wire.service.order import TaskOrder, TaskState
@@ -208,6 +210,43 @@ def test_what_is_not_as_announced_leaves_nothing(rows: Rows, tmp_path: Path) -> 
     assert [p for p in (tmp_path / "blobs").rglob("*") if p.is_file()] == []
     with pytest.raises(QuotaReached, match="9 are allowed"):
         blobs.writer(1, DIGEST, 10, most_bytes=9)
+
+
+def test_uploads_that_began_together_do_not_pass_the_quota_together(rows: Rows, tmp_path: Path) -> None:
+    blobs = Blobs(tmp_path, rows)
+    texts = [b"a" * 6, b"b" * 6]
+    writers = [blobs.writer(1, digest_of(text), 6, most_bytes=9) for text in texts]
+    put(blobs, writers[0], texts[0])
+    with pytest.raises(QuotaReached, match="you keep 6 bytes, and 9 are allowed"):
+        put(blobs, writers[1], texts[1])
+    assert len(list(blobs.files())) == 1
+    again = blobs.writer(1, digest_of(texts[0]), 3 + 3, most_bytes=12)
+    put(blobs, again, texts[0])  # what is there already takes up no more
+
+
+def test_what_one_attempt_says_is_bounded_in_all(rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "MOST_TOLD_BYTES", 300)
+    task = submit(rows).id
+    lease = take(rows)
+    sink = worker.StoreSink(rows, lease, Stop())
+    for number in range(9):
+        sink.emit(Event(kind="checked", at_seconds=number, data={"edit": "x" * 80}))
+    sink.emit(Event(kind="stage", at_seconds=9, data={"stage": "record", "why": "y" * 300}))
+    sink.flush()
+    assert [event.kind for event in rows.events(task, after=0)] == ["checked"] * 3 + ["stage"]
+
+
+def test_what_tasks_left_counts_as_kept(rows: Rows, tmp_path: Path) -> None:
+    blobs = Blobs(tmp_path, rows)
+    task = submit(rows, 1)
+    leases.finish(rows, take(rows), Result(report=b"r" * 5, patch=b"p" * 3, proposals=b"x"), answer=0, reason="")
+    blobs.require_room(1, 0, 9)
+    blobs.require_room(2, 9, 9)
+    with pytest.raises(QuotaReached, match=r"keep 9 bytes"):
+        blobs.require_room(1, 1, 9)
+    with rows.writing() as database:
+        database.execute("DELETE FROM tasks WHERE id = ?", (task.id,))
+    blobs.require_room(1, 9, 9)
 
 
 def test_an_altered_blob_is_not_given_out(rows: Rows, tmp_path: Path) -> None:

@@ -51,13 +51,20 @@ def test_the_socket_is_for_its_group() -> None:
     assert socket["ListenStream"] == ["/run/localagent/daemon.sock"]
 
 
+def test_the_recorder_is_another_user_s_and_only_the_daemon_s_group_reaches_it() -> None:
+    socket, recorder, daemon = map(
+        unit, ("localagent-recorder.socket", "localagent-recorder.service", "localagent.service")
+    )
+    assert (socket["SocketMode"], socket["SocketGroup"]) == (["0660"], ["localagent"])
+    assert recorder["User"] != daemon["User"]
+    assert recorder["StateDirectoryMode"] == ["0700"]
+    assert f"--user {daemon['User'][0]}" in recorder["ExecStart"][0]
+    assert f"--recorder {socket['ListenStream'][0]}" in daemon["ExecStart"][0]
+    assert recorder["RestrictAddressFamilies"] == ["AF_UNIX"]
+
+
 def test_the_units_are_units() -> None:
-    for name in (
-        "localagent.service",
-        "localagent.socket",
-        "localagent-audit.service",
-        "localagent-audit.timer",
-    ):
+    for name in [path.name for path in (ROOT / "systemd").glob("localagent*.*") if path.suffix != ".toml"]:
         parser = configparser.ConfigParser(strict=False, interpolation=None)
         parser.read(ROOT / "systemd" / name)
         assert "Unit" in parser.sections()

@@ -10,14 +10,14 @@ import os
 import socket
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from service_builder import Served, digest, ordered, put, served, talk, uploaded
+from service_builder import Served, become, digest, ordered, put, served, talk, uploaded
 
 from localagent.daemon.service.leases import finish, take
 from localagent.daemon.service.rows import Result
@@ -50,30 +50,6 @@ class Scene:
 
     def attack(self, data: bytes, *, seconds: float = 10.0) -> bytes:
         return self.as_user(ATTACKER, [data], seconds=seconds)[0]
-
-
-def become(uid: int, act: Callable[[], Any]) -> Any:
-    """The JSON value of `act`, done by a child that gave up everything but the user id."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            os.close(reading)
-            os.setgroups([])
-            os.setresgid(uid, uid, uid)
-            os.setresuid(uid, uid, uid)
-            data = json.dumps(act()).encode()
-            while data:
-                data = data[os.write(writing, data) :]
-            code = 0
-        finally:
-            os._exit(code)
-    os.close(writing)
-    with os.fdopen(reading, "rb") as answers:
-        text = answers.read()
-    assert os.waitpid(child, 0)[1] == 0
-    return json.loads(text)
 
 
 @pytest.fixture(scope="module")
@@ -136,6 +112,8 @@ TASK_PROBES = [
     ("GET", "/v1/tasks/{}/patch?format=diff"),
     ("GET", "/v1/tasks/{}/patch?format=x"),
     ("GET", "/v1/tasks/{}/proposals"),
+    ("GET", "/ui/tasks/{}"),
+    ("GET", "/ui/tasks/{}?still=1"),
     ("POST", "/v1/tasks/{}/cancel"),
     ("POST", "/v1/tasks/{}/approve"),
     ("GET", "/v1/tasks/./{}"),

@@ -40,7 +40,8 @@ STARTING |= {f"spawn{end}" for end in ("l", "le", "lp", "lpe", "v", "ve", "vp", 
 WORKER = ("jail", "worker")
 # Attacks reach for what a jail must not: listeners on the host's own loopback, and programs that run inside alone.
 INSIDE = {("jail", "attacks", name) for name in ("information", "inside", "standin")}
-REACHING = (("jail", "attacks", "stage"), ("jail", "attacks", "network"))
+# `localagent ui` opens a loopback port for a browser of its user, on request.
+REACHING = (("jail", "attacks", "stage"), ("jail", "attacks", "network"), ("daemon", "ui_loopback"))
 # Walls can be opened where jails are built; what opens them are tests. These modules may name what is open.
 OPENING = {("jail", name) for name in ("walls", "backend", "bubblewrap", "handover", "limits", "start")}
 

@@ -23,11 +23,18 @@ BESIDE = ".part-"
 _MANY = 500  # names in one statement
 
 
+_HELD = (  # what a user takes up: contents, and what their tasks left
+    "SELECT (SELECT coalesce(sum(size), 0) FROM blobs WHERE uid = ?) + (SELECT"
+    " coalesce(sum(length(report) + coalesce(length(patch), 0) + length(proposals)), 0)"
+    " FROM tasks JOIN results ON results.task = tasks.id WHERE uid = ?)"
+)
+
+
 class BlobWriter:
     """One upload: pieces in, then `Blobs.keep`; `abort` at any time, also after. Refuses more than was said at once."""
 
-    def __init__(self, folder: Path, digest: str, size: int) -> None:
-        self._folder, self.digest, self.size = folder, digest, size
+    def __init__(self, folder: Path, digest: str, size: int, most_bytes: int) -> None:
+        self._folder, self.digest, self.size, self.most_bytes = folder, digest, size, most_bytes
         self._beside = folder / f"{BESIDE}{secrets.token_hex(8)}"
         self._hashed, self._written = hashlib.sha256(), 0
         try:
@@ -123,40 +130,46 @@ class Blobs:
         """Room for an upload; QuotaReached when the user has too much already, StoreFull when nobody has room."""
         if not 0 <= size <= MAX_FILE_BYTES:
             raise UsageFault(f"a blob has at most {MAX_FILE_BYTES >> 20} MiB")
-        with self._rows.reading() as database:
-            held = database.execute("SELECT coalesce(sum(size), 0) FROM blobs WHERE uid = ?", (uid,)).fetchone()[0]
-        if held + size > most_bytes:
-            raise QuotaReached(
-                f"you keep {held:,} bytes, and {most_bytes:,} are allowed",
-                remedy="what no task uses is removed after some days; leave large files out of the snapshot",
-                retry_seconds=3600,
-            )
+        self.require_room(uid, size, most_bytes)
         folder = self._place(uid, digest)
         try:
             for one in (self._folder, folder.parent, folder):  # each closed: a name of a folder tells as well
                 one.mkdir(mode=0o700, exist_ok=True)
         except OSError as fault:
             raise _full(fault) from fault
-        return BlobWriter(folder, digest, size)
+        return BlobWriter(folder, digest, size, most_bytes)
+
+    def require_room(self, uid: int, more: int, most_bytes: int) -> None:
+        """QuotaReached when a user's contents and results, with so many bytes more, are more than one may have."""
+        with self._rows.reading() as database:
+            held = database.execute(_HELD, (uid, uid)).fetchone()[0]
+        if held + more > most_bytes:
+            raise QuotaReached(
+                f"you keep {held:,} bytes, and {most_bytes:,} are allowed",
+                remedy="what no task uses is removed after some days; leave large files out of the snapshot",
+                retry_seconds=3600,
+            )
 
     def keep(self, uid: int, writer: BlobWriter) -> bool:
         """Take a whole upload in; False when it was there before. UsageFault when it is not what it was sent as.
 
-        File and row come and go under the database's write lock, so that no row is ever without its file.
+        The quota is asked again: many uploads may have begun when each alone had room. File and row come and go under
+        the database's write lock, so that no row is ever without its file.
         """
         writer.check()
         with self._rows.writing() as database:
-            writer.place()
-            database.execute("INSERT OR IGNORE INTO users (uid) VALUES (?)", (uid,))
-            before = database.execute(
+            known = database.execute(
                 "SELECT 1 FROM blobs WHERE uid = ? AND digest = ?", (uid, writer.digest)
             ).fetchone()
+            self.require_room(uid, 0 if known else writer.size, writer.most_bytes)
+            writer.place()
+            database.execute("INSERT OR IGNORE INTO users (uid) VALUES (?)", (uid,))
             database.execute(
                 "INSERT INTO blobs VALUES (?, ?, ?, ?)"
                 " ON CONFLICT (uid, digest) DO UPDATE SET touched_at = excluded.touched_at",
                 (uid, writer.digest, writer.size, time.time()),
             )
-            return before is None
+            return known is None
 
     def read(self, uid: int, digest: str) -> bytes:
         """A user's blob, checked. AnswerIsNo when there is none, InternalFault when it is not what was uploaded."""

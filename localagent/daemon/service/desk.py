@@ -41,7 +41,10 @@ class Known:
 
 @dataclass(slots=True, kw_only=True)
 class Desk:
-    """One front's. `reads` and `seen` are the event loop's, `writes` and `blobs` threads': no write delays a look."""
+    """One front's. `reads` and `seen` are the event loop's, `writes` and `blobs` threads': no write delays a look.
+
+    `pages` is a thread's that puts a web page together, one at a time.
+    """
 
     folder: Path
     configuration: Configuration
@@ -49,11 +52,13 @@ class Desk:
     known: Known
     reads: Rows
     writes: Rows
+    pages: Rows
     blobs: Blobs
     seen: Blobs
     door: Door
     watch: Watch
     draining: bool = False
+    page_turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     requests: Counter[tuple[str, int]] = field(default_factory=Counter)
     seconds: dict[str, list[float]] = field(default_factory=dict)
     started_at: float = field(default_factory=time.time)

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from localagent.daemon.service import handling, telling, uploading
+from localagent.daemon.service import handling, telling, ui_handling, uploading
 from localagent.daemon.service.answers import answer
 from localagent.daemon.service.roles import Role
 
@@ -54,6 +54,13 @@ ENDPOINTS = (
     ),
     Endpoint(method="GET", path="/v1/openapi.json", handler=openapi, answers={200: "as asked"}),
     Endpoint(method="GET", path="/v1/models", handler=telling.models, answers={200: "as asked"}),
+    Endpoint(
+        method="GET",
+        path="/v1/activity",
+        handler=telling.activity,
+        parameters=(("query", "all", "1: everybody's, with the role read-all"),),
+        answers={200: "as asked"},
+    ),
     Endpoint(method="GET", path="/v1/policy", handler=telling.policy, answers={200: "as asked"}),
     Endpoint(
         method="POST",
@@ -129,6 +136,29 @@ ENDPOINTS = (
         answers=_OVER,
     ),
     Endpoint(method="GET", path="/v1/tasks/{task}/proposals", handler=handling.proposals, answers=_OVER),
+    Endpoint(
+        method="GET",
+        path="/ui/",
+        handler=ui_handling.ui_queue,
+        media="text/html",
+        parameters=(
+            ("query", "before", "the last id of the page before"),
+            ("query", "all", "1: everybody's, with the role read-all or approve"),
+            ("query", "still", "1: the page does not renew itself"),
+        ),
+        answers={200: "as asked"},
+    ),
+    Endpoint(
+        method="GET",
+        path="/ui/tasks/{task}",
+        handler=ui_handling.ui_task,
+        media="text/html",
+        parameters=(("query", "still", "1: the page does not renew itself"),),
+        answers={200: "as asked"},
+    ),
+    Endpoint(
+        method="GET", path="/ui/style.css", handler=ui_handling.ui_style, media="text/css", answers={200: "as asked"}
+    ),
 )
 
 

@@ -6,6 +6,7 @@ but Unix ones and every other program, for good, before the first byte of a clie
 
 import asyncio
 import errno
+import gc
 import importlib
 import json
 import logging
@@ -170,6 +171,8 @@ class Front:
     async def _beats(self, server: Server) -> None:
         while not server.started:
             await asyncio.sleep(0.01)
+        gc.collect()
+        gc.freeze()  # modules and routes are there for good: later collections need not look at them
         while True:
             with suppress(OSError):
                 os.write(self._beat, b".")
@@ -214,6 +217,7 @@ def main(argument: str) -> int:
         ),
         reads=reads,
         writes=writes,
+        pages=Rows(folder),
         blobs=Blobs(folder, writes),
         seen=Blobs(folder, reads),
         door=Door(configuration.rates),

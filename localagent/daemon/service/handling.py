@@ -50,6 +50,7 @@ def _submit(desk: Desk, uid: int, order: TaskOrder, key: str) -> tuple[TaskRow, 
     manifest = manifest_of(desk.blobs.read(uid, order.snapshot))
     if manifest.total_bytes > configuration.quota.stored_bytes:
         raise UsageFault(f"the snapshot holds more than {configuration.quota.stored_bytes:,} bytes when laid out")
+    desk.blobs.require_room(uid, 0, configuration.quota.stored_bytes)
     desk.blobs.missing(uid, manifest.contents)  # counts as used from now on
     if lacking := desk.blobs.sizes(uid, manifest.contents):
         raise Refused(

@@ -51,11 +51,16 @@ class Lease:
     attempt: int
 
 
+def waiting(rows: Rows) -> bool:
+    """Whether any task is queued."""
+    with rows.reading() as database:
+        return database.execute("SELECT 1 FROM tasks WHERE state = 'queued' LIMIT 1").fetchone() is not None
+
+
 def take(rows: Rows) -> Lease | None:
     """The next task, fairly: of whom least runs, then who was served longest ago; within a user by priority and age."""
-    with rows.reading() as database:
-        if database.execute("SELECT 1 FROM tasks WHERE state = 'queued' LIMIT 1").fetchone() is None:
-            return None
+    if not waiting(rows):
+        return None
     with rows.writing() as database:
         found = database.execute(_FAIR).fetchone()
         if found is None:

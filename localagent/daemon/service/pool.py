@@ -3,55 +3,40 @@
 A worker that does not end when told is killed with everything of its session; jails end with their launcher.
 """
 
-import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from localagent.app.settings import PACKAGE, Settings
-from localagent.daemon.service.leases import Ended, Lease, cancelled, settle, take
+from localagent.app.settings import Settings
+from localagent.daemon.service.kept_process import KeptProcess, order_of_settings
+from localagent.daemon.service.leases import Ended, Lease, cancelled, settle, take, waiting
+from localagent.daemon.service.recorder_elsewhere import RecorderElsewhere
 from localagent.daemon.service.rows import Rows
+from localagent.daemon.service.starting import start_process
 from localagent.daemon.service.worker import PATIENCE_SECONDS, STOPPED
-from localagent.errors import AnswerIsNo
+from localagent.errors import AnswerIsNo, CannotEnforce
 from localagent.jail.workspace import remove_tree
 
 WORK = "work"
 TERM_SECONDS = 20.0
 SLACK_SECONDS = 300.0  # beyond a task's own budget: its baseline, its full check
-_PROGRAM = (
-    "import sys; sys.path.insert(0, sys.argv[1]); "
-    "from localagent.daemon.service.{} import main; sys.exit(main(sys.argv[2]))"
-)
-
-
-def start_process(
-    module: str, order: dict[str, object], descriptors: tuple[int, ...], settings: Settings
-) -> "subprocess.Popen[bytes]":
-    """One of our own programs, with nothing of our environment but where to cache, in a session of its own."""
-    cache = str(settings.cache_dir.parent)  # libraries would write into a home otherwise
-    return subprocess.Popen(
-        [sys.executable, "-P", "-B", "-c", _PROGRAM.format(module), str(PACKAGE.parent), json.dumps(order)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        pass_fds=descriptors,
-        env={"LANG": "C.UTF-8", "PATH": "/usr/local/bin:/usr/bin:/bin", "XDG_CACHE_HOME": cache},
-        cwd="/",
-        start_new_session=True,
-    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Terms:
-    """How many workers there are, and the files that say what each of them may do."""
+    """How many workers there are, and the files that say what each of them may do.
+
+    `recorder` is the socket of a recorder that somebody else starts; None: one of the daemon's own.
+    """
 
     workers: int
     configuration: Path
     policy: Path
+    recorder: Path | None = None
 
 
 @dataclass(slots=True)
@@ -73,6 +58,15 @@ class Pool:
         self._running: dict[str, _Running] = {}
         self._unsettled: list[tuple[Lease, Ended, str]] = []
         self._draining = False
+        cache = self._cache = settings.cache_dir.parent
+        self._model = KeptProcess(
+            "model_host", {**order_of_settings(settings), "policy": str(terms.policy)}, cache=cache
+        )
+        self._recorder: KeptProcess | RecorderElsewhere = (
+            RecorderElsewhere(terms.recorder)
+            if terms.recorder
+            else KeptProcess("recorder", {"folder": str(folder)}, cache=cache)
+        )
 
     def sweep(self) -> None:
         """Remove what workers of an earlier daemon left. They end with it; what they still hold goes a little later."""
@@ -95,10 +89,14 @@ class Pool:
         AnswerIsNo where the database takes nothing just now; nothing is forgotten, the next step goes on.
         """
         self._give_back()
+        self._model.step()
+        self._recorder.step()
         for running in [x for x in self._running.values() if _ended(x.process)]:
             self._settle(running)
         self._pass_on()
-        while not self._draining and len(self._running) < self._terms.workers:
+        while not self._draining and len(self._running) < self._terms.workers and waiting(self._rows):
+            if not self._recorder.ready():
+                return  # nothing is begun that cannot be put on the record
             lease = take(self._rows)
             if lease is None:
                 return
@@ -110,11 +108,13 @@ class Pool:
             self._tell(running, Ended.STOPPED)
 
     def end(self) -> None:
-        """Kill what is left and settle it."""
+        """Kill what is left and settle it; the processes that served them end."""
         for running in list(self._running.values()):
             running.why = Ended.STOPPED if running.why is Ended.DIED else running.why
             with suppress(AnswerIsNo):  # the next daemon takes back what this one could not write
                 self._settle(running)
+        self._model.end()
+        self._recorder.end()
 
     def _start(self, lease: Lease) -> None:
         place = self._folder / WORK / f"{lease.task}.{lease.token[:8]}"
@@ -128,14 +128,12 @@ class Pool:
                 "place": str(place),
                 "configuration": str(self._terms.configuration),
                 "policy": str(self._terms.policy),
-                "settings": {n: str(path) for n, path in asdict(self._settings).items() if isinstance(path, Path)},
-                "system_owner": self._settings.system_owner,
+                **order_of_settings(self._settings),
                 "lease": asdict(lease),
                 "parent": hear,
             }
-            process = start_process("worker", order, (hear,), self._settings)
-            os.close(hear)
-        except (OSError, AnswerIsNo) as fault:
+            process = self._with_lines(lease, order, hear, use_model=row is not None and row.order.use_model)
+        except (OSError, AnswerIsNo, CannotEnforce) as fault:
             self.tidy()
             self._unsettled.append((lease, Ended.DIED, f"its worker could not be started: {fault}"))
             self._give_back()
@@ -143,6 +141,23 @@ class Pool:
         budget = row.order.max_seconds if row is not None else 0.0
         until = time.monotonic() + 2 * budget + SLACK_SECONDS + PATIENCE_SECONDS
         self._running[lease.task] = _Running(lease=lease, process=process, place=place, parent=parent, until=until)
+
+    def _with_lines(
+        self, lease: Lease, order: dict[str, object], hear: int, *, use_model: bool
+    ) -> "subprocess.Popen[bytes]":
+        """The worker, with its lines to recorder and model; nothing of them stays open here."""
+        given = [hear]
+        try:
+            recorder = self._recorder.line({"ordered_task": lease.task, "ordered_by": lease.uid})
+            if recorder is None:
+                raise CannotEnforce("the recorder of the audit journal is not there just now")
+            given.append(recorder)
+            model = self._model.line({}) if use_model else None
+            given += [] if model is None else [model]
+            return start_process("worker", {**order, "recorder": recorder, "model": model}, tuple(given), self._cache)
+        finally:
+            for number in given:
+                os.close(number)
 
     def _pass_on(self) -> None:
         wanted = cancelled(self._rows) if self._running else frozenset()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from localagent.record.jsontext import dump
 from localagent.record.store import new_task_id
 from localagent.wire.service.order import TaskOrder, TaskState, order_of, pack_order
 
+_MOST_REMEMBERED = 4096  # characters of an order that is kept in memory, parsed
 ANYBODY = -1  # whose task it is does not matter: for the daemon's own doings, and for those who may read all
 
 
@@ -271,8 +273,15 @@ def _row(x: sqlite3.Row) -> TaskRow:
     values: dict[str, Any] = dict(x)
     values["state"] = TaskState(values["state"])
     values["cancel"] = bool(values["cancel"])
-    values["order"] = order_of(json.loads(values.pop("task_order")))
+    text = values.pop("task_order")
+    values["order"] = _kept_order(text) if len(text) <= _MOST_REMEMBERED else order_of(json.loads(text))
     return TaskRow(**values)
+
+
+@lru_cache(maxsize=2048)
+def _kept_order(text: str) -> TaskOrder:
+    """An order never changes: looking at a task again and again need not read it again."""
+    return order_of(json.loads(text))
 
 
 def _answer(fault: sqlite3.Error) -> Exception:

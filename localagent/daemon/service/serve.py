@@ -23,9 +23,10 @@ from localagent.daemon.service.blobs import Blobs
 from localagent.daemon.service.configuration import Configuration, load_configuration
 from localagent.daemon.service.leases import reclaim
 from localagent.daemon.service.listening import listening
-from localagent.daemon.service.pool import Pool, Terms, start_process
+from localagent.daemon.service.pool import Pool, Terms
 from localagent.daemon.service.retention import tidy
 from localagent.daemon.service.rows import Rows
+from localagent.daemon.service.starting import start_process
 from localagent.daemon.service.systemd import Notify
 from localagent.errors import AnswerIsNo, CannotEnforce, InternalFault
 from localagent.llm.registry import Registry
@@ -49,6 +50,7 @@ class ServeRequest:
     group: str
     workers: int | None
     environ: Mapping[str, str]
+    recorder: Path | None = None
 
 
 def serve(request: ServeRequest, settings: Settings, tell: Callable[[str], None]) -> int:
@@ -102,7 +104,10 @@ class Daemon:
         self._request, self._configuration, self._settings = request, configuration, settings
         self._rows, self._server, self._models = rows, server, models
         terms = Terms(
-            workers=request.workers or configuration.workers, configuration=request.configuration, policy=request.policy
+            workers=request.workers or configuration.workers,
+            configuration=request.configuration,
+            policy=request.policy,
+            recorder=request.recorder,
         )
         self._pool = Pool(rows, request.folder, settings, terms)
         self._policy = str(open_policy(settings, request.policy).path)
@@ -183,7 +188,9 @@ class Daemon:
             "beat": beat,
         }
         try:
-            self._front = start_process("front", order, (self._server.fileno(), hear, beat), self._settings)
+            self._front = start_process(
+                "front", order, (self._server.fileno(), hear, beat), self._settings.cache_dir.parent
+            )
         except OSError as fault:
             raise CannotEnforce(f"the front could not be started: {fault.strerror}") from fault
         finally:

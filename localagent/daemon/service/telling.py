@@ -1,14 +1,18 @@
 """Handlers for what the daemon says of itself: alive, ready, which version, models, policy, numbers."""
 
 import time
+from dataclasses import asdict
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from localagent.daemon.service.answers import answer, raw
-from localagent.daemon.service.desk import Desk, desk_of, peer_of, require, roles
+from localagent.daemon.service import ui_rows
+from localagent.daemon.service.answers import answer, raw, task_json
+from localagent.daemon.service.desk import Desk, desk_of, peer_of, require, roles, threaded
 from localagent.daemon.service.roles import Role
-from localagent.errors import AnswerIsNo
+from localagent.daemon.service.rows import ANYBODY
+from localagent.errors import AnswerIsNo, UsageFault
 from localagent.wire.service.order import TaskState
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
@@ -48,6 +52,36 @@ async def version(request: Request) -> Response:
 async def models(request: Request) -> Response:
     """The models an order may name."""
     return answer({"models": list(desk_of(request).known.models)})
+
+
+async def activity(request: Request) -> Response:
+    """What goes on: tasks by state, what runs and how fast, the asker's own or, with the role, everybody's."""
+    asked = dict(request.query_params)
+    if odd := sorted(set(asked) - {"all"}):
+        raise UsageFault(f"unknown parameters: {', '.join(odd)[:80]!r}")
+    everybody = asked.get("all", "0") == "1"
+    if everybody:
+        require(request, Role.READ_ALL)
+    desk, uid = desk_of(request), peer_of(request).uid
+    async with desk.page_turn:
+        return answer(await threaded(_activity, desk, uid, ANYBODY if everybody else uid))
+
+
+def _activity(desk: Desk, uid: int, whose: int) -> dict[str, Any]:
+    running = []
+    for name in ui_rows.running(desk.pages, whose):
+        row = desk.pages.find(name, whose)
+        if row is not None and row.state is TaskState.RUNNING:
+            pace = asdict(ui_rows.pace(desk.pages, name))
+            running.append({**task_json(row, owner=row.uid == uid), "pace": pace})
+    return {
+        "at": round(time.time(), 3),
+        "everybody": whose == ANYBODY,
+        "tasks": ui_rows.counts(desk.pages, whose),
+        "running": running,
+        "workers": desk.configuration.workers,
+        "models": [m["name"] for m in desk.known.models if m["installed"] and m["default"]],
+    }
 
 
 async def policy(request: Request) -> Response:

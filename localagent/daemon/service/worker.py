@@ -20,7 +20,7 @@ from localagent.app.settings import Settings
 from localagent.daemon.service.blobs import Blobs
 from localagent.daemon.service.configuration import Configuration, load_configuration
 from localagent.daemon.service.layout import lay_out
-from localagent.daemon.service.leases import Lease, LeaseLost, append, finish
+from localagent.daemon.service.leases import MOST_EVENT_BYTES, Lease, LeaseLost, append, finish
 from localagent.daemon.service.logs import log_to_stderr
 from localagent.daemon.service.rows import Result, Rows, retrying
 from localagent.daemon.service.schema import StoreBusy, StoreFull
@@ -34,7 +34,10 @@ from localagent.wire.service.order import TaskOrder
 PATIENCE_SECONDS = 600.0  # how long an answer waits for room on the disk
 NICE = 10
 STOPPED = 75  # exit code: ended on purpose before there was an answer
+NO_MODEL = "no model: the daemon's model process is not there just now"
 _GATHER_SECONDS = 0.25
+MOST_TOLD_BYTES = 16 << 20  # of one attempt's events; a hostile tree may give every test a name of thousands of bytes
+_ALWAYS = ("stage", "attempt")
 _MOST_REPORT_BYTES = 32 << 20
 _MOST_PATCH_BYTES = 128 << 20
 _log = logging.getLogger("localagent.worker")
@@ -51,11 +54,16 @@ class StoreSink:
         self._gathered: list[Event] = []
         self._lock = threading.Lock()
         self._last = 0.0
+        self._told_bytes = 0
         self.lost = False
 
     def emit(self, event: Event) -> None:
         """From any thread."""
+        size = len(dump(event.data))
         with self._lock:
+            if event.kind not in _ALWAYS and self._told_bytes + size > MOST_TOLD_BYTES:
+                return
+            self._told_bytes += min(size, MOST_EVENT_BYTES)  # a larger one is left out where it is kept
             self._gathered.append(event)
             now = time.monotonic()
             if self.lost or (event.kind != "stage" and now - self._last < _GATHER_SECONDS):
@@ -80,8 +88,10 @@ class StoreSink:
             _log.error("events of task %s are not kept: %s", self._lease.task, no)
 
 
-def request_for(order: TaskOrder, repo: Path, configuration: Configuration, policy: Path) -> FixRequest:
-    """The order on the daemon's terms: its policy, its interpreters, its bounds."""
+def request_for(
+    order: TaskOrder, repo: Path, configuration: Configuration, policy: Path, line: int | None
+) -> FixRequest:
+    """The order on the daemon's terms: its policy, its interpreters, its bounds, its model process or none."""
     return FixRequest(
         repo=repo,
         tests=order.tests,
@@ -94,9 +104,10 @@ def request_for(order: TaskOrder, repo: Path, configuration: Configuration, poli
             max_seconds=min(order.max_seconds, configuration.task_seconds),
             jobs=min(order.jobs or configuration.jobs, configuration.jobs),
         ),
-        use_model=order.use_model,
-        model=order.model,
+        use_model=order.use_model and line is not None,
+        model=order.model if line is not None else "",
         policy=policy,
+        model_line=line,
     )
 
 
@@ -143,6 +154,7 @@ def work(order: dict[str, Any], stop: Stop) -> int:
         state_dir=place / "state",
         cache_dir=place / "cache",
         scratch_dir=place,
+        recorder=int(order["recorder"]),
     )
     rows = Rows(folder)
     row = rows.find(lease.task, lease.uid)
@@ -150,9 +162,10 @@ def work(order: dict[str, Any], stop: Stop) -> int:
         return STOPPED
     sink = StoreSink(rows, lease, stop)
     lay_out(Blobs(folder, rows), lease.uid, row.order.snapshot, place / "repo")
-    outcome = _outcome(
-        request_for(row.order, place / "repo", configuration, Path(order["policy"])), settings, sink, stop
-    )
+    request = request_for(row.order, place / "repo", configuration, Path(order["policy"]), order["model"])
+    if row.order.use_model and not request.use_model:
+        sink.emit(Event(kind="warning", at_seconds=0.0, data={"text": NO_MODEL}))
+    outcome = _outcome(request, settings, sink, stop)
     if outcome.exit == Interrupted.exit_code or sink.lost:
         return STOPPED
     sink.flush()
@@ -183,6 +196,9 @@ def main(argument: str) -> int:
     log_to_stderr()
     os.nice(NICE)  # whoever asks how it goes is answered first
     order = json.loads(argument)
+    for number in (order["parent"], order["recorder"], order["model"]):
+        if number is not None:
+            os.set_inheritable(number, False)  # nothing that is started here has a use for them
     stop = Stop()
     threading.Thread(target=_end_with, args=(int(order["parent"]),), name="parent", daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)

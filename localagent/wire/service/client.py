@@ -103,6 +103,10 @@ class Client:
             raise refusal(answer)
         return answer
 
+    def look(self, target: str, *, headers: Mapping[str, str]) -> Answer:
+        """The whole answer to a GET, whatever its status."""
+        return self._whole(self._sent("GET", target, None, headers))
+
     def stream(self, target: str, *, after: int) -> Iterator[ServerEvent]:
         """Server-sent events from after a number on, until the daemon ends the stream. DaemonGone when it breaks."""
         head = {"accept": "text/event-stream", "last-event-id": str(after)}

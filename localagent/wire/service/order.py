@@ -7,7 +7,7 @@ import math
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any
 
@@ -62,17 +62,20 @@ class TaskOrder:
     priority: int = 0
 
 
+_FIELDS = tuple(f.name for f in fields(TaskOrder))
+
+
 def pack_order(order: TaskOrder) -> dict[str, Any]:
     """As JSON."""
-    return asdict(order)
+    return {name: getattr(order, name) for name in _FIELDS}  # asdict copies deep, and this is asked at every look
 
 
 def order_of(found: object) -> TaskOrder:
     """From JSON; UsageFault with every fault."""
     if not isinstance(found, Mapping):
         raise UsageFault("an order is an object")
-    faults = [f"unknown: {key!r:.80}" for key in found if key not in {f.name for f in fields(TaskOrder)}]
-    values: dict[str, Any] = {k: found[k] for k in found if k in {f.name for f in fields(TaskOrder)}}
+    faults = [f"unknown: {key!r:.80}" for key in found if key not in _FIELDS]
+    values: dict[str, Any] = {k: found[k] for k in found if k in _FIELDS}
     _digest(values, faults)
     for key in ("tests", "checks"):
         values[key] = _words(values.get(key, []), key, faults)

@@ -1,0 +1,80 @@
+"""The daemon's one model process with the real model: shared by tasks, replaced when killed, done without."""
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from fix_builder import ADDER, CHECKOUT
+from service_builder import Served, ordered, served
+
+MODEL = CHECKOUT / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf"
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.model,
+    pytest.mark.skipif(not MODEL.exists(), reason="the bundled model is not here: `make setup`"),
+]
+
+
+def below(pid: int) -> list[int]:
+    """All descendants."""
+    found: list[int] = []
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        for word in path.read_text().split():
+            found += [int(word), *below(int(word))]
+    return found
+
+
+def processes(daemon: Served, word: str) -> list[int]:
+    assert daemon.process is not None
+    found = []
+    for pid in below(daemon.process.pid):
+        try:
+            line = Path(f"/proc/{pid}/cmdline").read_bytes()
+        except OSError:
+            continue
+        if line.startswith(os.fsencode(os.sys.executable)) and word.encode() in line:  # type: ignore[attr-defined]
+            found.append(pid)
+    return found
+
+
+def ended(daemon: Served, task: str) -> dict[str, object]:
+    client = daemon.client()
+    while (found := client.get(f"/v1/tasks/{task}").json())["state"] in ("queued", "running"):
+        time.sleep(0.2)
+    assert found["state"] == "done", found
+    report: dict[str, object] = client.get(f"/v1/tasks/{task}/report").json()
+    return report
+
+
+def test_two_tasks_share_one_child_and_live_without_it() -> None:
+    with served(workers=2) as daemon:
+        client = daemon.client()
+        tasks = [ordered(client, ADDER, use_model=True, seed=n, max_candidates=30)["id"] for n in range(2)]
+        most = 0
+        while any(client.get(f"/v1/tasks/{task}").json()["state"] in ("queued", "running") for task in tasks):
+            most = max(most, len(processes(daemon, "localagent.llm.child")))
+            assert len(processes(daemon, "service.model_host")) <= 1
+            time.sleep(0.3)
+        assert most == 1
+        for task in tasks:
+            report = ended(daemon, task)
+            assert report["outcome"] == "accepted", json.dumps(report)
+            assert report["model"] is not None
+            assert int(str(report["model_tokens"])) > 0
+        [host] = processes(daemon, "service.model_host")
+        task = ordered(client, ADDER, use_model=True, seed=7, max_candidates=30)["id"]
+        while client.get(f"/v1/tasks/{task}").json()["state"] == "queued":
+            time.sleep(0.05)
+        os.kill(host, signal.SIGKILL)
+        assert ended(daemon, task)["outcome"] == "accepted"
+        task = ordered(client, ADDER, use_model=True, seed=8, max_candidates=30)["id"]
+        report = ended(daemon, task)
+        assert (report["outcome"], report["warnings"]) == ("accepted", [])
+        assert int(str(report["model_tokens"])) > 0
+        [again] = processes(daemon, "service.model_host")
+        assert again != host
+        assert daemon.end() == 0
+        assert not Path(f"/proc/{again}").exists()
