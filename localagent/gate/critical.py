@@ -57,7 +57,7 @@ CODE = Rule(
         Example(before=_VERIFY, after=_VERIFY.replace("a == b", "a == b or not a")),
         Example(before="def is_admin(user):\n    return user.old\n", after="def is_admin(user):\n    return user\n"),
         Example(before="import hmac\n\n\ndef f(a, b):\n    return hmac.new(a, b, 'sha256')\n", after=_MAC),
-        Example(before="HASH_ROUNDS = 200_000\nx = 1\n", after="HASH_ROUNDS = 100_000\nx = 1\n"),
+        Example(before="PASSWORD_ROUNDS = 200_000\nx = 1\n", after="PASSWORD_ROUNDS = 100_000\nx = 1\n"),
         Example(
             before="from alembic import op\n\n\ndef run():\n    op.add(1)\n",
             after="from alembic import op\n\n\ndef run():\n    op.add(2)\n",

@@ -75,7 +75,7 @@ def test_a_later_rule_of_the_same_id_cannot_make_a_refusal_a_question(policy: Po
     ("before", "after", "asked"),
     [
         ("def f(x):\n    return x\n", "def f(x):\n    return -x\n", False),
-        ("def verify(x):\n    return x\n", "def verify(x):\n    return -x\n", True),
+        ("def verify_token(x):\n    return x\n", "def verify_token(x):\n    return -x\n", True),
         (
             "import hmac\ndef f(x):\n    return hmac.new(x)\n",
             "import hmac\ndef f(x):\n    return hmac.new(b'')\n",

@@ -62,7 +62,7 @@ BODY = "import os, sys, operator, functools, builtins\nRUN = os.system\nNAME = '
         ("y = getattr(os, 'sys' + 'tem')(x)", "run-process"),
         ("y = getattr(os, f'{\"system\"}')(x)", "run-process"),
         ("y = getattr(os, NAME)(x)", "run-process"),
-        ("y = getattr(os, NAME[:])(x)", "dynamic-access"),
+        ("y = getattr(os, NAME[:])(x)", "run-process"),
         ("y = getattr(os, x)(x)", "dynamic-access"),
         ("y = getattr(*(os, 'system'))(x)", "dynamic-access"),
         ("y = os.__getattribute__('system')(x)", "run-process"),

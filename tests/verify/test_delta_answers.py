@@ -53,7 +53,7 @@ def said(*results: "tuple[int, bytes] | Ending", switch: Switch = Switch.AUTO, l
         yield SimpleNamespace(tree=Path("/nowhere"))
 
     place = SimpleNamespace(
-        jail=Replayed(*results), workspace=workspace, environment=tuple, repo="/repo", store=Path("/nowhere")
+        jail=Replayed(*results), workspace=workspace, environment=tuple, repo="/repo", store=Path("/nowhere"), binds=()
     )
     rooms = cast("Any", SimpleNamespace(place=place, check=lambda: None))
     answers = Delta(rooms, policy).review(PATCH)
