@@ -140,8 +140,9 @@ def carry_out(order: dict[str, Any], parent: int) -> None:
         become(order["uid"])
         die_with(parent)  # a change of uid forgets it
     _check(_LIBC.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl")
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # ignored by Python, which the command must not inherit
-        signal.signal(number, signal.SIG_DFL)
+    for number in signal.valid_signals():  # ignored by Python, or by who started us in the background
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
     os.execve(order["argv"][0], order["argv"], {})  # noqa: S606
 
 

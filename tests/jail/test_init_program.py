@@ -36,6 +36,7 @@ def run(made: Plan, argv: Sequence[str], *, go: bool = True, filtered: bool = Fa
     pid = os.fork()
     if pid == 0:
         try:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # as the launcher does: ours may have been started ignoring it
             os.dup2(status_write, STATUS)
             os.dup2(block_read, BLOCK)
             if filtered:  # as every jail: else the kernel refuses a filter to the unprivileged

@@ -60,7 +60,7 @@ def edits() -> list[Edit]:
 
 def scored(score: float, number: int) -> list[Message]:
     done = {"kind": "done", "id": number, "tokens": 7, "outside": 0, "resident_bytes": 1}
-    return [{"kind": "scores", "id": number, "items": [[0, score]], "tokens": 7}, done]
+    return [{"kind": "scores", "id": number, "items": [[0, score, -0.5]], "tokens": 7}, done]
 
 
 def ask(scorer: ModelScorer, seconds: float = 20.0) -> list[float | None]:
