@@ -21,7 +21,7 @@ from localagent.ports import Sink
 from localagent.record.assessment import assessment_lines
 from localagent.wire.service.client import DEFAULT_SOCKET
 
-_DIFFERENCES_SHOWN = 5
+_DIFFERENCES_SHOWN = 3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -72,7 +72,7 @@ def assessment_lines(told: Mapping[str, Any], *, most: int) -> Iterator[str]:
     yield f"old against new: {near['inputs']} inputs{demanded}, {others} others differ"
     for d in near["differences"][:most]:
         crash = "  [crash]" if d["crash"] else ""
-        yield f"  {one_line(d['call'], 160)}  {one_line(d['old'], 100)} -> {one_line(d['new'], 100)}{crash}"
+        yield f"  {one_line(d['call'], 90)}: {one_line(d['old'], 50)} -> {one_line(d['new'], 50)}{crash}"
     if others > most:
         yield f"  and {others - most} more"
     for b in near["broken_properties"][:most]:
