@@ -6,7 +6,7 @@ from typing import Any
 from localagent.domain.strength import Share
 from localagent.domain.verification import Assessment
 from localagent.record.verify_report import differential_json, mutants_json, strength_json
-from localagent.record.visible import one_line
+from localagent.record.visible import ends, one_line
 
 _PARTS = (
     ("lines", "changed lines run by tests"),
@@ -72,7 +72,7 @@ def assessment_lines(told: Mapping[str, Any], *, most: int) -> Iterator[str]:
     yield f"old against new: {near['inputs']} inputs{demanded}, {others} others differ"
     for d in near["differences"][:most]:
         crash = "  [crash]" if d["crash"] else ""
-        yield f"  {one_line(d['call'], 90)}: {one_line(d['old'], 50)} -> {one_line(d['new'], 50)}{crash}"
+        yield f"  {ends(d['call'], 90)}: {ends(d['old'], 50)} -> {ends(d['new'], 50)}{crash}"
     if others > most:
         yield f"  and {others - most} more"
     for b in near["broken_properties"][:most]:

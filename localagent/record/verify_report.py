@@ -7,7 +7,7 @@ from localagent import __version__
 from localagent.domain.strength import Share, Strength
 from localagent.domain.verification import Basis, Differential, Mutants, Symbolic, Verification, VerifyVerdict
 from localagent.record.gate_report import review_json, review_text
-from localagent.record.visible import one_line
+from localagent.record.visible import ends, one_line
 
 SCHEMA = "localagent/verify/1"
 _MOST_IDS = 2_000
@@ -102,7 +102,7 @@ def differential_json(near: Differential | None) -> dict[str, Any] | None:
             {
                 "path": d.path,
                 "function": one_line(d.function),
-                "call": one_line(d.call, 700),
+                "call": ends(d.call, 700),
                 "old": one_line(d.old, 400),
                 "new": one_line(d.new, 400),
                 "origin": d.origin.value,
@@ -251,7 +251,7 @@ def _near_lines(near: Differential) -> Iterator[str]:
     yield f"old against new: {near.inputs} inputs to {len(near.functions)} functions{demanded}, {others} others differ"
     for d in near.differences[:_SHOWN_DIFFERENCES]:
         crash = "  [crash]" if d.crash else ""
-        yield f"  {one_line(d.call, 160)}  {one_line(d.old, 100)} -> {one_line(d.new, 100)}  [{d.origin}]{crash}"
+        yield f"  {ends(d.call, 110)}: {ends(d.old, 60)} -> {ends(d.new, 60)}  [{d.origin}]{crash}"
     if others > _SHOWN_DIFFERENCES:
         yield f"  and {others - _SHOWN_DIFFERENCES} more (--json, --html)"
     for b in near.broken_properties:

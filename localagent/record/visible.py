@@ -14,3 +14,12 @@ def one_line(text: str, most: int = 400) -> str:
     """Visible text on one line, cut with a mark where it is longer than `most` characters."""
     shown = visible(text[: most + 1]).replace("\n", "\\n").replace("\t", "\\t")
     return shown if len(text) <= most and len(shown) <= 4 * most else shown[:most] + "…"
+
+
+def ends(text: str, most: int) -> str:
+    """Visible text on one line, its middle left out where it is longer: of a call, whose and with what is told."""
+    shown = one_line(text, max(most, 20_000))
+    if len(shown) <= most:
+        return shown
+    head = most // 3
+    return f"{shown[:head]}…{shown[len(shown) - (most - head - 1) :]}"
