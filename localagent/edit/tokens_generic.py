@@ -1,6 +1,8 @@
 """The fallback: delete, insert, replace, swap tokens near the fault; drop, split and join lines."""
 
+import ast
 import itertools
+import warnings
 from collections.abc import Iterator
 
 from localagent.edit.tokens_view import KEYWORDS, Fix, Kind, Lexeme, View, insert, replace
@@ -95,6 +97,19 @@ def _names(view: View) -> list[str]:
     return out[:12]
 
 
+def _says_something(line: str) -> bool:
+    """Whether a line is a statement that does something; a remark may parse too (`Note: this`, `first, second`)."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            body = ast.parse(line).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    if not body or (isinstance(body[0], ast.AnnAssign) and body[0].value is None):
+        return False
+    return not isinstance(body[0], ast.Expr) or any(isinstance(n, ast.Call | ast.Await) for n in ast.walk(body[0]))
+
+
 def whole_lines(view: View) -> Iterator[Fix]:
     """Drop a line or its rest, split it in two, join it with the next."""
     for line, distance in view.suspects:
@@ -102,7 +117,9 @@ def whole_lines(view: View) -> Iterator[Fix]:
         yield Fix(distance + 1.1, ((x.start, x.stop, ""),), "tokens.delete-line", "drop the line")
         yield Fix(distance + 1.6, ((x.code_start, x.end, "pass"),), "tokens.delete-line", "line -> pass")
         if row:
-            yield insert(distance + 1.3, x.code_start, "# ", "tokens.comment-line", "make the line a comment")
+            says = _says_something(view.text[x.code_start : x.end])
+            dearer, name = (1.2, "tokens.comment-statement") if says else (0.0, "tokens.comment-line")
+            yield insert(distance + 1.3 + dearer, x.code_start, "# ", name, "make the line a comment")
         below = view.after(line)
         if below is not None:
             gap = (view.code_end(line), view.lines[below].code_start, " ")

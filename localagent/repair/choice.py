@@ -17,8 +17,10 @@ from localagent.domain.edit import WRITTEN, Candidate, Edit
 from localagent.repair.degenerate import degenerate
 
 # In nats of cost, set by hand after reading a few overfitted patches of the development cases; not counted.
+_COMMENTED_OUT = "comment-statement"
 _MALUS = {
     "delete": 1.5,
+    _COMMENTED_OUT: 1.5,
     "guard": 1.0,
     "condition": 0.7,
     "body": 1.0,
@@ -199,14 +201,15 @@ def ranked(candidates: Sequence[Candidate], near: Behaviours, *, shaky: float = 
 def explained(edit: Edit) -> bool:
     """Whether the parser or a name in the error message tells what was wrong, and the edit takes nothing away."""
     if edit.operator.startswith("tokens."):
-        return True
+        return _slip(edit)
     return edit.operator in ("undefined-name", "undefined-everywhere", "missing-attribute", "missing-import") and (
         not edit.note.endswith("dropped")
     )
 
 
 def _slip(edit: Edit) -> bool:
-    return edit.operator.startswith("tokens.")
+    """Whether what did not parse is mended; not where a statement that was whole is made a comment."""
+    return edit.operator.startswith("tokens.") and _COMMENTED_OUT not in edit.operator
 
 
 def _invented(edit: Edit) -> bool:
@@ -226,14 +229,15 @@ def unproven(candidate: Candidate, tests: int, failing: int) -> bool:
     So it is with many edits of which more were guessed than there are failing tests to vouch for them, with a guess
     that was made on top of another one at the same line, with something invented or a line dropped beside other edits,
     and with a `+ 1` put where none stood, a call of a sibling put in a call's place, or a text that the model wrote,
-    or one that brings in an expression that says nothing.
+    one that brings in an expression that says nothing, or a whole statement made a comment.
     """
     if tests <= FEW_TESTS and len(candidate.edits) > 1:
         dropped = any("delete-line" in e.operator for e in candidate.edits)
         if any(_invented(e) for e in candidate.edits) or (dropped and not all(_slip(e) for e in candidate.edits)):
             return True
     made_up = candidate.edits[0].operator in {"off-by-one", "sibling-call", *WRITTEN}
-    if tests <= FEW_TESTS and (made_up or degenerate(candidate)):
+    silenced = any(_COMMENTED_OUT in e.operator for e in candidate.edits)
+    if tests <= FEW_TESTS and (made_up or silenced or degenerate(candidate)):
         return True
     guessed = [(e.path, e.line) for e in candidate.edits if not explained(e)]
     many = len(candidate.edits) >= _MANY_EDITS and len(guessed) >= _MANY_GUESSES

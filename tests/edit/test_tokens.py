@@ -127,6 +127,24 @@ SLIPS = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("this reads the stock", "tokens.comment-line"),
+        ("Note: stock", "tokens.comment-line"),
+        ("stock", "tokens.comment-line"),
+        ("first, second", "tokens.comment-line"),
+        ("total -= 1", "tokens.comment-statement"),
+        ("self.load(stock)", "tokens.comment-statement"),
+        ("return total", "tokens.comment-statement"),
+    ],
+)
+def test_a_line_that_does_something_is_told_from_a_remark_before_it_is_made_a_comment(line: str, name: str) -> None:
+    source = f"def load(stock):\n    total = 0\n    if stock:\n    {line}\n    return total\n"
+    made = {e.operator for e in edits(source.encode(), 600) if f"# {line}" in e.apply(source.encode()).decode()}
+    assert f"{name}+insert-pass" in made
+
+
 @pytest.mark.parametrize("slip", SLIPS)
 def test_repair_of_a_slip_is_among_the_first_answers(slip: str) -> None:
     old, new = SLIPS[slip]

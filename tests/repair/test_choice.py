@@ -200,6 +200,8 @@ def test_weak_tests_do_not_make_a_rival_of_what_costs_far_more() -> None:
         ((edit("sibling-call", "len(a) -> len(b)"),), True),
         ((edit("tokens.delete-line", "drop the line"), SWAP), True),
         ((edit("tokens.delete-line", "drop the line"), COLON), False),
+        ((edit("tokens.comment-statement+insert-pass"),), True),
+        ((edit("tokens.comment-line"),), False),
         ((COLON, SWAP), False),
     ],
 )
