@@ -60,7 +60,7 @@ def test_without_a_comparison_nothing_is_offered() -> None:
 @given(st.text("ab c.", max_size=12), st.text("ab c.", max_size=20), st.text("ab c.'\\%{", max_size=20))
 def test_what_is_offered_can_be_put_between_quotes(old: str, got: str, wanted: str) -> None:
     operators()  # registers them in their order; a family imported by itself would come first
-    from localagent.edit.operators.reported_text import _wanted  # noqa: PLC0415
+    from localagent.edit.operators.reported_text import _wanted
 
     for new in _wanted(old, got, wanted) if old else ():
         assert new != old
