@@ -321,10 +321,13 @@ def reread(order: Sequence[Standing], natural: Mapping[int, float]) -> list[Stan
 def settled(order: Sequence[Standing], verified: int) -> bool:
     """Whether a reread order tells which single guess is right: all that do something else cost more by a margin.
 
-    Not where a quarter of all programs pass, and neither for several edits nor for something invented: of those the
+    Not where a quarter of all programs pass, or programs of many kinds (of 10 such readings of the development cases 5
+    were wrong, with fewer kinds none of 8), and neither for several edits nor for something invented: of those the
     tests prove too little.
     """
     first = order[0]
+    if _kinds(order) >= _SEVERAL_KINDS:
+        return False
     edits = first.candidate.edits
     if len(edits) > 1 or any(_invented(e) for e in edits) or len(order) > max(_MANY_EDITS, _WEAK_SHARE * verified):
         return False

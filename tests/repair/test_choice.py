@@ -257,7 +257,10 @@ def test_a_reread_order_settles_by_a_margin_only() -> None:
     assert settled(standings(1.0, 1.5), 60)
     assert not settled(standings(1.0, 1.4), 60)
     assert settled(standings(1.0, 1.1, row="ok:same"), 60)
-    assert not settled(standings(1.0, 1.5, 2.0, 2.0), 12)  # so many pass that the tests tell little
+    assert settled(standings(1.0, 1.5, 2.0, 2.0, row="ok:same"), 60)
+    assert not settled(standings(1.0, 1.5, 2.0, 2.0, row="ok:same"), 12)  # so many pass that the tests tell little
+    assert settled(standings(1.0, 9.0, 9.0), 60)
+    assert not settled(standings(1.0, 9.0, 9.0, 9.0), 60)  # four kinds of programs pass
     two = [replace(s, candidate=candidate(s.candidate.number, s.cost, SWAP, SWAP)) for s in standings(1.0, 9.0)]
     assert not settled(two, 60)
     made_up = edit("reported-bounds", "if i >= len(a): continue")
