@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from localagent.gate.bindings import Bindings, assignments, bound_anew, own_names, settings, target_name
-from localagent.gate.source import Snippet, SourceFile, walk
+from localagent.gate.source import OPERATORS, Snippet, SourceFile, walk
 from localagent.gate.texts import Values, texts_of, values_of
 
 _BUILTINS = frozenset(dir(builtins)) | {"__builtins__", "__loader__", "__spec__"}
@@ -69,8 +69,7 @@ class Within:
 
     def find_uses(self, tree: ast.Module) -> Iterator[tuple[Use, ast.AST]]:
         """Every use in a part of the unit that may have been changed."""
-        part = _Finder(tree, self._finder.outer)
-        part.local = self._finder.local
+        part = _Finder(tree, self._finder.outer, self._finder.local)
         part.own = set(self._finder.own)
         part.inner.origins = dict(self._finder.inner.origins)
         part.inner.values = dict(self._finder.inner.values)
@@ -147,7 +146,7 @@ _CHANGES = frozenset({"update", "setdefault", "pop", "popitem", "clear", "__seti
 class _Finder:
     """Resolves expressions of one tree and lists its uses."""
 
-    def __init__(self, tree: ast.Module, outer: Bindings) -> None:
+    def __init__(self, tree: ast.Module, outer: Bindings, local: set[str] | None = None) -> None:
         self._tree = tree
         self.outer = outer
         self.inner = Bindings()
@@ -157,7 +156,7 @@ class _Finder:
         self._in_class: set[int] = set()
         self.own: set[str] = set()  # never from a star import
         body = tree.body[0].body if _is_wrapper(tree) else tree.body  # type: ignore[attr-defined]
-        self.local = own_names(body[0]) if len(body) == 1 else set()
+        self.local = local if local is not None else own_names(body[0]) if len(body) == 1 else set()
 
     def find(self) -> Iterator[tuple[Use, ast.AST]]:
         """Every use of the tree."""
@@ -167,8 +166,9 @@ class _Finder:
         _collect(nodes, self)
         chained: set[int] = set()
         for node in nodes:
-            for use in self._uses(node, chained):
-                yield use, node
+            if type(node) not in OPERATORS:
+                for use in self._uses(node, chained):
+                    yield use, node
 
     def resolve(self, node: ast.expr) -> set[str]:
         """Every dotted name that an expression may stand for."""
