@@ -38,8 +38,7 @@ def oldest() -> str:
 def test_its_syntax_is_that_of_the_oldest_python(file: Path) -> None:
     tree = ast.parse(file.read_text(), feature_version=OLDEST)
     for node in ast.walk(tree):
-        calls = isinstance(node, ast.Call)
-        if calls and isinstance(node.func, ast.Name) and node.func.id == "zip":
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "zip":
             assert not [k for k in node.keywords if k.arg == "strict"], f"{file.name}:{node.lineno}: zip(strict=)"
         if isinstance(node, ast.Attribute):
             assert node.attr not in {"removeprefix", "removesuffix", "bit_count", "batched", "pairwise"}

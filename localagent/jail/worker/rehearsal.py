@@ -116,4 +116,4 @@ class _Process:
         shown.repr_failure = method  # type: ignore[method-assign]
         for cache in (linecache.cache, sys.path_importer_cache):
             for name in [name for name in cache if name.startswith(folder)]:
-                del cache[name]  # type: ignore[attr-defined]
+                del cache[name]

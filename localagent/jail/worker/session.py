@@ -49,7 +49,7 @@ class Session:
         self._tracer = LineTracer(root) if request["trace"] else None
         self._items: List[Any] = []
         self._kept_children: Set[int] = set()
-        self._kept_files: Dict[str, Set[str]] = {}
+        self._kept_files: List[Any] = []
         self._capture_files: List[int] = []
         self._collected = False
         self._pid = _getpid()
@@ -245,9 +245,8 @@ class Session:
         return full
 
     def _clean(self) -> None:
-        if not confine.end_leftovers(self._kept_children):
+        if not confine.end_leftovers(self._kept_children) or not confine.clean_scratch(self._kept_files):
             _exit(98)
-        confine.clean_scratch(self._kept_files)
         for fd in self._capture_files + [1, 2]:
             try:
                 os.ftruncate(fd, 0)
