@@ -65,10 +65,10 @@ def walk(tree: ast.AST) -> list[ast.AST]:
             continue
         for name in _FIELDS.get(type(node), node._fields):
             value = getattr(node, name, None)
-            if isinstance(value, ast.AST):
+            if type(value) in _FIELDS:
                 found.append(value)
-            elif isinstance(value, list):
-                found += [item for item in value if isinstance(item, ast.AST)]
+            elif type(value) is list:
+                found += [item for item in value if type(item) in _FIELDS]
     return found
 
 
