@@ -21,7 +21,7 @@ for name in {names!r}:
     importlib.import_module("_la_worker." + name)
 print(sys.version_info[:2])
 """
-NEEDS_PYTEST = {"plugin", "session", "forked", "runner", "rehearsal", "tables"}
+NEEDS_PYTEST = {"plugin", "session", "forked", "runner", "tables"}
 
 
 def oldest() -> str:

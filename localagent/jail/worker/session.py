@@ -20,7 +20,6 @@ from .plugin import SessionPlugin, describe_item
 from .preloading import allow_preloaded, yield_names
 from .preparing import forget_stale_bytecode, fresh_main, quiet_plugins
 from .quiet import put_off
-from .rehearsal import rehearse
 from .runner import Watch, run_items
 from .swap import SwapIndex
 from .wire import Reader, WireClosed, WireFault, send
@@ -62,8 +61,6 @@ class Session:
     def main(self) -> None:
         """Collect and serve."""
         request = self._request
-        if request["swap"] and not request["trace"]:
-            self._rehearse()
         confine.limit_address_space(int(request["memory_bytes"]))
         fresh_main()
         forget_stale_bytecode(self._root)
@@ -86,19 +83,6 @@ class Session:
             if not self._collected:
                 self._refuse("stopped", describe(self._root, stop), str(stop))
         _exit(0)
-
-    @staticmethod
-    def _rehearse() -> None:
-        """Many children will be forked. What is printed meanwhile is not the repository's and goes."""
-        try:
-            rehearse()
-            fault = ""
-        except Exception as problem:  # of this pytest; its children are slower then, and nothing else
-            fault = "rehearsal: %s: %s\n" % (type(problem).__name__, problem)
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os.ftruncate(1, 0)
-        sys.stderr.write(fault)
 
     def _pytest(self, args: List[str]) -> None:
         import _pytest.config as pytest_config
