@@ -64,7 +64,7 @@ def walk(tree: ast.AST) -> list[ast.AST]:
         if type(node) in OPERATORS:
             continue
         for name in _FIELDS.get(type(node), node._fields):
-            value = getattr(node, name, None)
+            value: Any = getattr(node, name, None)
             if type(value) in _FIELDS:
                 found.append(value)
             elif type(value) is list:
