@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 from fix_builder import ADDED, ADDER, Home, home, tree_of
 from git_builder import Repo
+from warm_start import parent
 
 SAFE = "--deadline=100s"
 FOUND = {
@@ -32,8 +32,9 @@ def staged(place: Home) -> Repo:
 
 
 def hook(place: Home, *arguments: str) -> "subprocess.CompletedProcess[bytes]":
-    argv = [sys.executable, "-m", "localagent", "hook", *arguments]
-    return subprocess.run(argv, cwd=place.repo, env=place.environment(), capture_output=True, timeout=300, check=False)
+    done = parent().run(["hook", *arguments], place.environment(), place.repo)
+    assert done is not None
+    return done
 
 
 def suggest(place: Home, *arguments: str, code: int = 0) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import tomllib
 from dataclasses import fields
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -116,8 +117,18 @@ def toml(values: dict[str, Any], prefix: str = "") -> str:
     return "\n".join(lines)
 
 
+@lru_cache(maxsize=100_000)  # most lists are the base policy's, in every example
+def matched(patterns: tuple[str, ...], path: str) -> bool:
+    return compiled(patterns).match_file(path)
+
+
+@lru_cache(maxsize=10_000)
+def compiled(patterns: tuple[str, ...]) -> GitIgnoreSpec:
+    return GitIgnoreSpec.from_lines(patterns)
+
+
 def matches(lists: tuple[tuple[str, ...], ...], path: str) -> bool:
-    return all(GitIgnoreSpec.from_lines(one).match_file(path) for one in lists)
+    return all(matched(one, path) for one in lists)
 
 
 def allowed(policy: Policy) -> set[object]:
