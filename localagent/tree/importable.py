@@ -27,11 +27,16 @@ def _names(root: int, place: str) -> Iterator[str]:
     except OSError:
         return  # the most trees have not all of these folders; who owns no name is asked about
     try:
-        for name in sorted(os.listdir(at))[:_MOST]:
+        for name in _listed(at)[:_MOST]:
             if _is_importable(name, at):
                 yield name.removesuffix(".py")
     finally:
         os.close(at)
+
+
+def _listed(folder: int) -> list[str]:
+    with os.scandir(folder) as found:
+        return sorted(entry.name for entry in found)
 
 
 def _is_importable(name: str, parent: int) -> bool:
@@ -43,7 +48,7 @@ def _is_importable(name: str, parent: int) -> bool:
             return False
         below = descend.open_directory(name, parent)
         try:
-            return any(inner.endswith(".py") for inner in os.listdir(below))
+            return any(inner.endswith(".py") for inner in _listed(below))
         finally:
             os.close(below)
     except OSError:
