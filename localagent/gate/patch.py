@@ -55,7 +55,7 @@ class PatchGates:
             Critical(policy),
             Secrets(policy),
             Trojan(policy),
-            Excuses(policy),
+            InTests(Excuses(policy), policy),
             Parses(policy),
             InTests(Dangerous(policy, asks_person=False), policy),
             InTests(Dangerous(policy, asks_person=True), policy),

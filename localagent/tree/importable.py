@@ -17,7 +17,8 @@ _MOST = 10_000
 def importable_names(repo: Path) -> frozenset[str]:
     """The names, as they stand before any patch. AnswerIsNo if the tree cannot be entered; links are no packages."""
     with descend.root_directory(Path(os.path.realpath(repo))) as root:
-        return frozenset(name for place in _ROOTS for name in _names(root, place) if name.isidentifier())
+        found = {name for place in _ROOTS for name in _names(root, place)}
+        return frozenset(name for name in found if name.isidentifier() and name not in _ROOTS)
 
 
 def _names(root: int, place: str) -> Iterator[str]:
