@@ -10,6 +10,7 @@ import pathspec
 
 from localagent.domain.edit import FileChange
 from localagent.domain.gate import Decision, Finding, Severity
+from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Permission, Policy
 from localagent.gate.change import GateInput
 from localagent.gate.critical_code import CriticalCode
@@ -160,7 +161,9 @@ class Critical:
             rule.finding(path, 0, f"{path} is named by the policy's patches.{key}")
             for path in paths
             for rule, spec, key in self._rules
-            if path not in routine and spec.match_file(path.replace("\n", " ").lower())
+            if path not in routine
+            and not (rule is CRITICAL and path.is_python and self._is_test(path))
+            and spec.match_file(path.replace("\n", " ").lower())
         ]
         found += [*_depends(change), *_installs(change)]
         told = {finding.path for finding in found if finding.rule == CRITICAL.id}
@@ -171,6 +174,9 @@ class Critical:
                     for line, why in self._code.touched(file, change.spans[file.path])
                 ]
         return decide(self.name, found)
+
+    def _is_test(self, path: RepoPath) -> bool:
+        return path.name.startswith("test_") and bool(self._tests.match_file(path.replace("\n", " ").lower()))
 
     def _is_routine(self, file: FileChange, change: GateInput) -> bool:
         """Whether the policy lets routine be, and a file that stays what it is changes by routine alone."""

@@ -68,7 +68,7 @@ _DECODERS = frozenset(
     {"b64decode", "b32decode", "b16decode", "b85decode", "a85decode", "urlsafe_b64decode", "standard_b64decode",
      "decodebytes", "unhexlify", "fromhex", "a2b_hex",
      "a2b_base64", "a2b_qp", "a2b_uu", "decompress", "unquote", "unquote_plus", "unescape", "decodestring",
-     "to_bytes", "tobytes", "unpack", "maketrans"}
+     "to_bytes", "tobytes", "unpack"}
 )  # fmt: skip
 _CONFUSING = re.compile(r"(?=.*[lI1O0].*[lI1O0])[lIO_][lI1O0_]+$")
 _DOC = frozenset({"__doc__", "__name__", "__module__", "__qualname__"})

@@ -209,7 +209,7 @@ def _early_noes(function: ast.AST) -> Counter[str]:
 def _fewer_noes(old: ast.AST, new: ast.AST) -> bool:
     """Whether a condition gives a no less often, in a function that goes on to answer yes."""
     counts = [sum(1 for n in walk(f) if isinstance(n, ast.If) and _refuses(n.body)) for f in (old, new)]
-    return counts[1] < counts[0] and (counts[1] > 0 or _is_predicate_like(old))
+    return counts[1] < counts[0] and _is_predicate_like(old)
 
 
 def _is_predicate_like(function: ast.AST) -> bool:

@@ -11,7 +11,7 @@ _CHECKER = re.compile(
     r"(?i)verif|valid|(?:^|_)check(?!sum|out|point)|sanit|escape|quot|authenti|authori[sz]|permission|compare_digest|realpath"
     r"|^resolve$|normpath|is_relative_to|login_required|csrf|encrypt|(?:^|_)sign(?:$|_|ed)|^assert_|^ensure|^require|strip_tags|bleach"
     r"|^clean|safe_join|secure_filename|safe_load|(?:^|_)lock(?:ed)?$|acquire|is_safe|allowed|forbid|deny|raise_for_status|rate_?limit"
-    r"|throttle|audit|atomic|transaction|^token_(?:urlsafe|hex|bytes)$|^urandom$|^SystemRandom$"
+    r"|safe(?!ty)|inside|within|guard|enforce|throttle|audit|atomic|transaction|^token_(?:urlsafe|hex|bytes)$|^urandom$|^SystemRandom$"
 )
 
 
@@ -49,7 +49,7 @@ def _never(node: ast.AST) -> bool:
 def checks(tree: ast.AST) -> Iterator[str]:
     """The name of each checker that is called, or that decorates something; what raises in the source is a checker."""
     nodes = walk(tree)
-    raising = {n.name for n in nodes if isinstance(n, FUNCTIONS) and any(isinstance(i, ast.Raise) for i in walk(n))}
+    raising = {n.name for n in nodes if isinstance(n, FUNCTIONS) and _exists_to_raise(n)}
     for node in nodes:
         if isinstance(node, ast.Call):
             name = _last(node.func)
@@ -62,6 +62,15 @@ def checks(tree: ast.AST) -> Iterator[str]:
             continue
         if (name in raising and not name.startswith("__")) or _CHECKER.search(name):
             yield name
+
+
+def _exists_to_raise(function: ast.AST) -> bool:
+    """Whether a function may raise, and answers nothing but what it was given."""
+    nodes = walk(function)
+    if not any(isinstance(n, ast.Raise) for n in nodes):
+        return False
+    answers = [n.value for n in nodes if isinstance(n, ast.Return) and n.value is not None]
+    return all(isinstance(a, ast.Name | ast.Constant) for a in answers)
 
 
 def widened(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:

@@ -1,8 +1,9 @@
 """Changes that carry no decision, wherever they stand: layout, what is said to people, a project's own facts.
 
 Told by comparing both trees step by step: they may differ in texts that are printed, logged or raised, in a version of
-the project, in classifiers, and in exact pins of tools for developers that move up within one release line. Everything
-else that differs is no routine. Not promised: that a later version of a tool is sound; `strict` and `appliance` ask.
+the project, in classifiers, in exact pins of tools for developers that move up within one release line, and in such
+tools that go. Everything else that differs is no routine. Not promised: that a later version of a tool is sound;
+`strict` and `appliance` ask.
 """
 
 import ast
@@ -94,6 +95,9 @@ def _same_lists(one: list[object], two: list[object], inside: tuple[str, ...]) -
         return all(isinstance(e, ast.Constant) and _TROVE.fullmatch(str(e.value)) for e in (*one, *two))
     if len(one) == len(two):
         return all(_alike(a, b, inside) for a, b in zip(one, two, strict=True))
+    if len(two) < len(one) and any(_FOR_DEVELOPERS.match(name) for name in inside):
+        parts = [[ast.dump(e) for e in items if isinstance(e, ast.Constant)] for items in (one, two)]
+        return len(parts[0]) == len(one) and len(parts[1]) == len(two) and set(parts[1]) <= set(parts[0])
     return False
 
 
