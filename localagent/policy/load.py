@@ -150,6 +150,7 @@ def _patches(table: Table, tests: tuple[str, ...]) -> PatchRules:
         test_configuration=configuration,
         tests=table.take_choice("tests", Permission),
         weaker_tests=table.take_choice("weaker_tests", Permission),
+        routine=table.take_choice("routine", Permission),
         allowed_in_tests=table.take_texts("allowed_in_tests", required=True),
         size=_size(table.take_table("size")),
         lenient=(*tests, *configuration),

@@ -96,6 +96,7 @@ layers = some(
         test_configuration=patterns,
         tests=permission,
         weaker_tests=permission,
+        routine=permission,
         allowed_in_tests=st.lists(st.sampled_from(RULES), max_size=4),
         size=size,
     ),
@@ -154,6 +155,7 @@ def allowed(policy: Policy) -> set[object]:
         found |= {("let be", path, rule) for rule in q.allowed_in_tests if hit(q.lenient)}
     found |= {("no critical name", name) for name in CRITICAL_NAMES if name not in q.critical_names}
     found |= {("no critical use", name) for name in CRITICAL_USES if name not in q.critical_uses}
+    found |= {"routine is let be"} if q.routine is Permission.ALLOW else set()
     found |= {"tests may be made weaker"} if q.weaker_tests is Permission.ALLOW else set()
     for name, rules in (("size", policy.size), ("patches.size", q.size)):
         found |= {(name, f.name, n) for f in fields(rules) for n in range(1, 1000, 111) if n <= getattr(rules, f.name)}
