@@ -5,7 +5,6 @@ failing tests again and then the passing ones while time is left. Not promised: 
 """
 
 import concurrent.futures as cf
-import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -438,7 +437,7 @@ class BaselineRunner:
 def _said(result: TestResult) -> tuple[str, str]:
     """What a failure says, without addresses."""
     failure = result.failure
-    return ("", "") if failure is None else (failure.exception, re.sub(r"0x[0-9a-fA-F]+", "0x", failure.message))
+    return ("", "") if failure is None else (failure.exception, failure.steady)
 
 
 def _repo_path(text: str) -> RepoPath | None:
