@@ -7,7 +7,6 @@ from enum import StrEnum
 
 from localagent.domain.paths import RepoPath
 
-
 # an object's address, whole or with an end cut off by a report that puts "..." for the middle of a long text
 _ADDRESS = re.compile(
     r"0x[0-9a-fA-F]{6,16}\b|(?<=at )0x[0-9a-fA-F]{1,16}\b|0x[0-9a-fA-F]*(?=\.\.\.)"

@@ -1,8 +1,8 @@
 """The loop at the pace of a record: it waits for what came then, at the point where it came, and sees the time of then.
 
 A journal tells what came when (`started`, `checked`, `ordered`, `written`), what the clock decided (`timed`, `retried`,
-`read`), and which answers a limit of time cut off (`late`). Not promised: that what the answers say is the same. Where
-a run departs from its record, it goes on freely.
+`read`, `expanded`, `drained`), and which answers a limit of time cut off (`late`). Not promised: that what the answers
+say is the same. Where a run departs from its record, it goes on freely.
 """
 
 import concurrent.futures as cf
@@ -32,7 +32,8 @@ class _Next(Enum):
 _DECISIONS = {
     "started": _Next.START,
     "denied": _Next.START,  # refused while the next candidate was looked for
-    "drained": _Next.START,  # looked for and not found
+    "expanded": _Next.START,  # as well
+    "drained": _Next.START,  # looked for and not found, or found too late
     "checked": _Next.ANSWER,
     "ordered": _Next.ORDER,
     "written": _Next.WRITE,
@@ -106,6 +107,16 @@ class Followed(Live):
                     return (job,)
         self._depart()
         return super().answered(flying)
+
+    def stops(self, *, wanted: bool) -> bool:
+        """Where the record has it so."""
+        return self._kind() == "drained" if self.following else wanted
+
+    def scores(self, *, wanted: bool) -> bool:
+        """Where the record says that it was."""
+        if self.following and self._kind() == "expanded":
+            return self._record[self._at]["data"].get("asked") is True
+        return wanted
 
     def may_order(self, job: "cf.Future[list[Step]]") -> bool:
         """Where the record has them, after waiting for the model; nowhere else."""

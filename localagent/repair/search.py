@@ -213,8 +213,8 @@ class Repair:
                 looked = True
                 continue
             step = run.frontier.pop(written=not settled(run))
-            if step is None or run.left() <= 0:
-                if looked:
+            if step is None or run.parts.pace.stops(wanted=run.left() <= 0):
+                if looked or step is not None:
                     run.emit("drained")
                 return None
             looked = True

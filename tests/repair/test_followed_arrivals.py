@@ -115,3 +115,25 @@ def test_seconds_told_before_the_loop_began_are_counted_from_another_moment() ->
     go(pace, "snapshot")
     go(pace, "stage", stage="baseline")
     assert pace.clock() == 0.01
+
+
+def test_a_candidate_found_too_late_then_is_not_started_now_and_another_one_is() -> None:
+    pace = Followed([mark("expanded", path="a.py", edits=3, asked=False), mark("drained"), mark("started", number=1)])
+    assert pace.may_start()
+    assert not pace.stops(wanted=True)
+    go(pace, "expanded", path="a.py", edits=3, asked=False)
+    assert pace.stops(wanted=False)
+    go(pace, "drained")
+    assert not pace.stops(wanted=True)
+    assert Live().stops(wanted=True)
+    assert not Live().stops(wanted=False)
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_the_model_is_asked_about_edits_where_it_was_asked_then(asked: bool) -> None:
+    pace = Followed([mark("expanded", path="a.py", edits=3, asked=asked)])
+    assert pace.scores(wanted=not asked) is asked
+    go(pace, "checked", number=1)
+    assert not pace.following
+    assert pace.scores(wanted=not asked) is not asked
+    assert Live().scores(wanted=True)

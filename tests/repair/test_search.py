@@ -458,6 +458,7 @@ class Scribe:
         self.begun: list[Suspicion] = []
         self.told: list[tuple[Edit, int]] = []
         self.tokens_used = self.late = 0
+        self.fresh: Sequence[int] = ()
         self.asked = 0
 
     @property
