@@ -170,7 +170,9 @@ class QuickCheck(Protocol):
 class Verifier(Protocol):
     """Everything that runs the repository's code."""
 
-    def baseline(self) -> Baseline: ...
+    def baseline(self, *, patience: float = 1.0) -> Baseline:
+        """`patience`: so many times the usual seconds for all tests together, not for one of them."""
+        ...
 
     def quick(self, baseline: Baseline, *, jobs: int) -> QuickCheck: ...
 

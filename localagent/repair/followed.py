@@ -8,6 +8,7 @@ say is the same. Where a run departs from its record, it goes on freely.
 import concurrent.futures as cf
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from enum import Enum
 from typing import Any
 
@@ -158,12 +159,12 @@ class Followed(Live):
         return self.following and self._decision() is _Next.WRITE
 
     def times(self, baseline: Baseline) -> Baseline:
-        """With the recorded times, where the record has one for each."""
+        """With the recorded times, where the record has one for each, and lines of no more tests than it had."""
         if self.following:
             told: Mapping[str, Any] = next((e["data"] for e in self._record[self._at :] if e["kind"] == "timed"), {})
             tests, checks = told.get("tests", ()), told.get("checks", ())
             if (len(tests), len(checks)) == (len(baseline.tests), len(baseline.checks)):
-                return timed(baseline, tests, checks)
+                return _of_those(timed(baseline, tests, checks), told.get("traced"))
         return super().times(baseline)
 
     def cpu_seconds(self, number: int, limit: float) -> float:
@@ -203,3 +204,11 @@ class Followed(Live):
             if entry["kind"] in _DECISIONS:
                 return entry
         return {}
+
+
+def _of_those(baseline: Baseline, traced: Sequence[int] | None) -> Baseline:
+    """With the lines of these tests alone; of all where an older record does not say."""
+    if traced is None:
+        return baseline
+    tests = (t if at in traced else replace(t, lines=None) for at, t in enumerate(baseline.tests))
+    return replace(baseline, tests=tuple(tests))

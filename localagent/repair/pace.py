@@ -168,6 +168,11 @@ def milliseconds(baseline: Baseline) -> tuple[list[int], list[int]]:
     return [round(1000 * t.seconds) for t in baseline.tests], [round(1000 * c.seconds) for c in baseline.checks]
 
 
+def traced(baseline: Baseline) -> list[int]:
+    """Which tests have lines, by their places: passing ones are traced while there is time."""
+    return [at for at, test in enumerate(baseline.tests) if test.lines is not None]
+
+
 def timed(baseline: Baseline, tests: Sequence[int], checks: Sequence[int]) -> Baseline:
     """The same baseline with other times, one each."""
     return replace(
