@@ -16,7 +16,7 @@ from localagent.edit import check, normal
 from localagent.edit.context import Change, Context
 from localagent.edit.registry import Operator, operators
 from localagent.edit.source import SourceText, read_source
-from localagent.edit.unit import Unit, build
+from localagent.edit.unit import Stmt, Suite, Unit, build
 from localagent.edit.wide import looks_wide
 from localagent.index.facts import FactIndex, FileFacts, UnitSpan
 from localagent.ports import EditSpace, Sources
@@ -26,6 +26,9 @@ _MAX_PROPOSALS = 60_000
 _MAX_NEARBY_FILES = 12
 _MAX_NEARBY_BYTES = 400_000
 _MAX_WIDE_LINES = 1_500
+_TABLE_FROM_BYTES = 2_000  # a simple statement as long as that is a table; the longer, the fewer of its edits come
+_TABLE_BYTES = 2_000_000
+_TABLE_LEAST = 50
 
 
 class LibcstEditSpace:
@@ -148,6 +151,26 @@ class _Place:
         self.scope = unit_scope(context.unit, context.span)
         self.seen = {context.unit.suite_digest(context.unit.root)}
         self.texts: set[tuple[tuple[int, int, str], ...]] = set()
+        self._left = {
+            (s.start, s.end): _TABLE_LEAST + _TABLE_BYTES // (s.end - s.start) for s in _tables(context.unit.root)
+        }
+
+    def too_many(self, splices: tuple[tuple[int, int, str], ...]) -> bool:
+        """Whether a table of thousands of literals, each of which could be many others, has had its share of edits."""
+        for start, end in self._left:
+            if start <= splices[0][0] and splices[-1][1] <= end:
+                self._left[start, end] -= 1
+                return self._left[start, end] < 0
+        return False
+
+
+def _tables(suite: Suite) -> Iterator[Stmt]:
+    """Simple statements so long that checking every one of their edits would take minutes."""
+    for statement in suite.statements:
+        if not statement.compound and statement.end - statement.start > _TABLE_FROM_BYTES:
+            yield statement
+        for inner in statement.suites:
+            yield from _tables(inner)
 
 
 class _Proposal(tuple[float, int, int, Change, Operator, _Place]):
@@ -165,7 +188,7 @@ def _in_order(proposals: list[_Proposal]) -> Iterator[Edit]:
         if change.splices in place.texts:
             continue
         place.texts.add(change.splices)
-        if not change.splices or _overlapping(change):
+        if not change.splices or _overlapping(change) or place.too_many(change.splices):
             continue
         digest = check.tree_digest(place.unit, change.splices)
         if digest is None or digest in place.seen:

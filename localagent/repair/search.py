@@ -32,6 +32,7 @@ from localagent.repair.state import Parts
 from localagent.repair.writing import Writing, settled
 
 PATIENT = 10  # times the small limit, for candidates that were only slow
+UNKNOWN_CPU_SECONDS = 0.3  # the small limit where no failing test ever ran to its end
 FULL_SWEEP_TESTS = 60
 FULL_SWEEP_SECONDS = 0.25
 
@@ -292,7 +293,7 @@ class Repair:
         """
         wanted = set(baseline.failing)
         taken = [t.seconds for t in baseline.tests if t.id in wanted and t.outcome is not Outcome.TIMED_OUT]
-        return max(0.2, min(20.0, 8 * max(taken))) if taken else 0.5
+        return max(0.2, min(20.0, 8 * max(taken))) if taken else UNKNOWN_CPU_SECONDS
 
     @staticmethod
     def _stop_early(baseline: Baseline) -> bool:

@@ -160,3 +160,22 @@ def test_the_prior_given_replaces_the_built_in_weight() -> None:
 )
 def test_what_does_not_parse_has_no_tree_edits(source: bytes) -> None:
     assert edits_of(source) == []
+
+
+def test_of_a_table_of_thousands_of_literals_a_share_of_the_edits_comes_and_all_of_what_stands_beside_it() -> None:
+    beside = "def f(a):\n    return a + 1\n"
+
+    def offered(entries: int) -> tuple[int, set[str]]:
+        source = "TABLE = [" + ", ".join(f"'k{i}'" for i in range(entries)) + "]\n" + beside
+        found = LibcstEditSpace({}).edits(PATH, {PATH: source.encode()}, lines=None, failures=[])
+        texts = [e.apply(source.encode()).decode() for e in found]
+        return (
+            sum(t.endswith(beside) for t in texts),
+            {t.rpartition("def f")[2] for t in texts if "'k" not in t.rpartition("def f")[2]},
+        )
+
+    small, large = offered(60), offered(900)
+    assert small[0] > 1_000
+    assert large[0] < small[0] / 2
+    assert len(small[1]) > 20
+    assert small[1] == large[1]

@@ -135,9 +135,19 @@ def test_programs_of_many_kinds_that_pass_mean_tests_that_tell_little() -> None:
         candidates = [candidate(k, 0.4 * k, SWAP) for k in range(kinds + 2)]
         return ranked(candidates, near({k: (f"ok:{k % kinds}",) for k in range(kinds + 2)}))
 
-    assert undecided(order(4), 1, 60) == []
+    assert undecided(order(3), 1, 60) == []
+    assert {s.row for s in undecided(order(4), 1, 60)} == {("ok:1",), ("ok:2",), ("ok:3",)}
     assert {s.row for s in undecided(order(5), 1, 60)} == {("ok:1",), ("ok:2",), ("ok:3",), ("ok:4",)}
     assert undecided(order(5), 4, 60) == []
+
+
+def test_four_kinds_make_rivals_of_what_costs_up_to_two_more() -> None:
+    def order(apart: float) -> list[Standing]:
+        costs = [0.0, apart, apart + 2.5, apart + 2.5]
+        return ranked([candidate(k, c, SWAP) for k, c in enumerate(costs)], near({k: (f"ok:{k}",) for k in range(4)}))
+
+    assert [s.candidate.number for s in undecided(order(1.9), 1, 60)] == [1]
+    assert undecided(order(2.1), 1, 60) == []
 
 
 def test_a_quarter_of_all_programs_passing_means_the_same() -> None:
@@ -202,6 +212,16 @@ def test_weak_tests_do_not_make_a_rival_of_what_costs_far_more() -> None:
         ((edit("tokens.delete-line", "drop the line"), COLON), False),
         ((edit("tokens.comment-statement+insert-pass"),), True),
         ((edit("tokens.comment-line"),), False),
+        ((edit("compare-swap", "== -> !="),), True),
+        ((edit("logic-swap", "is not -> is"),), True),
+        ((edit("compare-swap", "> -> >="),), False),
+        ((edit("augmented-swap", "*= -> +="),), True),
+        ((edit("augmented-swap", "-= -> +="),), False),
+        ((edit("return-missing", "return True at the end"),), True),
+        ((edit("return-missing", "return total at the end"),), False),
+        ((edit("undefined-initialise", "total = 0"),), False),
+        ((edit("undefined-initialise", "seen = set()"),), False),
+        ((edit("undefined-initialise", "total = len(items)"),), True),
         ((COLON, SWAP), False),
     ],
 )

@@ -47,16 +47,6 @@ def forget_stale_bytecode(root: str) -> None:
         return
 
 
-def yield_names(root: str) -> None:
-    """Let the repository have modules named like those that only this worker, and not pytest, has imported."""
-    import importlib.machinery
-
-    for name in ("resource", "ctypes"):
-        spec = importlib.machinery.PathFinder.find_spec(name, [root] + sys.path)
-        if spec is not None and (spec.origin or "").startswith(root.rstrip("/") + "/"):
-            sys.modules.pop(name, None)
-
-
 def quiet_plugins(options: List[str]) -> List[str]:
     """Options that still installed plugins which trace or shuffle; none when the host asked for no options."""
     import importlib.util

@@ -17,7 +17,8 @@ from .failures import describe, know_loaded_files, plain
 from .forked import Forks
 from .lines import LineTracer
 from .plugin import SessionPlugin, describe_item
-from .preparing import forget_stale_bytecode, fresh_main, quiet_plugins, yield_names
+from .preloading import allow_preloaded, yield_names
+from .preparing import forget_stale_bytecode, fresh_main, quiet_plugins
 from .quiet import put_off
 from .runner import Watch, run_items
 from .swap import SwapIndex
@@ -69,7 +70,7 @@ class Session:
         if request["pythonpath"]:
             os.environ["PYTHONPATH"] = os.pathsep.join(request["pythonpath"])
         sys.path.insert(0, self._root)
-        yield_names(self._root)
+        yield_names(self._root, sys.path)
         sys.argv[1:] = list(request["args"])
         watch = Watch(self._root, self._send)
         watch.arm(float(request["cpu_seconds"]))
@@ -86,6 +87,7 @@ class Session:
     def _pytest(self, args: List[str]) -> None:
         import _pytest.config as pytest_config
 
+        allow_preloaded()
         plugin = SessionPlugin(self._root, self._serve, self._begun)
         self._plugin = plugin
         try:

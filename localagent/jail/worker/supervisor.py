@@ -6,7 +6,6 @@ process with the channel.
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import socket
@@ -17,39 +16,11 @@ from typing import Any, Dict, List, Optional, Set
 from . import confine
 from .command import run_command
 from .failures import plain
+from .preloading import preload
 from .wire import Reader, WireClosed, WireFault, WireTimeout, send
 
 _EXTRA_WAIT_SECONDS = 6.0
 _LOG_TAIL_BYTES = 6000
-
-
-def preload(root: str) -> Optional[str]:
-    """Import pytest from outside the repository; its version, or None when this Python has none."""
-    try:
-        import importlib.util
-
-        spec = importlib.util.find_spec("pytest")
-    except (ImportError, ValueError):
-        return None
-    if spec is None:
-        return None
-    if spec.origin and os.path.realpath(spec.origin).startswith(root.rstrip("/") + "/"):
-        return "of the repository"  # the repository is pytest itself: only a session may import it
-    import _pytest.config
-    import pytest
-
-    for name in _pytest.config.default_plugins:
-        try:
-            __import__("_pytest." + name)
-        except ImportError:
-            continue
-    try:
-        from . import session  # noqa: F401  (imported before any fork)
-    except ImportError:
-        return None
-    gc.collect()
-    gc.freeze()  # sessions need not look through what was here before them
-    return str(pytest.__version__)
 
 
 class RunningSession:
