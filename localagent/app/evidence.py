@@ -159,8 +159,17 @@ def begin(
     return TaskEvidence(settings=settings, record=record, policy=policy, setting=setting, signer=signer)
 
 
-def setting_of(policy: bytes, policy_name: str, least: str, *, use_model: bool, model: str, backend: str) -> Setting:
-    """What a task runs with, taken down before it starts."""
+def setting_of(
+    policy: bytes,
+    policy_name: str,
+    least: str,
+    *,
+    use_model: bool,
+    model: str,
+    backend: str,
+    ways: tuple[str, ...] = (),
+) -> Setting:
+    """What a task runs with, taken down before it starts. `ways` of writing that were named."""
     return Setting(
         version=__version__,
         started=now_text(),
@@ -172,6 +181,7 @@ def setting_of(policy: bytes, policy_name: str, least: str, *, use_model: bool, 
         model=model,
         backend=backend,
         tools=tool_versions(),
+        ways=ways,
     )
 
 

@@ -49,7 +49,7 @@ def undefined_name(ctx: Context) -> Iterator[Change]:
                 continue
             bonus = _placed(ctx, failure, expr.line, expr.end_line) - (_ONE_OF_SEVERAL if several else 0.0)
             offers = dict(names_for(ctx, expr.statement))
-            offers.update({b: -0.8 for b in BUILTINS if b not in offers and likeness(name, b) > 0.5})
+            offers.update({b: -0.8 for b in sorted(BUILTINS) if b not in offers and likeness(name, b) > 0.5})
             offers.update({s: -0.8 for s in _from_star_imports(ctx, name) if s not in offers})
             for other, near in offers.items():
                 if other != name:
