@@ -1,6 +1,6 @@
 """The jail in figures: what its start costs, whether its backends agree, what it leaves behind.
 
-`python bench/jail.py [--only start,same,leaks,kills] [--pairs 60] [--runs 10000] [--kills 200] [--json]`
+`python bench/jail.py [--only start,same,leaks,kills] [--pairs 60] [--runs 10000] [--jobs 2] [--kills 200] [--json]`
 Ends with 1 when a bar is missed: a start above 1.5 times the bare program's, a difference, anything left.
 """
 
@@ -42,6 +42,7 @@ def main() -> int:
     parser.add_argument("--only", default=",".join(PARTS), help=f"parts, of {', '.join(PARTS)}")
     parser.add_argument("--pairs", type=int, default=60, help="pairs of starts for each backend")
     parser.add_argument("--runs", type=int, default=10_000, help="jails whose leavings are counted")
+    parser.add_argument("--jobs", type=int, default=2, help="of them at once")
     parser.add_argument("--kills", type=int, default=200, help="parents that are killed")
     parser.add_argument("--seed", type=int, default=0, help="of the moments of the kills")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
@@ -61,6 +62,11 @@ def main() -> int:
     if not args.json:
         print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     return 0 if holds else 1
+
+
+def _tell(text: str) -> None:
+    """Progress of the long parts."""
+    print(f"  {text}", file=sys.stderr, flush=True)
 
 
 def _line(row: Row) -> str:
@@ -97,14 +103,14 @@ def _same(jails: list[NamespaceJail], args: argparse.Namespace, folder: Path) ->
 
 def _leaks(jails: list[NamespaceJail], args: argparse.Namespace, folder: Path) -> Iterator[Row]:
     began = time.monotonic()
-    left = run_many(jails, args.runs, folder)
+    left = run_many(jails, args.runs, folder, jobs=args.jobs, tell=_tell)
     words = ", ".join(f"{number} {name}" for name, number in asdict(left).items())
-    figure = f"{words} ({args.runs} runs, {time.monotonic() - began:.0f} s)"
+    figure = f"{words} ({args.runs} runs, {args.jobs} at once, {time.monotonic() - began:.0f} s)"
     yield Row(what="left after many runs", figure=figure, holds=not left, facts={"runs": args.runs, **asdict(left)})
 
 
 def _kills(jails: list[NamespaceJail], args: argparse.Namespace, folder: Path) -> Iterator[Row]:
-    left = kill_parents(jails, args.kills, args.seed)
+    left = kill_parents(jails, args.kills, args.seed, tell=_tell)
     figure = f"{sum(left)} orphans after 2 s ({len(left)} kills, seed {args.seed})"
     yield Row(what="left by killed parents", figure=figure, holds=not any(left), facts={"orphans": left})
 

@@ -1,5 +1,6 @@
 """What is left of jails: after very many of them, and after their parent was killed at a random moment."""
 
+import concurrent.futures as cf
 import ctypes
 import json
 import os
@@ -9,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -24,6 +25,7 @@ from localagent.jail.open import Kind, NamespaceJail, Workspace, fresh_uid
 
 PR_SET_CHILD_SUBREAPER = 36
 CLEAR_SECONDS = 2.0
+TELL_RUNS, TELL_KILLS = 500, 20
 SHARED_FOLDERS = ("/tmp", "/var/tmp", "/dev/shm", "/run/user", "/run")
 SCRIPTS = (
     "true",
@@ -64,16 +66,26 @@ class Left:
         return any(number > 0 for number in asdict(self).values())  # others on the machine may have ended meanwhile
 
 
-def run_many(jails: Sequence[NamespaceJail], number: int, folder: Path) -> Left:
-    """`number` jails of changing kinds, the backends in turn; one in ten is killed from outside."""
-    with Workspace(folder, uid=fresh_uid()) as made:
-        for at in range(len(SCRIPTS) * len(jails)):
-            _one(jails, at, made)
-        before = _count(jails)
-        for at in range(number):
-            _one(jails, at, made)
-        after = _count(jails)
-    return Left(**{name: after[name] - before[name] for name in after})
+def run_many(
+    jails: Sequence[NamespaceJail], number: int, folder: Path, *, jobs: int = 2, tell: Callable[[str], None] = print
+) -> Left:
+    """`number` jails of changing kinds, `jobs` at once, the backends in turn; one in ten is killed from outside.
+
+    `tell` gets a line now and then, with what is left so far: counted while no jail runs.
+    """
+    with Workspace(folder, uid=fresh_uid()) as made, cf.ThreadPoolExecutor(jobs) as pool:
+        least = jobs * len(SCRIPTS) * len(jails)
+        list(pool.map(lambda at: _one(jails, at, made), range(least)))
+        before, began = _count(jails), time.monotonic()
+        left = Left(**dict.fromkeys(before, 0))
+        for first in range(0, number, TELL_RUNS):
+            last = min(number, first + TELL_RUNS)
+            list(pool.map(lambda at: _one(jails, at, made), range(first, last)))
+            after = _count(jails)
+            left = Left(**{name: after[name] - before[name] for name in after})
+            words = ", ".join(f"{n} {name}" for name, n in asdict(left).items() if n) or "nothing"
+            tell(f"{last} of {number} jails after {time.monotonic() - began:.0f} s, left: {words}")
+    return left
 
 
 def _one(jails: Sequence[NamespaceJail], at: int, made: Workspace) -> None:
@@ -129,7 +141,9 @@ def backend_from(text: str) -> Backend:
     return Backend(**facts)
 
 
-def kill_parents(jails: Sequence[NamespaceJail], number: int, seed: int) -> list[int]:
+def kill_parents(
+    jails: Sequence[NamespaceJail], number: int, seed: int, *, tell: Callable[[str], None] = print
+) -> list[int]:
     """How many processes each killed parent left after two seconds, the backends in turn. All zero is right."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # orphans become ours: none can hide
     root = Path(__file__).resolve().parent
@@ -145,6 +159,8 @@ def kill_parents(jails: Sequence[NamespaceJail], number: int, seed: int) -> list
         parent.wait()
         parent.stdout.close()
         left.append(_orphans(before))
+        if len(left) % TELL_KILLS == 0:
+            tell(f"{len(left)} of {number} parents killed, {sum(left)} orphans after {CLEAR_SECONDS:.0f} s")
     return left
 
 

@@ -8,6 +8,10 @@ from localagent.gate.texts import Values, texts_of
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _SCOPES = (*FUNCTIONS, ast.ClassDef, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_FREEING = (ast.Global, ast.Nonlocal)
+_TYPED = (ast.AnnAssign, ast.NamedExpr)
+_LOOPS = (ast.For, ast.comprehension)
+_DISPLAYS = (ast.Tuple, ast.List, ast.Set)
 _BINDERS = (
     ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.For, ast.AsyncFor, ast.comprehension, ast.withitem, ast.arguments,
 )  # fmt: skip
@@ -33,9 +37,9 @@ def assignments(node: ast.AST) -> Iterator[tuple[ast.expr | ast.arg, ast.expr]]:
     if isinstance(node, ast.Assign):
         for target in node.targets:
             yield from _pairs(target, node.value)
-    elif isinstance(node, ast.AnnAssign | ast.NamedExpr) and node.value is not None:
+    elif isinstance(node, _TYPED) and node.value is not None:
         yield from _pairs(node.target, node.value)
-    elif isinstance(node, ast.For | ast.comprehension) and isinstance(node.iter, ast.Tuple | ast.List | ast.Set):
+    elif isinstance(node, _LOOPS) and isinstance(node.iter, _DISPLAYS):
         for item in node.iter.elts:
             yield from _pairs(node.target, item)
     elif isinstance(node, ast.arguments):
@@ -75,11 +79,11 @@ def own_names(function: ast.AST) -> set[str]:
             continue
         if not isinstance(node, _SCOPES):
             stack.extend(ast.iter_child_nodes(node))
-    for node in ast.walk(function):
-        if isinstance(node, ast.Global | ast.Nonlocal):
+    for node in walk(function):
+        if isinstance(node, _FREEING):
             free.update(node.names)
     head: list[ast.AST] = [function.args, *function.decorator_list, *([function.returns] if function.returns else [])]
-    free.update(n.id for part in head for n in ast.walk(part) if isinstance(n, ast.Name))
+    free.update(n.id for part in head for n in walk(part) if isinstance(n, ast.Name))
     return names - free
 
 
@@ -112,7 +116,7 @@ def settings(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
         for target in node.targets:
             if name := _last(target):
                 yield name, node.value
-    elif isinstance(node, ast.AnnAssign | ast.NamedExpr) and node.value is not None:
+    elif isinstance(node, _TYPED) and node.value is not None:
         yield _last(node.target), node.value
     elif isinstance(node, ast.arguments):
         yield from ((target_name(arg), value) for arg, value in assignments(node))

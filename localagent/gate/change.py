@@ -97,6 +97,7 @@ class GateInput:
         self._files = files
         self.own_packages = own_packages
         self._left_out: frozenset[RepoPath] = frozenset()
+        self._regions: dict[int, tuple[Region, ...]] = {}
 
     @property
     def changes(self) -> tuple[FileChange, ...]:
@@ -134,6 +135,11 @@ class GateInput:
 
     def regions_of(self, change: FileChange) -> tuple[Region, ...]:
         """The changed regions of one source; DoesNotParse when it is not Python."""
+        if id(change) not in self._regions:
+            self._regions[id(change)] = self._cut(change)
+        return self._regions[id(change)]
+
+    def _cut(self, change: FileChange) -> tuple[Region, ...]:
         file = self._files.get(change)
         if file.parses:
             try:

@@ -205,7 +205,10 @@ def _words(text: str) -> Counter[str]:
 
 
 def _binds(snippet: Snippet) -> Counter[str]:
-    """Every name that a snippet binds, in whatever way."""
+    """Every name that a snippet binds, in whatever way; counted once."""
+    if "binds" in snippet.memo:
+        kept: Counter[str] = snippet.memo["binds"]
+        return kept
     found: Counter[str] = Counter()
     for node in snippet.nodes:
         if isinstance(node, ast.Name):
@@ -213,4 +216,5 @@ def _binds(snippet: Snippet) -> Counter[str]:
                 found[node.id] += 1
         elif isinstance(node, _BINDING):
             found[ast.dump(node) if not isinstance(node, _DEFINITIONS) else f"{type(node).__name__} {node.name}"] += 1
+    snippet.memo["binds"] = found
     return found

@@ -26,7 +26,7 @@ from localagent.gate.resolving import (
     collect,
     module_bindings,
 )
-from localagent.gate.source import Snippet, SourceFile, walk
+from localagent.gate.source import OPERATORS, Snippet, SourceFile, walk
 from localagent.gate.texts import texts_of
 
 _WRITERS = {"builtins.setattr", "builtins.delattr"}
@@ -66,8 +66,7 @@ class Within:
 
     def find_uses(self, tree: ast.Module) -> Iterator[tuple[Use, ast.AST]]:
         """Every use in a part of the unit that may have been changed."""
-        part = _Finder(tree, self._finder.outer)
-        part.local = self._finder.local
+        part = _Finder(tree, self._finder.outer, self._finder.local)
         part.own = set(self._finder.own)
         part.inner.origins = dict(self._finder.inner.origins)
         part.inner.values = dict(self._finder.inner.values)
@@ -93,7 +92,7 @@ _CHANGES = frozenset({"update", "setdefault", "pop", "popitem", "clear", "__seti
 class _Finder(Resolver):
     """Lists the uses of one tree."""
 
-    def __init__(self, tree: ast.Module, outer: Bindings) -> None:
+    def __init__(self, tree: ast.Module, outer: Bindings, local: set[str] | None = None) -> None:
         super().__init__(tree, outer)
         self._called_ids: set[int] = set()
         self._followed: set[int] = set()
@@ -101,7 +100,7 @@ class _Finder(Resolver):
         self._spoken: set[int] = set()
         self._reads_docs = False
         body = tree.body[0].body if _is_wrapper(tree) else tree.body  # type: ignore[attr-defined]
-        self.local = own_names(body[0]) if len(body) == 1 else set()
+        self.local = local if local is not None else own_names(body[0]) if len(body) == 1 else set()
 
     def find(self) -> Iterator[tuple[Use, ast.AST]]:
         """Every use of the tree."""
@@ -112,8 +111,9 @@ class _Finder(Resolver):
         self._reads_docs = any(isinstance(n, ast.Attribute | ast.Name) and _last(n) == "__doc__" for n in nodes)
         chained: set[int] = set()
         for node in nodes:
-            for use in self._uses(node, chained):
-                yield use, node
+            if type(node) not in OPERATORS:
+                for use in self._uses(node, chained):
+                    yield use, node
 
     def _uses(self, node: ast.AST, chained: set[int]) -> Iterator[Use]:
         yield from self._settings(node)

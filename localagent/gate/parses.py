@@ -67,6 +67,8 @@ class Parses:
         found = []
         for region in regions:
             before, after = region.near
+            if len(after.nodes) <= self._most:
+                continue  # so few cannot nest so deep
             if depth_over(after.tree, self._most) and not (before and depth_over(before.tree, self._most)):
                 found.append(TOO_DEEP.finding(region.path, after.line, f"nests deeper than {self._most}"))
         return decide(self.name, found)

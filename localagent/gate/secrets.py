@@ -138,7 +138,7 @@ def _joined(region: Region) -> Iterator[Finding]:
     text = region.near.after.text
     if "+" not in text and "join" not in text and "'" not in text and '"' not in text:
         return
-    had = {whole for whole, _ in _whole_texts(region.near.before)} if region.near.before else set()
+    had = _texts_before(region.near.before) if region.near.before else set()
     for whole, node in _whole_texts(region.near.after):
         data = whole.encode("utf-8", "replace")
         if whole not in had and data not in region.file.source and (_KEY.search(data) or _TOKEN.search(data)):
@@ -146,6 +146,13 @@ def _joined(region: Region) -> Iterator[Finding]:
             yield rule.finding(region.path, region.near.after.line_of(node), f"put together: {_hidden(data)}")
         elif whole not in had and (hit := _ASSIGNED.search(data)) and _is_secret(hit[2]):
             yield ASSIGNED.finding(region.path, region.near.after.line_of(node), f"put together: {_hidden(hit[2])}")
+
+
+def _texts_before(snippet: Snippet) -> set[str]:
+    if "whole-texts" not in snippet.memo:
+        snippet.memo["whole-texts"] = {whole for whole, _ in _whole_texts(snippet)}
+    kept: set[str] = snippet.memo["whole-texts"]
+    return kept
 
 
 def _whole_texts(snippet: Snippet) -> Iterator[tuple[str, ast.AST]]:

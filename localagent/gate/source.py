@@ -46,17 +46,29 @@ def parse(text: str) -> ast.Module:
         raise DoesNotParse(f"cannot be parsed: {error or type(error).__name__}") from error
 
 
+def _kinds(*above: type[ast.AST]) -> Iterator[type[ast.AST]]:
+    for kind in above:
+        yield kind
+        yield from _kinds(*kind.__subclasses__())
+
+
+OPERATORS = frozenset(_kinds(ast.operator, ast.cmpop, ast.boolop, ast.unaryop))
+_WORDS = {"ctx", "id", "attr", "arg", "kind", "type_comment", "conversion", "level", "module", "asname", "is_async"}
+_FIELDS = {kind: tuple(name for name in kind._fields if name not in _WORDS) for kind in _kinds(ast.AST)}
+
+
 def walk(tree: ast.AST) -> list[ast.AST]:
     """Every node, parents before children; contexts (load, store) are left out, being many and saying nothing alone."""
     found = [tree]
     for node in found:
-        for name in node._fields:
+        if type(node) in OPERATORS:
+            continue
+        for name in _FIELDS.get(type(node), node._fields):
             value = getattr(node, name, None)
-            if isinstance(value, ast.AST):
-                if name != "ctx":
-                    found.append(value)
-            elif isinstance(value, list):
-                found += [item for item in value if isinstance(item, ast.AST)]
+            if type(value) in _FIELDS:
+                found.append(value)  # type: ignore[arg-type]
+            elif type(value) is list:
+                found += [item for item in value if type(item) in _FIELDS]
     return found
 
 

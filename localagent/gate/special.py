@@ -18,7 +18,7 @@ from localagent.domain.policy import Permission, Policy
 from localagent.gate import solve
 from localagent.gate.change import GateInput, Region
 from localagent.gate.rule import Example, Rule, decide
-from localagent.gate.source import Snippet
+from localagent.gate.source import OPERATORS, Snippet
 from localagent.gate.visible import TRIVIAL, Literals, failing_literals, literal
 
 _F = "def f(x):\n    return x + 1\n"
@@ -237,12 +237,19 @@ def _pairs_of(snippet: Snippet) -> list[tuple[_Pair, ast.AST]]:
         snippet.memo["pairs"] = [
             (_Pair(tested, yielded), node)
             for node in snippet.nodes
+            if type(node) not in _PAIRLESS
             for tests, yields in _paired(node)
             for tested in tests
             for yielded in yields
         ]
     kept: list[tuple[_Pair, ast.AST]] = snippet.memo["pairs"]
     return kept
+
+
+_PAIRLESS = OPERATORS | {
+    ast.Name, ast.Constant, ast.Attribute, ast.Call, ast.Compare, ast.BinOp, ast.UnaryOp, ast.arguments, ast.arg,
+    ast.keyword, ast.Expr, ast.Return, ast.AugAssign,
+}  # fmt: skip
 
 
 def _paired(node: ast.AST) -> Iterator[tuple[list[str], list[str]]]:

@@ -1,7 +1,8 @@
 """Throw-away copies of a snapshot for jails to see, and their removal whatever a test has left in them.
 
-Files are written as new inodes by descriptor, component by component, never through a link. Nothing is ever read back
-from a workspace. Not promised: a hard-linked workspace shares inodes with the store, so the jail must see it read-only.
+Files are written by descriptor, component by component, never through a link, as new inodes or into inodes that have
+no other name. Nothing is ever read back from a workspace. Not promised: a hard-linked workspace shares inodes with the
+store, so the jail must see it read-only.
 """
 
 import os
@@ -44,6 +45,7 @@ class Workspace:
 
     def __init__(self, scratch: Path, *, uid: int | None = None) -> None:
         self._uid = uid
+        self._own_inodes: dict[RepoPath, tuple[int, int]] = {}
         self.folder = scratch / _fresh_name()
         self.tree = self.folder / "tree"
         self._make()
@@ -96,6 +98,37 @@ class Workspace:
                 file.flush()
                 self._own(number, mode)
             os.rename(fresh, name, src_dir_fd=folder, dst_dir_fd=folder)
+
+    def rewrite(self, path: RepoPath, content: bytes) -> None:
+        """As `write`, but not atomically, and into the same inode from the second time on.
+
+        For files that a jail sees read-only and nobody reads meanwhile: a new inode for each costs more than the bytes.
+        """
+        with _writing(self.folder.parent), self._parent(path, make=False) as (folder, name):
+            if self._again(folder, name, path, content):
+                return
+        self.write(path, content)
+        with _writing(self.folder.parent), self._parent(path, make=False) as (folder, name):
+            now = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            self._own_inodes[path] = (now.st_dev, now.st_ino)
+
+    def _again(self, folder: int, name: str, path: RepoPath, content: bytes) -> bool:
+        """Write into the inode that `rewrite` made there; False where there is another one or none."""
+        if path not in self._own_inodes:
+            return False
+        try:
+            number = os.open(name, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+        except OSError:
+            return False
+        with os.fdopen(number, "wb", buffering=0) as file:
+            now = os.fstat(number)
+            if (now.st_dev, now.st_ino) != self._own_inodes[path] or now.st_nlink != 1 or not stat.S_ISREG(now.st_mode):
+                return False
+            view = memoryview(content)
+            while view:
+                view = view[file.write(view) :]
+            file.truncate()
+        return True
 
     def make_folder(self, path: RepoPath) -> None:
         """Make a folder (a mount point for something the repository does not hold) unless it is there."""

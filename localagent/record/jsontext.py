@@ -14,7 +14,7 @@ _SHORT = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", "
 
 def plain(value: object, depth: int = 0) -> Any:
     """`value` as JSON types: mappings, sequences and sets opened, numbers made finite, anything else as text."""
-    if value is None or isinstance(value, bool):
+    if value is None or type(value) is str or isinstance(value, bool):
         return value
     if isinstance(value, str):
         return str(value)

@@ -9,8 +9,10 @@ there, and when they come is a matter of time. What came when is told as events,
 """
 
 import concurrent.futures as cf
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from localagent.domain.edit import Candidate, FileChange, Patch
@@ -33,8 +35,20 @@ from localagent.repair.writing import Writing, settled
 
 PATIENT = 10  # times the small limit, for candidates that were only slow
 UNKNOWN_CPU_SECONDS = 0.3  # the small limit where no failing test ever ran to its end
+TURN_SECONDS = 0.0005
 FULL_SWEEP_TESTS = 60
 FULL_SWEEP_SECONDS = 0.25
+
+
+@contextmanager
+def _quick_turns() -> Iterator[None]:
+    """A thread that has a worker's answer need not wait for long until the one that thinks lets it run."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(min(before, TURN_SECONDS))
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
 
 
 class Repair:
@@ -96,7 +110,7 @@ class Repair:
             lines={},
         )
         self._expansion.next_tranche(root)
-        with cf.ThreadPoolExecutor(run.task.budget.jobs, thread_name_prefix="verify") as pool:
+        with _quick_turns(), cf.ThreadPoolExecutor(run.task.budget.jobs, thread_name_prefix="verify") as pool:
             distrust = self._controls(run.baseline, quick, pool)
             if distrust:
                 return self._result(Verdict.UNTRUSTED_TESTS, distrust, 1)

@@ -4,6 +4,7 @@ Texts are bounded and stripped of control characters here; nothing further in tr
 """
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -16,6 +17,7 @@ from localagent.errors import UsageFault
 TEXT_LIMIT = 4000
 ITEMS_LIMIT = 200_000
 LINES_LIMIT = 2_000_000
+_CONTROL = re.compile("[^\\n\\t\\x20-\\x7e\\xa0-\\U0010ffff]")
 
 
 class Malformed(Exception):  # noqa: N818 - named for what happened
@@ -103,10 +105,7 @@ def clean(text: object, limit: int = TEXT_LIMIT) -> str:
     if not isinstance(text, str):
         raise Malformed("text expected")
     text = text[:limit].encode("utf-8", "backslashreplace").decode("utf-8")
-    return "".join(
-        c if c in "\n\t" or (c >= " " and c != "\x7f" and not "\x80" <= c <= "\x9f") else "\N{REPLACEMENT CHARACTER}"
-        for c in text
-    )
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def number(value: object) -> float:

@@ -254,10 +254,10 @@ class WarmSlot:
         """Bring the workspace to a program's bytes; files of the one before are put back."""
         changed = {c.path for c in changes}
         for path in [p for p in self._dirty if p not in changed]:
-            room.workspace.write(path, self._dirty.pop(path))
+            room.workspace.rewrite(path, self._dirty.pop(path))
         for change in changes:
             self._dirty.setdefault(change.path, change.before)
-            room.workspace.write(change.path, change.after)
+            room.workspace.rewrite(change.path, change.after)
 
     def _swapped(self, room: Room, ask: Ask, orders: list[dict[str, object]], seen: Seen) -> bool:
         """Run by swapping; False when the worker says it cannot."""

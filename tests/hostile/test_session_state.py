@@ -89,3 +89,36 @@ def test_what_a_test_does_to_itself_ends_nothing(body: str) -> None:
     assert end is RunEnd.DONE
     assert after is not None
     assert after.outcome is Outcome.PASSED
+
+
+SCRATCH = """
+import os
+import pytest
+
+
+def test_leaves():
+    for folder in ("/tmp", "/dev/shm"):
+        try:
+            os.setxattr(folder, "user.left", b"1")
+        except OSError:
+            pass  # a kernel whose tmpfs has none
+        os.mkdir(folder + "/left")
+        os.chmod(folder, 0)
+
+
+def test_meets_nothing():
+    for folder in ("/tmp", "/dev/shm"):
+        assert os.listxattr(folder) == []
+        assert not {"left", "mine"} & set(os.listdir(folder))
+        open(folder + "/mine", "w").close()
+"""
+
+
+def test_a_scratch_folder_that_one_candidate_closed_is_open_and_empty_for_the_next() -> None:
+    with house({"test_m.py": SCRATCH}) as h, h.verifier._rooms.start({}, Use.QUICK) as room:
+        got = room.client.open(OpenRequest(options=("--tb=no",)))
+        assert isinstance(got, Collected)
+        for item in (*got.items, *got.items):
+            ran = room.client.run(RunRequest(items=[item], cpu_seconds=2.0, wall_seconds=10.0, budget_seconds=20.0))
+            assert [(r.outcome, r.failure) for r in ran.results.values()] == [(Outcome.PASSED, None)]
+            assert ran.end is RunEnd.DONE

@@ -192,3 +192,28 @@ def test_no_room_is_told_with_a_remedy_and_leaves_the_old_bytes(store: Path, scr
             resource.setrlimit(resource.RLIMIT_FSIZE, kept)
             signal.signal(signal.SIGXFSZ, handler)
         assert (made.tree / "pkg/a.py").read_bytes() == b"x = 1\r\n"
+
+
+def test_rewriting_keeps_to_its_own_inode_and_never_to_one_with_another_name(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    store.mkdir()
+    (store / "a.py").write_bytes(b"a long original\n")
+    path = RepoPath("a.py")
+    with Workspace.create(tmp_path, store, changes={}, link=True) as workspace:
+        file = workspace.tree / "a.py"
+        workspace.rewrite(path, b"first, which is longer than the second\n")
+        made = file.stat().st_ino
+        workspace.rewrite(path, b"second\n")
+        assert (file.read_bytes(), file.stat().st_ino) == (b"second\n", made)
+        os.link(file, tmp_path / "kept")  # somebody holds on to it
+        workspace.rewrite(path, b"third\n")
+        assert (file.read_bytes(), (tmp_path / "kept").read_bytes()) == (b"third\n", b"second\n")
+        file.unlink()
+        file.symlink_to(store / "a.py")
+        workspace.rewrite(path, b"fourth\n")
+        assert (file.is_symlink(), file.read_bytes()) == (False, b"fourth\n")
+        file.unlink()
+        os.link(store / "a.py", file)  # another inode in its place
+        workspace.rewrite(path, b"fifth\n")
+        assert file.read_bytes() == b"fifth\n"
+    assert (store / "a.py").read_bytes() == b"a long original\n"

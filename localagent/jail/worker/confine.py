@@ -11,6 +11,7 @@ import os
 import resource
 import shutil
 import signal
+import stat
 import sys
 import threading
 import time
@@ -216,30 +217,52 @@ def lost_in_a_fork() -> str:
     return ""
 
 
-def scratch_entries() -> Dict[str, Set[str]]:
-    """What lies in the scratch directories now."""
-    found: Dict[str, Set[str]] = {}
-    for place in SCRATCH:
-        try:
-            found[place] = set(os.listdir(place))
-        except OSError:
-            found[place] = set()
-    return found
+class _Folder:
+    """A scratch directory as it was: who may use it, its times and attributes, what lay in it."""
 
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.names = set(os.listdir(path))
+        found = os.stat(path)
+        self.mode, self.times = stat.S_IMODE(found.st_mode), (found.st_atime_ns, found.st_mtime_ns)
+        self.attributes = _attributes_of(path)
 
-def clean_scratch(keep: Dict[str, Set[str]]) -> None:
-    """Remove what came into the scratch directories since; links are removed, never followed."""
-    for place, names in keep.items():
-        try:
-            new = [name for name in os.listdir(place) if name not in names]
-        except OSError:
-            continue
-        for name in new:
-            path = os.path.join(place, name)
+    def restore(self) -> None:
+        """As it was. Links in it are removed, never followed. Raises OSError where that cannot be."""
+        found = os.stat(self.path)
+        if stat.S_IMODE(found.st_mode) != self.mode:
+            os.chmod(self.path, self.mode)
+        for name in set(_attributes_of(self.path)) - set(self.attributes):  # access lists are among them
+            os.removexattr(self.path, name)
+        for name in [name for name in os.listdir(self.path) if name not in self.names]:
+            path = os.path.join(self.path, name)
             try:
                 os.unlink(path)
             except OSError:
                 _remove_tree(path)
+        os.utime(self.path, ns=self.times)
+
+
+def _attributes_of(path: str) -> List[str]:
+    try:
+        return os.listxattr(path)
+    except OSError:  # no such thing on that file system
+        return []
+
+
+def scratch_entries() -> List[_Folder]:
+    """The scratch directories as they are now."""
+    return [_Folder(place) for place in SCRATCH if os.path.isdir(place)]
+
+
+def clean_scratch(keep: List[_Folder]) -> bool:
+    """Make the scratch directories what they were; False if one would not be."""
+    try:
+        for folder in keep:
+            folder.restore()
+    except OSError:
+        return False
+    return True
 
 
 def _remove_tree(path: str) -> None:

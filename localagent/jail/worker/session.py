@@ -20,6 +20,7 @@ from .plugin import SessionPlugin, describe_item
 from .preloading import allow_preloaded, yield_names
 from .preparing import forget_stale_bytecode, fresh_main, quiet_plugins
 from .quiet import put_off
+from .rehearsal import rehearse
 from .runner import Watch, run_items
 from .swap import SwapIndex
 from .wire import Reader, WireClosed, WireFault, send
@@ -48,7 +49,7 @@ class Session:
         self._tracer = LineTracer(root) if request["trace"] else None
         self._items: List[Any] = []
         self._kept_children: Set[int] = set()
-        self._kept_files: Dict[str, Set[str]] = {}
+        self._kept_files: List[Any] = []
         self._capture_files: List[int] = []
         self._collected = False
         self._pid = _getpid()
@@ -61,6 +62,8 @@ class Session:
     def main(self) -> None:
         """Collect and serve."""
         request = self._request
+        if request["swap"] and not request["trace"]:
+            self._rehearse()
         confine.limit_address_space(int(request["memory_bytes"]))
         fresh_main()
         forget_stale_bytecode(self._root)
@@ -83,6 +86,19 @@ class Session:
             if not self._collected:
                 self._refuse("stopped", describe(self._root, stop), str(stop))
         _exit(0)
+
+    @staticmethod
+    def _rehearse() -> None:
+        """Many children will be forked. What is printed meanwhile is not the repository's and goes."""
+        try:
+            rehearse()
+            fault = ""
+        except Exception as problem:  # of this pytest; its children are slower then, and nothing else
+            fault = "rehearsal: %s: %s\n" % (type(problem).__name__, problem)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os.ftruncate(1, 0)
+        sys.stderr.write(fault)
 
     def _pytest(self, args: List[str]) -> None:
         import _pytest.config as pytest_config
@@ -229,9 +245,8 @@ class Session:
         return full
 
     def _clean(self) -> None:
-        if not confine.end_leftovers(self._kept_children):
+        if not confine.end_leftovers(self._kept_children) or not confine.clean_scratch(self._kept_files):
             _exit(98)
-        confine.clean_scratch(self._kept_files)
         for fd in self._capture_files + [1, 2]:
             try:
                 os.ftruncate(fd, 0)

@@ -108,7 +108,7 @@ class Supervisor:
         self._nonce = ""
         self._root = ""
         self._sessions: Dict[str, RunningSession] = {}
-        self._scratch: Dict[str, Any] = {}
+        self._scratch: List[Any] = []
         self._state = confine.state()
 
     def main(self) -> None:
@@ -168,9 +168,8 @@ class Supervisor:
     def _tidy(self) -> None:
         """End what nobody owns any more; scratch files of a session that is still open stay."""
         keep: Set[int] = {session.pid for session in self._sessions.values()}
-        if not confine.end_leftovers(keep):
+        if not confine.end_leftovers(keep) or not confine.clean_scratch(self._scratch):
             os._exit(94)
-        confine.clean_scratch(self._scratch)
 
     def _open(self, request: Dict[str, Any]) -> Dict[str, Any]:
         name = str(request["session"])

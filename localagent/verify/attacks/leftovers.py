@@ -62,6 +62,18 @@ LEFTOVERS: tuple[Leftover, ...] = (
         "assert not os.path.exists('/dev/shm/left')",
     ),
     _left(
+        "the rights of /tmp",
+        "Change who may do what in /tmp and in shared memory.",
+        "[os.chmod(f, 0o1773) for f in ('/tmp', '/dev/shm')]",
+        "assert [f for f in ('/tmp', '/dev/shm') if os.stat(f).st_mode & 0o7777 == 0o1773] == []",
+    ),
+    _left(
+        "the times of /tmp",
+        "Write a word into the times of /tmp and of shared memory.",
+        "[os.utime(f, (77, 77)) for f in ('/tmp', '/dev/shm')]",
+        "assert [f for f in ('/tmp', '/dev/shm') if 77 in (os.stat(f).st_atime, os.stat(f).st_mtime)] == []",
+    ),
+    _left(
         "a thread",
         "Leave a thread running.",
         "threading.Thread(target=time.sleep, args=(60,), name='left', daemon=True).start()",
