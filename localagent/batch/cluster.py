@@ -121,7 +121,8 @@ class ClusterCrew:
                     self._end(number, 0, began)
                     return
                 level = self._fleet.cluster.level if self._fleet.cluster else "L1"
-                data = request_of(member, snapshot.digest, seconds, level, self._settings).json()
+                tool = self._run.plan.basis.tool
+                data = request_of(member, snapshot.digest, seconds, level, tool, self._settings).json()
                 tree = pack(snapshot)
         except LocalagentError as no:
             self._run.save_answer(unsent(member, number, no))
