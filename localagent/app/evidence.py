@@ -231,11 +231,10 @@ def attest(settings: Settings, record: TaskRecord, signer: Signer) -> bytes:
         for e in mine
         if e.kind in human
     ]
-    bundle = signed_bundle(
-        statements(facts, audit={"entry": ended.seq, "digest": ended.digest}, approvals=approvals), signer
-    )
-    data = {"task": record.id, "bundle": digest_of(bundle), "key": signer.key_id}
-    audit_log(settings).append(AuditKind.ATTESTED, data)
+    log = audit_log(settings)
+    number, digest = log.vouched(ended)
+    bundle = signed_bundle(statements(facts, audit={"entry": number, "digest": digest}, approvals=approvals), signer)
+    log.append(AuditKind.ATTESTED, {"task": record.id, "bundle": digest_of(bundle), "key": signer.key_id})
     return bundle
 
 
