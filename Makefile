@@ -8,6 +8,8 @@ OUT =
 MAINTAINER =
 # Tests wait for jails more than they compute.
 TEST_WORKERS ?= 3
+# Compiled tests are kept: to rewrite their assertions anew in every worker takes longer than many a room of them.
+test test-slow test-laws: export PYTHONDONTWRITEBYTECODE =
 
 .PHONY: help setup test test-slow test-laws demo demo-all bench kit deb clean
 
@@ -33,6 +35,7 @@ test: setup
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 	.venv/bin/lint-imports
+	.venv/bin/python -m compileall -q localagent
 	.venv/bin/python -m pytest -m "not slow" -n $(TEST_WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 test-slow: setup

@@ -15,6 +15,7 @@ import hashlib
 import json
 import os
 import random
+import resource
 import shutil
 import signal
 import socket
@@ -214,10 +215,39 @@ def undisturbed(home: Home, fleet: Path) -> float:
     """Seconds of a run that nobody kills."""
     began = time.monotonic()
     with home.start("run", str(fleet), "--jobs", str(home.jobs)) as process:
-        _, err = process.communicate()
-    if process.returncode not in (0, 1):
-        raise SystemExit(err.decode())
+        told(home, process)
     return time.monotonic() - began
+
+
+def told(home: Home, process: "subprocess.Popen[bytes]") -> None:
+    """Wait for a run, and say every half minute how far it is."""
+    began = time.monotonic()
+    while True:
+        try:
+            _, err = process.communicate(timeout=30)
+        except subprocess.TimeoutExpired:
+            answers = len(list((home.root / "state").glob("localagent/batch/runs/*/answers/*[0-9].json")))
+            print(f"  {home.root.name}: {answers} answers after {time.monotonic() - began:.0f} s", flush=True)
+            continue
+        if process.returncode not in (0, 1):
+            raise SystemExit(err.decode())
+        return
+
+
+def processor(session: int) -> float:
+    """Processor seconds that the processes of a session have used, with children that they waited for."""
+    ticks = 0
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            ticks += sum(map(int, fields[11:15])) if int(fields[3]) == session else 0
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def children() -> float:
+    """Processor seconds of all processes that this one has waited for."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def killed(home: Home, fleet: Path, kills: int, seconds: float, chance: random.Random) -> tuple[int, int]:
@@ -258,11 +288,33 @@ class Dask:
         with contextlib.closing(socket.socket()) as free:
             free.bind(("127.0.0.1", 0))
             self.address = f"tls://127.0.0.1:{free.getsockname()[1]}"
-        self._start("scheduler", "--host", self.address, "--no-dashboard", "--no-show", home=root / "scheduler")
+        self._start(
+            "scheduler",
+            "--host",
+            self.address,
+            "--no-dashboard",
+            "--dashboard-address",
+            "127.0.0.1:0",
+            "--no-show",
+            home=root / "scheduler",
+        )
         for n in range(2):
-            options = ("--nworkers", "1", "--nthreads", "1", "--no-dashboard", "--local-directory", str(root / f"w{n}"))
+            options = (
+                "--nworkers",
+                "1",
+                "--nthreads",
+                "1",
+                "--no-dashboard",
+                "--dashboard-address",
+                "127.0.0.1:0",
+                "--local-directory",
+                str(root / f"w{n}"),
+            )
             self._start("worker", self.address, *options, home=root / f"worker{n}")
-        time.sleep(8)
+        for n in range(2):
+            while b"Registered to" not in (self._logs / f"worker{n}.log").read_bytes():
+                time.sleep(0.2)
+        time.sleep(1)
 
     def _start(self, role: str, *arguments: str, home: Path) -> None:
         (home / "tmp").mkdir(parents=True)
@@ -272,11 +324,15 @@ class Dask:
         env = {
             "PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8", "PYTHONPATH": str(CHECKOUT),
             "XDG_STATE_HOME": str(home / "state"), "TMPDIR": str(home / "tmp"),
-            "DASK_DISTRIBUTED__COMM__TLS__MIN_VERSION": "1.3",
+            "DASK_CONFIG": str(self.certificates / "dask.yaml"),
         }  # fmt: skip
         argv += ["--tls-key", str(self.certificates / f"{role}.key")]
         with (self._logs / f"{home.name}.log").open("wb") as log:
             self._processes.append(subprocess.Popen(argv, env=env, stdout=log, stderr=log, start_new_session=True))
+
+    def used(self) -> list[float]:
+        """Processor seconds of the scheduler and of each worker with what it started."""
+        return [processor(process.pid) for process in self._processes]
 
     def end(self) -> None:
         for process in reversed(self._processes):
@@ -295,6 +351,7 @@ def compared(root: Path, args: argparse.Namespace) -> int:
     far = fleet.with_name("far.toml")
     where = f'[cluster]\nscheduler = "{dask.address}"\ncertificates = "{dask.certificates}"\n'
     taken: dict[str, list[float]] = {"processes": [], "dask": []}
+    spent: dict[str, list[float]] = {"processes": [], "dask": []}
     digests = set()
     try:
         for turn in range(2):
@@ -305,14 +362,22 @@ def compared(root: Path, args: argparse.Namespace) -> int:
             near.write_text(text)
             for kind, path in (("processes", near), ("dask", far)):
                 home = Home(root / f"{kind}{turn}", 2)
+                before, far_before = children(), dask.used()
                 taken[kind].append(undisturbed(home, path))
+                used = [children() - before, *(b - a for a, b in zip(far_before, dask.used(), strict=True))]
+                spent[kind].append(sum(used))
                 report = home.report()
-                print(f"{kind}: {taken[kind][-1]:.1f} s; {json.dumps(report['summary'])}", flush=True)
+                names = "run, scheduler, workers" if kind == "dask" else "run"
+                told_used = " ".join(f"{seconds:.1f}" for seconds in (used if kind == "dask" else used[:1]))
+                print(f"{kind}: {taken[kind][-1]:.1f} s; processor seconds ({names}): {told_used}", flush=True)
+                print(f"  {json.dumps(report['summary'])}", flush=True)
                 digests.add((turn, str(report["digest"])))
     finally:
         dask.end()
     ratio = sum(taken["processes"]) / sum(taken["dask"])
+    of_processor = sum(spent["processes"]) / sum(spent["dask"])
     same = len(digests) == 2
+    print(f"of the processor's seconds: {of_processor:.2f} (what other work on the machine alters least)")
     print(
         f"load {os.getloadavg()[0]:.1f}; Dask with two workers has {ratio:.2f} of the speed of two processes (bar 0.85)"
     )

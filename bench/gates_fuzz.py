@@ -3,7 +3,9 @@
 `python bench/gates_fuzz.py --count 100000 [--seed 1] [--state FILE]`: a third each of policies (whole files, layers, a
 repository's pyproject.toml), diffs (read and applied to a small tree), and sources (put to every gate of patches). Each
 input is made of its number and the seed alone, by mutating real ones and by mixing hostile pieces, so a run can be cut
-and resumed (`--state`) and one input looked at again (`--only N`). Counted: crashes (an exception that is no answer, a
+and resumed (`--state`) and one input looked at again (`--only N`). It tells how far it is (`--every`), and a run that
+is interrupted (Ctrl-C, SIGTERM) still sums up what it did, with exit 130. One process: the parsers bind the processor.
+Counted: crashes (an exception that is no answer, a
 gate that could not answer), inputs that took longer than `--seconds`, and an answer of "allowed" beside an error.
 """
 
@@ -178,13 +180,39 @@ def _alarm(_number: int, _frame: FrameType | None) -> None:
     raise TooLong
 
 
+def _ended(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _told(done: int, count: int, begun: float, first: int, bad: int) -> None:
+    """One line of progress, on the error stream."""
+    seconds = time.monotonic() - begun
+    left = (count - done) * seconds / max(1, done - first)
+    print(f"{done:,} of {count:,}, {bad} bad, {seconds:.0f} s, about {left:.0f} s left", file=sys.stderr, flush=True)
+
+
+def _tried(fuzz: Fuzz, number: int, seconds: int) -> tuple[str, str]:
+    """(what one input came to, what is wrong with that)."""
+    signal.alarm(seconds)
+    try:
+        outcome = fuzz.run(number)
+    except TooLong:
+        outcome = "HANG"
+    except Exception as crash:  # noqa: BLE001 - that is what is looked for
+        return f"CRASH {type(crash).__name__}", f"{type(crash).__name__}: {crash}"
+    finally:
+        signal.alarm(0)
+    return outcome, outcome if outcome.startswith(("ALLOWED", "HANG")) else ""
+
+
 def main() -> int:
-    """Run and print; 1 if anything crashed, hung or was allowed by mistake."""
+    """Run and print; 1 if anything crashed, hung or was allowed by mistake, 130 if interrupted."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=int, default=30, help="a single input may take so long")
     parser.add_argument("--state", type=Path, help="go on where this file says, and keep it up to date")
+    parser.add_argument("--every", type=int, default=5_000, help="tell how far it is after so many inputs")
     parser.add_argument("--only", type=int)
     args = parser.parse_args()
     counts: Counter[str] = Counter()
@@ -195,34 +223,38 @@ def main() -> int:
             parser.error(f"{args.state} is of seed {kept['seed']}")
         start, counts, bad = kept["next"], Counter(kept["counts"]), kept["bad"]
     signal.signal(signal.SIGALRM, _alarm)
-    begun = time.monotonic()
+    signal.signal(signal.SIGTERM, _ended)
+    begun, interrupted = time.monotonic(), False
     with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
         fuzz = Fuzz(args.seed, Path(folder))
         if args.only is not None:
             print(fuzz.run(args.only))
             return 0
-        for number in range(start, args.count):
-            signal.alarm(args.seconds)
-            try:
-                outcome = fuzz.run(number)
-            except TooLong:
-                outcome = "HANG"
-            except Exception as crash:  # noqa: BLE001 - that is what is looked for
-                outcome = f"CRASH {type(crash).__name__}"
-                bad.append([number, f"{type(crash).__name__}: {crash}"[:300]])
+        try:
+            for number in range(start, args.count):
+                outcome, what = _tried(fuzz, number, args.seconds)
+                if what:
+                    bad.append([number, what[:300]])
+                counts[outcome] += 1
+                if (number + 1) % args.every == 0:
+                    _told(number + 1, args.count, begun, start, len(bad))
+                if args.state and (number % 500 == 499 or number == args.count - 1):
+                    kept = {"seed": args.seed, "next": number + 1, "counts": dict(counts), "bad": bad}
+                    args.state.write_text(json.dumps(kept))
+        except KeyboardInterrupt:
             signal.alarm(0)
-            if outcome.startswith(("ALLOWED", "HANG")):
-                bad.append([number, outcome[:300]])
-            counts[outcome] += 1
-            if args.state and (number % 500 == 499 or number == args.count - 1):
-                args.state.write_text(
-                    json.dumps({"seed": args.seed, "next": number + 1, "counts": dict(counts), "bad": bad})
-                )
+            interrupted = True
     for outcome, count in counts.most_common():
         print(f"{count:8}  {outcome}")
     for number, what in bad[:40]:
         print(f"input {number}: {what}")
+    allowed = sum(n for outcome, n in counts.items() if outcome.startswith("ALLOWED"))
+    crashed = sum(n for outcome, n in counts.items() if outcome.startswith(("CRASH", "HANG")))
+    print(f"{crashed} crashed or hung, {allowed} allowed beside an error")
     print(f"{sum(counts.values()):,} inputs, {len(bad)} bad, {time.monotonic() - begun:.0f} s of this run")
+    if interrupted:
+        print(f"interrupted: {sum(counts.values()):,} of {args.count:,} inputs")
+        return 130
     return int(bool(bad))
 
 

@@ -1,7 +1,8 @@
 """Spoils a kit in one place, again and again, and kills its installer: `python bench/kit.py [KIT KEY]`.
 
 Without KIT a small one is made. Every change must be refused with nothing installed; after every kill the command must
-answer as before or as after, and the same command once more must end as if nothing had happened. Exit 1 if not.
+answer as before or as after, and the same command once more must end as if nothing had happened. The second kit keeps
+its state by another schema: its first run, which brings the state there, is killed too. Exit 1 if not.
 """
 
 import argparse
@@ -107,22 +108,45 @@ def killed(home: Home, argv: list[str], after: float) -> bool:
     return False
 
 
+STATE_FILES = 400  # so that bringing them to another schema takes a moment
+
+
+def stateful(home: Home) -> None:
+    """Some state as the first version keeps it."""
+    state = home.path / ".local" / "state" / "localagent"
+    state.mkdir(parents=True)
+    (state / "words").write_text("kept")
+    for number in range(STATE_FILES):
+        (state / f"task-{number}").write_text("x" * 1000)
+
+
 def kills(work: Path, count: int, dice: random.Random) -> bool:
-    one, two = make_kit(work / "one", "1"), make_kit(work / "two", "2")
+    one, two = make_kit(work / "one", "1", schema=1), make_kit(work / "two", "2", schema=2)
     home = Home(work / "killed")
     home.path.mkdir()
-    tool = str(home.path / ".local" / "bin" / "localagent-kit")
+    stateful(home)
+    commands = home.path / ".local" / "bin"
+    tool = str(commands / "localagent-kit")
+
+    def standing(name: str) -> Path:
+        shutil.copytree(home.path, work / name, symlinks=True)
+        return work / name
+
+    bare = standing("bare")
     home.kit(one, "install", "--key", PUBLIC)
-    with_one = work / "with-one"
-    shutil.copytree(home.path, with_one, symlinks=True)
+    with_one = standing("with-one")
     home.kit(two, "install")
-    with_two = work / "with-two"
-    shutil.copytree(home.path, with_two, symlinks=True)
-    operations = {  # name: what stands before, the command, the versions before and after
-        "install": (None, ["sh", str(one / "install"), "--key", PUBLIC], "", "localagent 1"),
-        "upgrade": (with_one, [tool, "upgrade", str(two)], "localagent 1", "localagent 2"),
-        "rollback": (with_two, [tool, "rollback"], "localagent 2", "localagent 1"),
-        "uninstall": (with_one, [tool, "uninstall"], "localagent 1", ""),
+    unmigrated = standing("unmigrated")
+    home.version()
+    (home.path / ".local" / "state" / "localagent" / "schema-2" / "words").write_text("SINCE")
+    with_two = standing("with-two")
+    old_words, new_words = "localagent 1 kept", "localagent 2 KEPT"
+    operations = {  # name: what stands before, the command, what is answered before and after
+        "install": (bare, ["sh", str(one / "install"), "--key", PUBLIC], "", old_words),
+        "upgrade": (with_one, [tool, "upgrade", str(two)], old_words, new_words),
+        "first run": (unmigrated, [str(commands / "localagent")], new_words, new_words),
+        "rollback": (with_two, [tool, "rollback"], "localagent 2 SINCE", old_words),
+        "uninstall": (with_one, [tool, "uninstall"], old_words, ""),
     }
     seen: Counter[str] = Counter()
     wrong = 0
@@ -131,10 +155,7 @@ def kills(work: Path, count: int, dice: random.Random) -> bool:
         name = list(operations)[number % len(operations)]
         before, argv, old, new = operations[name]
         shutil.rmtree(home.path)
-        if before:
-            shutil.copytree(before, home.path, symlinks=True)
-        else:
-            home.path.mkdir()
+        shutil.copytree(before, home.path, symlinks=True)
         if name not in seconds:  # once to the end, to know how long it takes
             began = time.monotonic()
             killed(home, argv, 600)
@@ -156,7 +177,7 @@ def kills(work: Path, count: int, dice: random.Random) -> bool:
             print(f"WRONG: {name}: answered {answer!r}, then {home.version()!r}")
     for line, times in sorted(seen.items()):
         print(f"  {line}: {times}")
-    print(f"kills: {count - wrong} of {count} left the old or the new version, and ended well when repeated")
+    print(f"kills: {count - wrong} of {count} left the old or the new version with its state, and ended well repeated")
     return wrong == 0
 
 

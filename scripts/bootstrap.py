@@ -347,6 +347,11 @@ def install_model(kit: Path | None = None) -> str:
     return place
 
 
+def compile_package() -> None:
+    """Compiles our own modules, as an install of a wheel does: a jail sees them read-only and cannot keep its own."""
+    run("compiling localagent", [VENV / "bin" / "python", "-I", "-m", "compileall", "-q", ROOT / "localagent"])
+
+
 def tune_model() -> None:
     """Measures which format of the model's weights is fastest here; without it the model runs as it is."""
     say("measuring which format of the model is fastest on this machine")
@@ -382,6 +387,7 @@ def set_up(gpu_asked: str, kit: Path | None = None) -> None:
     install_locked(kit)
     install_llama(gpu, kit)
     need("installing localagent", pip("install", "--no-index", "--no-deps", "--no-build-isolation", "--editable", ROOT))
+    compile_package()
     place = install_model(kit)
     temporary = STAMP.with_suffix(".new")
     temporary.write_text(json.dumps({**want, "model": place}, indent=1), encoding="utf-8")

@@ -15,6 +15,8 @@ from fix_builder import CHECKOUT
 
 from localagent.batch.certificates import make_certificates
 
+HTTP = ("--dashboard-address", "127.0.0.1:0")  # there even without a dashboard
+
 
 @dataclass
 class Cluster:
@@ -23,6 +25,7 @@ class Cluster:
     root: Path
     address: str
     processes: "list[subprocess.Popen[bytes]]" = field(default_factory=list)
+    settings: dict[str, str] = field(default_factory=dict)
 
     @property
     def certificates(self) -> Path:
@@ -40,8 +43,10 @@ class Cluster:
         names = {"--tls-ca-file": "ca.pem", "--tls-cert": f"{role}.pem", "--tls-key": f"{role}.key"}
         tls = [text for option, name in names.items() for text in (option, str(self.certificates / name))]
         env = {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8", "PYTHONPATH": str(CHECKOUT)}
+        env |= {"DASK_CONFIG": str(self.certificates / "dask.yaml")}
+        env |= self.settings
         env |= {"XDG_STATE_HOME": str(home / "state"), "TMPDIR": str(home / "tmp")}
-        argv = [sys.executable, "-m", f"distributed.cli.dask_{role}", "--no-dashboard", *arguments, *tls]
+        argv = [sys.executable, "-m", f"distributed.cli.dask_{role}", "--no-dashboard", *HTTP, *arguments, *tls]
         with (self.root / f"{home.name}.log").open("wb") as log:
             self.processes.append(subprocess.Popen(argv, env=env, stdout=log, stderr=log, start_new_session=True))
 
@@ -60,11 +65,15 @@ class Cluster:
 
 
 @contextlib.contextmanager
-def cluster(root: Path, workers: int) -> Iterator[Cluster]:
-    """A cluster with so many workers of one thread each; gone at the end, with all it started."""
+def cluster(root: Path, workers: int, **settings: str) -> Iterator[Cluster]:
+    """A cluster with so many workers of one thread each; gone at the end, with all it started.
+
+    `settings` are Dask's, over those of ours (`SCHEDULER__WORKER_TTL`).
+    """
     with contextlib.closing(socket.socket()) as free:
         free.bind(("127.0.0.1", 0))
         made = Cluster(root=root, address=f"tls://127.0.0.1:{free.getsockname()[1]}")
+    made.settings = {f"DASK_DISTRIBUTED__{name}": value for name, value in settings.items()}
     make_certificates(made.certificates, ["127.0.0.1"], 2)
     try:
         made.start("scheduler", "--host", made.address, "--no-show")
@@ -75,6 +84,8 @@ def cluster(root: Path, workers: int) -> Iterator[Cluster]:
         for process in reversed(made.processes):
             process.terminate()
         for process in made.processes:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGCONT)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(20)
             with contextlib.suppress(ProcessLookupError):

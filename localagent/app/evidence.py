@@ -159,8 +159,17 @@ def begin(
     return TaskEvidence(settings=settings, record=record, policy=policy, setting=setting, signer=signer)
 
 
-def setting_of(policy: bytes, policy_name: str, least: str, *, use_model: bool, model: str, backend: str) -> Setting:
-    """What a task runs with, taken down before it starts."""
+def setting_of(
+    policy: bytes,
+    policy_name: str,
+    least: str,
+    *,
+    use_model: bool,
+    model: str,
+    backend: str,
+    ways: tuple[str, ...] = (),
+) -> Setting:
+    """What a task runs with, taken down before it starts. `ways` of writing that were named."""
     return Setting(
         version=__version__,
         started=now_text(),
@@ -172,6 +181,7 @@ def setting_of(policy: bytes, policy_name: str, least: str, *, use_model: bool, 
         model=model,
         backend=backend,
         tools=tool_versions(),
+        ways=ways,
     )
 
 
@@ -221,11 +231,10 @@ def attest(settings: Settings, record: TaskRecord, signer: Signer) -> bytes:
         for e in mine
         if e.kind in human
     ]
-    bundle = signed_bundle(
-        statements(facts, audit={"entry": ended.seq, "digest": ended.digest}, approvals=approvals), signer
-    )
-    data = {"task": record.id, "bundle": digest_of(bundle), "key": signer.key_id}
-    audit_log(settings).append(AuditKind.ATTESTED, data)
+    log = audit_log(settings)
+    number, digest = log.vouched(ended)
+    bundle = signed_bundle(statements(facts, audit={"entry": number, "digest": digest}, approvals=approvals), signer)
+    log.append(AuditKind.ATTESTED, {"task": record.id, "bundle": digest_of(bundle), "key": signer.key_id})
     return bundle
 
 

@@ -86,7 +86,7 @@ class FixRequest:
     threads: int | None = None
     scored: tuple[int, ...] = ()
     ways: tuple[str, ...] = ()
-    cut: tuple[int, ...] = ()
+    cut: tuple[tuple[int, tuple[int, ...]], ...] = ()
     model_line: int | None = None
 
 
@@ -167,6 +167,7 @@ def run_fix(request: FixRequest, settings: Settings, sink: Sink, stop: Stop | No
         use_model=request.use_model,
         model=request.model,
         backend=request.backend.value if request.backend is not None else "",
+        ways=request.ways,
     )
     evidence = begin(settings, record, policy_bytes, setting, signer)
     with Journal(record.journal_path) as journal:

@@ -15,6 +15,7 @@ from localagent.domain.review import FileNote, PatchReview, PatchVerdict, RuleTe
 from localagent.gate.catalogue import rule_texts
 from localagent.gate.patch import NOT_ASKED, PatchGates
 from localagent.tree.applied import apply_diff
+from localagent.tree.importable import importable_names
 from localagent.tree.unified import parse_diff
 
 READING = "patch"
@@ -47,9 +48,10 @@ def review_changes(
     line, remedy, change = 0, "", ""
     try:
         entries = apply_diff(parse_diff(request.patch), request.repo)
+        own = importable_names(request.repo)
         files, change = tuple(_note(entry) for entry in entries), change_digest(entries)
         read = Decision(gate=READING, answer=Allow.ALLOW)
-        decisions: Sequence[Decision] = [read, *gates.review(entries, everything=request.everything)]
+        decisions: Sequence[Decision] = [read, *gates.review(entries, everything=request.everything, own_packages=own)]
     except DiffFault as fault:
         line, remedy = fault.line, fault.remedy
         found = Finding(rule=fault.rule, severity=Severity.HIGH, path=fault.path, line=0, message=str(fault))

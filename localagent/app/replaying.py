@@ -83,7 +83,8 @@ def replay(record: TaskRecord, settings: Settings, sink: Sink, stop: Stop, *, re
         backend=Kind(asked["backend"]) if asked["backend"] else None,
         threads=facts["threads"] or None,
         scored=tuple(int(e["data"].get("scored", 0)) for e in recorded if e["kind"] == "ordered"),
-        cut=tuple(int(e["data"].get("late", 0)) for e in recorded if e["kind"] == "written"),
+        cut=tuple(_cut(e["data"]) for e in recorded if e["kind"] == "written"),
+        ways=tuple(asked.get("ways", ())),
     )
     kept, pace = _Kept(), Followed(recorded)
     result: TaskResult | None = None
@@ -108,6 +109,11 @@ def replay(record: TaskRecord, settings: Settings, sink: Sink, stop: Stop, *, re
     data = {"task": record.id, "same": answer.same, "departs_at": at, "digest": answer.digest, "by": os.getuid()}
     audit_log(settings).append(AuditKind.REPLAYED, data)
     return answer
+
+
+def _cut(written: dict[str, Any]) -> tuple[int, tuple[int, ...]]:
+    """Which question of the writer was left open, and which began with nothing of earlier ones."""
+    return int(written.get("late", 0)), tuple(int(number) for number in written.get("fresh", ()))
 
 
 class NotThatTree(AnswerIsNo):

@@ -42,12 +42,12 @@ def open_writer(
     space: EditSpace,
     *,
     tests: str = "",
-    cut: Sequence[int] = (),
+    cut: Sequence[tuple[int, Sequence[int]]] = (),
 ) -> EditWriter:
     """The same model in the same child, writing what the edit space lacks, in the ways that were named.
 
     `tests` stands for the failing tests' text where no baseline knows them. `cut` is what a replayed span search was
-    cut off at.
+    cut off at, and where it began anew.
     """
 
     def context(_path: RepoPath, baseline: Baseline) -> str:

@@ -1,5 +1,7 @@
 """The certificates of a cluster: an authority of its own, and one certificate for each role, in a new folder.
 
+What Dask is to run with lies beside them.
+
 Not promised: that a role can do less than another. Whoever holds a key that the authority signed is of the cluster.
 """
 
@@ -17,6 +19,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from localagent.batch.cluster_settings import FILE_NAME, TEXT
 from localagent.errors import UsageFault
 
 MAX_DAYS = 825
@@ -130,7 +133,7 @@ def _made(folder: Path, hosts: Sequence[str], days: int) -> list[Path]:
             .sign(key, hashes.SHA256())
         )
         written += _write(folder, role.value, signed, own)
-    return written
+    return [*written, _new(folder / FILE_NAME, TEXT.encode("ascii"), 0o644)]
 
 
 def _builder(
@@ -173,13 +176,14 @@ def _write(folder: Path, name: str, made: x509.Certificate, key: ec.EllipticCurv
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    written = []
-    for path, data, mode in (
-        (folder / f"{name}.key", private, 0o600),
-        (folder / f"{name}.pem", made.public_bytes(serialization.Encoding.PEM), 0o644),
-    ):
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(data)
-        written.append(path)
-    return written
+    return [
+        _new(folder / f"{name}.key", private, 0o600),
+        _new(folder / f"{name}.pem", made.public_bytes(serialization.Encoding.PEM), 0o644),
+    ]
+
+
+def _new(path: Path, data: bytes, mode: int) -> Path:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    with os.fdopen(descriptor, "wb") as stream:
+        stream.write(data)
+    return path

@@ -1,8 +1,9 @@
 """Repositories worked on by a Dask cluster: the client's half. Needs the extra `cluster`.
 
-A task is the name of a function of ours, a request in JSON and a tree in bytes; their keys are digests, so that a tree
-goes out once. Dask carries them by pickle: whoever holds a key that the cluster's authority signed may run anything on
-its machines. Not promised: that a task ends with the run that asked for it; it ends with its budget.
+A task is the name of a function of ours, a request in JSON and a tree in bytes, in one piece: what a worker does next
+lies there before it has ended what it does. Dask carries them by pickle: whoever holds a key that the cluster's
+authority signed may run anything on its machines. Not promised: that a task ends with the run that asked for it; it
+ends with its budget.
 """
 
 import contextlib
@@ -13,6 +14,7 @@ from typing import Any
 
 from localagent.app.settings import Settings
 from localagent.batch.certificates import AUTHORITY, Role, faults_of, pair_of
+from localagent.batch.cluster_settings import CLIENT
 from localagent.batch.cluster_task import received, request_of, unsent
 from localagent.batch.fleet import Cluster, Fleet
 from localagent.batch.keys import key_of
@@ -43,24 +45,24 @@ def connected(cluster: Cluster) -> Iterator[Any]:
     if faults := faults_of(cluster.certificates, Role.CLIENT):
         raise UsageFault(faults, remedy="`localagent batch certs` makes certificates")
     pair = pair_of(cluster.certificates, Role.CLIENT)
-    with dask.config.set({"distributed.comm.tls.min-version": 1.3}):
+    with dask.config.set(CLIENT):
         security = Security(
             require_encryption=True,
             tls_ca_file=str(cluster.certificates / f"{AUTHORITY}.pem"),
             tls_client_cert=str(pair.certificate),
             tls_client_key=str(pair.key),
         )
-    try:
-        client = Client(cluster.scheduler, security=security, timeout=_CONNECT_SECONDS, set_as_default=False)
-    except OSError as error:
-        raise CannotEnforce(
-            f"no scheduler answers at {cluster.scheduler}: {error}",
-            remedy="start it with a certificate of the same authority; docs/batch.md shows how",
-        ) from error
-    try:
-        yield client
-    finally:
-        client.close(timeout=5)
+        try:
+            client = Client(cluster.scheduler, security=security, timeout=_CONNECT_SECONDS, set_as_default=False)
+        except OSError as error:
+            raise CannotEnforce(
+                f"no scheduler answers at {cluster.scheduler}: {error}",
+                remedy="start it with a certificate of the same authority; docs/batch.md shows how",
+            ) from error
+        try:
+            yield client
+        finally:
+            client.close(timeout=5)
 
 
 @dataclass(slots=True)
@@ -119,16 +121,16 @@ class ClusterCrew:
                     self._end(number, 0, began)
                     return
                 level = self._fleet.cluster.level if self._fleet.cluster else "L1"
-                data = request_of(member, snapshot.digest, seconds, level, self._settings).json()
+                tool = self._run.plan.basis.tool
+                data = request_of(member, snapshot.digest, seconds, level, tool, self._settings).json()
                 tree = pack(snapshot)
         except LocalagentError as no:
             self._run.save_answer(unsent(member, number, no))
             self._end(number, 0, began)
             return
         again = self._tries[key] = self._tries.get(key, 0) + 1
-        carried = self._client.submit(bytes, tree, key=f"tree-{digest_of(tree)}", pure=False)
         name = f"answer-{digest_of(data)}-{again}"
-        future = self._client.submit(self._remote, data, carried, key=name, pure=False, retries=1)
+        future = self._client.submit(self._remote, data, tree, key=name, pure=False, retries=1)
         deadline = began + seconds + self._longest + STRAGGLE_SECONDS
         self._sent[number] = _Sent(future, key, snapshot.digest, commit, time.monotonic(), deadline)
 

@@ -17,7 +17,7 @@ from localagent.app.policies import OpenPolicy, open_policy
 from localagent.app.settings import Settings
 from localagent.batch.answer import Answer, State, parse_answer
 from localagent.batch.fleet import Member
-from localagent.batch.keys import basis_of, policy_of
+from localagent.batch.keys import Basis, basis_of, policy_of
 from localagent.batch.night import Begun, Night
 from localagent.batch.parcel import WrongParcel, unpack
 from localagent.batch.parse import SCHEMA as FLEET_SCHEMA
@@ -68,10 +68,9 @@ def parse_request(data: bytes) -> Request:
     return Request(**found, logs=tuple(logs))
 
 
-def request_of(member: Member, tree: str, seconds: float, level: str, settings: Settings) -> Request:
-    """What to ask of a worker for a repository that has so many seconds left."""
+def request_of(member: Member, tree: str, seconds: float, level: str, tool: str, settings: Settings) -> Request:
+    """What to ask of a worker for a repository that has so many seconds left. `tool` is the run's."""
     opened = open_policy(settings, policy_of(member))
-    basis = basis_of((member,), settings)
     values: dict[str, Any] = {
         "name": member.name,
         "path": "tree",
@@ -95,7 +94,7 @@ def request_of(member: Member, tree: str, seconds: float, level: str, settings: 
         name=member.name,
         fleet="\n".join((*lines, *(f"{key} = {_toml(value)}" for key, value in values.items()))) + "\n",
         tree=tree,
-        tool=basis.tool,
+        tool=tool,
         policy=opened.source.decode("utf-8"),
         policy_digest=substance(opened),
         level=max(level, least_level(settings, opened.policy)),
@@ -146,13 +145,14 @@ def _answered(request: Request, tree: bytes, ways: Ways, settings: Settings, scr
         (scratch / f"{n}.sarif").write_text(log, encoding="utf-8")
     _same(unpack(tree, scratch / "tree"), request)
     fleet = parse_fleet(request.fleet.encode("utf-8"), "the task", scratch, ways.rules)
-    _recheck(request, fleet.members[0], settings)
+    basis = basis_of(fleet.members, settings)
+    _recheck(request, fleet.members[0], basis, settings)
     plan = Plan(
         text=request.fleet,
         source="the task",
         folder=str(scratch),
         fleet=fleet.name,
-        basis=basis_of(fleet.members, settings),
+        basis=basis,
         began="",
     )
     run = RunStore(settings.state_dir).create(plan)
@@ -173,10 +173,10 @@ def _same(found: str, request: Request) -> None:
         raise WrongParcel(f"the tree that came is {found}, not {request.tree}")
 
 
-def _recheck(request: Request, member: Member, settings: Settings) -> None:
+def _recheck(request: Request, member: Member, basis: Basis, settings: Settings) -> None:
     """CannotEnforce where this machine would not do what the run was begun to do."""
     opened = open_policy(settings, policy_of(member))
-    if basis_of((member,), settings).tool != request.tool:
+    if basis.tool != request.tool:
         raise CannotEnforce(
             "a worker's localagent is not the run's: the answers would not fit together",
             remedy="install the same version, code and data on every machine of the cluster",

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -46,10 +47,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_report(actions)
     for action in (verifying, exporting, signing, rotating, retiring):
         action.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    for action in actions.choices.values():
+        action.add_argument("--state", type=Path, metavar="DIR", help="whose journal: a recorder's or daemon's state")
 
 
 def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     """0 holds or done; 1 altered, with the place."""
+    if args.state is not None:
+        settings = replace(settings, state_dir=_state(args.state))
     if args.action == "verify":
         return _verify(args, settings, render)
     if args.action == "export":
@@ -67,6 +72,20 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     else:
         render.line(f"entry {entry.seq}, {entry.digest}: {entry.kind.value} in {log.folder}")
     return 0
+
+
+def _state(folder: Path) -> Path:
+    """UsageFault where no journal lies there: one that is empty would hold."""
+    try:
+        there = any((folder / "audit").iterdir())
+    except OSError as error:
+        raise UsageFault(
+            f"--state: {folder / 'audit'}: {error.strerror or error}",
+            remedy="name the --state of `serve` or `recorder`, as its owner or as root",
+        ) from error
+    if not there:
+        raise UsageFault(f"--state: {folder / 'audit'} is empty", remedy="name the --state of `serve` or `recorder`")
+    return folder.absolute()
 
 
 def _span(args: argparse.Namespace) -> Span:

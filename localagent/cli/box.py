@@ -1,8 +1,9 @@
 """A box of time that is counted from the start of the process, as whoever waits for it counts.
 
 At its end what runs is told to stop and `BoxOver` is raised in the main thread, between two steps of Python. A reserve
-is kept for clearing up; how much is measured all along, by how long the kernel lets us wait for a processor. Not
-promised: the end of a single long step in C.
+is kept for clearing up; how much is measured all along, by how long the kernel lets us wait for a processor. What does
+not end then, in a single long step in C, is for the process that waits for this one: it has a reserve of its own,
+`shown`, to say what there is and end.
 """
 
 import os
@@ -10,12 +11,17 @@ import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from localagent.app.fixing import Stop
 from localagent.errors import LocalagentError
 
+if TYPE_CHECKING:
+    from localagent.app.fixing import Stop  # whoever waits needs none of the repair loop
+
 RESERVE_SECONDS = 0.4
+SHOWN_SECONDS = 0.08  # to print what there is and end, on a free machine
 MOST_SLOWED = 4.0
+MOST_SHOWN_SLOWED = 16.0
 _LOOK_SECONDS = 0.05
 
 
@@ -30,22 +36,22 @@ def process_age() -> float:
     return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - started)
 
 
-def slowed(age: float) -> float:
-    """How many times longer than its processor time the process has taken so far: 1 to MOST_SLOWED.
+def slowed(age: float, most: float = MOST_SLOWED) -> float:
+    """How many times longer than its processor time the process has taken so far: 1 to `most`.
 
     On a busy machine clearing up takes longer in the same measure.
     """
     spent = os.times()
-    return min(MOST_SLOWED, max(1.0, age / max(0.05, sum(spent[:4]))))
+    return min(most, max(1.0, age / max(0.05, sum(spent[:4]))))
 
 
-def kept_waiting() -> float:
-    """How many times longer than on a free machine the main thread took, as the kernel counts: 1 to MOST_SLOWED."""
+def kept_waiting(most: float = MOST_SLOWED) -> float:
+    """How many times longer than on a free machine the main thread took, as the kernel counts: 1 to `most`."""
     try:
         ran, waited = Path("/proc/self/schedstat").read_text().split()[:2]
     except (OSError, ValueError):  # a kernel that does not count
         return 1.0
-    return min(MOST_SLOWED, 1.0 + int(waited) / max(1, int(ran)))
+    return min(most, 1.0 + int(waited) / max(1, int(ran)))
 
 
 class Box:
@@ -53,16 +59,22 @@ class Box:
 
     def __init__(self, seconds: float) -> None:
         age = process_age()
-        self._most = seconds / 2
+        self._seconds = seconds
         self._slowed = slowed(age)
+        self._shown_slowed = slowed(age, MOST_SHOWN_SLOWED)
         self._end = time.monotonic() + seconds - age
 
     def left(self) -> float:
         """Seconds left to work in; negative when it is over."""
-        reserve = min(self._most, RESERVE_SECONDS * max(self._slowed, kept_waiting()))
+        reserve = min(self._seconds / 2, RESERVE_SECONDS * max(self._slowed, kept_waiting()))
         return self._end - reserve - time.monotonic()
 
-    def run(self, work: Callable[[], None], stop: Stop) -> bool:
+    def shown(self, late_seconds: float) -> float:
+        """Seconds left to wait in, for a process that woke up so much too late before; negative when it is over."""
+        reserve = SHOWN_SECONDS * max(self._shown_slowed, kept_waiting(MOST_SHOWN_SLOWED)) + late_seconds
+        return self._end - min(self._seconds / 4, reserve) - time.monotonic()
+
+    def run(self, work: Callable[[], None], stop: "Stop") -> bool:
         """Do the work; False where the time was up before: then its jails are ended, and it by `BoxOver`."""
         if self.left() <= 0:
             return False

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from localagent.app.approving import refuse_unapproved
-from localagent.app.evidence import land_recorded
+from localagent.app.evidence import BUNDLE, land_recorded
 from localagent.app.fixing import FixOutcome, FixRequest
 from localagent.app.settings import Settings
 from localagent.domain.edit import Patch, digest_of
@@ -22,7 +22,7 @@ from localagent.domain.task import Event, FileKind, Snapshot, Stage, Task
 from localagent.errors import AnswerIsNo, InternalFault, Interrupted, LocalagentError, UsageFault
 from localagent.jail.open import scratch_folder
 from localagent.ports import Sink
-from localagent.record.files import write_through
+from localagent.record.files import write_private, write_through
 from localagent.record.journal import Journal
 from localagent.record.patchfile import parse_patch
 from localagent.record.report import write_report
@@ -206,7 +206,7 @@ def _taken_home(
     report = client.get(f"/v1/tasks/{task}/report").json()
     if not isinstance(report, dict):
         raise InternalFault("the daemon's report is not an object")
-    report = {**report, "task": task, "repo": record.task.repo}
+    report = {**report, "task": task, "repo": record.task.repo, "attestation": _attested(record, report)}
     outcome = FixOutcome(
         exit=int(report.get("exit", 1)),
         reason=str(report.get("reason", "")),
@@ -240,6 +240,19 @@ def _patches(client: Client, record: TaskRecord, report: dict[str, Any]) -> Patc
         raise InternalFault("the daemon's patch is not the one that its report speaks of")
     record.save_patch(patch)
     return patch
+
+
+def _attested(record: TaskRecord, report: dict[str, Any]) -> dict[str, str] | None:
+    """The daemon's attestation, kept beside the report; what the report of a task at home says of it."""
+    said = report.get("attestation")
+    if said is None:
+        return None
+    try:
+        bundle, key = said["bundle"].encode("ascii"), str(said["key"])
+    except (TypeError, KeyError, AttributeError, UnicodeEncodeError) as fault:
+        raise InternalFault(f"the daemon's attestation is not as agreed: {fault}") from fault
+    write_private(record.dir / BUNDLE, bundle)
+    return {"file": BUNDLE, "key": key}
 
 
 def _landed(

@@ -1,10 +1,22 @@
 """Test outcomes, failures, coverage, and what the two checks answer."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from localagent.domain.paths import RepoPath
+
+# an object's address, whole or with an end cut off by a report that puts "..." for the middle of a long text
+_ADDRESS = re.compile(
+    r"0x[0-9a-fA-F]{6,16}\b|(?<=at )0x[0-9a-fA-F]{1,16}\b|0x[0-9a-fA-F]*(?=\.\.\.)"
+    r"|(?<=\.\.\.)x?[0-9a-fA-F]{1,16}(?=>|, file)"
+)
+
+
+def steady(text: str) -> str:
+    """A report without addresses of objects: they say nothing, and differ from run to run."""
+    return _ADDRESS.sub("0x0", text)
 
 
 class Outcome(StrEnum):
@@ -59,6 +71,11 @@ class Failure:
     frames: tuple[Frame, ...] = ()
     left: str = ""
     right: str = ""
+
+    @property
+    def steady(self) -> str:
+        """The message without addresses of objects."""
+        return steady(self.message)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -125,9 +125,10 @@ class PatchRules:
     `dependencies` or `test_configuration` needs a person, and so does a change of code that is critical by what it is:
     a function, class or variable that `critical_names` matches (without regard to case), or a function that mentions
     what `critical_uses` names, as in DangerRule. `tests`: whether it may touch tests at all. `weaker_tests`: whether a
-    person may let tests be made weaker; else nobody can. Findings of the
-    rules `allowed_in_tests` (ids of dangers, of rules, of bandit's tests) are let be in what matches `lenient`: the
-    base policy's tests and their configuration, which no later layer can widen. `narrowed` as in PathRules.
+    person may let tests be made weaker; else nobody can. `routine`: whether what carries no decision (layout, texts
+    for people, the project's version, pins of developers' tools that move up) is let be in what is critical. Findings
+    of the rules `allowed_in_tests` (ids of dangers, of rules, of bandit's tests) are let be in what matches `lenient`:
+    the base policy's tests and their configuration, which no later layer can widen. `narrowed` as in PathRules.
     """
 
     editable: tuple[str, ...]
@@ -139,6 +140,7 @@ class PatchRules:
     test_configuration: tuple[str, ...]
     tests: Permission
     weaker_tests: Permission
+    routine: Permission
     allowed_in_tests: tuple[str, ...]
     size: SizeRules
     lenient: tuple[str, ...] = ()

@@ -215,8 +215,8 @@ def _loose_quote(view: View, line: int, x: Lexeme, distance: float) -> Iterator[
 
 def _word_ends(rest: str) -> list[int]:
     """Where a string might end: before blanks, signs and closing brackets."""
-    ends = [n for n in range(len(rest)) if rest[n] in " ,)]}:+.(=*%-"][:MAX_PLACES]
-    return [*ends, len(rest)]
+    ends = (n for n, sign in enumerate(rest) if sign in " ,)]}:+.(=*%-")
+    return [*itertools.islice(ends, MAX_PLACES), len(rest)]
 
 
 def _wrapped(view: View) -> Iterator[Fix]:

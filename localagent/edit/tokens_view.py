@@ -47,6 +47,9 @@ class Kind(StrEnum):
     OTHER = "other"
 
 
+_KINDS: dict[str | None, Kind] = {kind.value: kind for kind in Kind}  # by the lexer's group
+
+
 @dataclass(frozen=True, slots=True)
 class Lexeme:
     """One token-like piece [start, end) that begins on line `line` (0-based)."""
@@ -137,23 +140,24 @@ def lexemes_of(text: str) -> list[Lexeme]:
     out: list[Lexeme] = []
     line = at = 0
     hopeless: set[tuple[str, int]] = set()
-    while at < len(text):
-        match = _LEXEME.match(text, at)
-        if match is None:  # cannot be: the last alternative takes any character
-            break
-        kind, piece, end = match.lastgroup or "other", match.group(), match.end()
-        if kind == "quote":
+    while match := _LEXEME.match(text, at):  # its last alternative takes any character: None at the end alone
+        group, piece, end = match.lastgroup, match.group(), match.end()
+        if group == "space":  # blanks, or one newline
+            line += piece[-1] in "\r\n"
+            at = end
+            continue
+        kind = _KINDS[group]
+        if kind is Kind.QUOTE:
             mark = piece.lstrip("rbufRBUF")
             key = (mark, line if len(mark) == 1 else -1)
             closed = None if key in hopeless else _CLOSING[mark].match(text, end)
             if closed:
-                kind, end = "string", closed.end()
+                kind, end = Kind.STRING, closed.end()
                 piece = text[at:end]
             else:
                 hopeless.add(key)
-        if kind != "space":
-            out.append(Lexeme(Kind(kind), at, end, piece, line))
-        if kind in ("space", "string", "other"):
+        out.append(Lexeme(kind, at, end, piece, line))
+        if kind is Kind.STRING:
             line += len(_NEWLINE.findall(piece))
         at = end
     return out

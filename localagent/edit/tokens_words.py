@@ -3,6 +3,7 @@
 import itertools
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from localagent.edit.tokens_view import HEADS, KEYWORDS, Fix, Kind, Lexeme, View, insert, replace
 
@@ -52,7 +53,8 @@ def assignments(view: View) -> Iterator[Fix]:
             elif x.text == ":=":
                 yield replace(distance + 0.3, x, "=", "tokens.compare-assign")
         yield from _swapped_target(view, row, equals, base)
-    yield from _everywhere(view, told)
+    if told:
+        yield from _everywhere(view)
 
 
 def _swapped_target(view: View, row: list[Lexeme], equals: list[Lexeme], base: float) -> Iterator[Fix]:
@@ -63,20 +65,21 @@ def _swapped_target(view: View, row: list[Lexeme], equals: list[Lexeme], base: f
         yield Fix(base + 1.2, (cut,), "tokens.swap-sides", "swap the two sides")
 
 
-def _everywhere(view: View, told: bool) -> Iterator[Fix]:
+def _everywhere(view: View) -> Iterator[Fix]:
     """The same slip in every condition of the file at once."""
-    for sign, cost in (("==", 0.15), ("!=", 0.8)):
-        cuts = []
-        for number in range(len(view.lines)):
-            row = view.on(number)
-            if row and row[0].text in ("if", "elif", "while"):
-                depth = 0
-                for x in row:
-                    depth += (x.text in "([{") - (x.text in ")]}")
-                    if x.text == "=" and depth == 0:
-                        cuts.append((x.start, x.end, sign))
-        if told and len(cuts) > 1:
-            yield Fix(cost, tuple(cuts), "tokens.assign-compare", f"= -> {sign} in {len(cuts)} places")
+    places = []
+    for number in range(len(view.lines)):
+        row = view.on(number)
+        if row and row[0].text in ("if", "elif", "while"):
+            depth = 0
+            for x in row:
+                depth += (x.text in "([{") - (x.text in ")]}")
+                if x.text == "=" and depth == 0:
+                    places.append((x.start, x.end))
+    if len(places) > 1:
+        for sign, cost in (("==", 0.15), ("!=", 0.8)):
+            cuts = tuple((start, end, sign) for start, end in places)
+            yield Fix(cost, cuts, "tokens.assign-compare", f"= -> {sign} in {len(cuts)} places")
 
 
 def _distance_one(a: str, b: str) -> bool:
@@ -86,6 +89,18 @@ def _distance_one(a: str, b: str) -> bool:
     n = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
     rests = (a[n + 1 :] == b[n + 1 :], a[n:] == b[n + 1 :], a[n + 1 :] == b[n:])
     return any(rests) or (a[n : n + 2][::-1] == b[n : n + 2] and a[n + 2 :] == b[n + 2 :])
+
+
+@lru_cache(maxsize=1024)  # a search meets the words of its file again and again
+def _like_keywords(low: str) -> tuple[tuple[str, bool], ...]:
+    """Keywords that a word in small letters may stand for, in their order: as a whole (True), or run together."""
+    found = []
+    for word in sorted(KEYWORDS):
+        if low == word.lower() or (len(low) > 2 and _distance_one(low, word)):
+            found.append((word, True))
+        elif low.startswith(word) and len(word) > 1 and len(low) > len(word):
+            found.append((word, False))
+    return tuple(found)
 
 
 def words(view: View) -> Iterator[Fix]:
@@ -111,10 +126,10 @@ def _word(row: list[Lexeme], n: int, x: Lexeme, distance: float) -> Iterator[Fix
         yield Fix(far + 0.2, (cut,), "tokens.foreign-word", f"drop {x.text}")
     if x.text not in KEYWORDS:
         low = x.text.lower()
-        for word in sorted(KEYWORDS):
-            if low == word.lower() or (len(low) > 2 and _distance_one(low, word)):
+        for word, whole in _like_keywords(low):
+            if whole:
                 yield replace(far + (0.15 if len(low) > 3 or n == 0 else 0.5), x, word, "tokens.spell-keyword")
-            elif low.startswith(word) and len(word) > 1 and len(low) > len(word) and n == 0:
+            elif n == 0:
                 yield insert(far + 1.2, x.start + len(word), " ", "tokens.split-word")
     else:
         yield replace(far + 1.0, x, x.text + "_", "tokens.rename-keyword")

@@ -8,10 +8,13 @@ from collections.abc import Iterator
 
 import pathspec
 
+from localagent.domain.edit import FileChange
 from localagent.domain.gate import Decision, Finding, Severity
-from localagent.domain.policy import Policy
+from localagent.domain.paths import RepoPath
+from localagent.domain.policy import Permission, Policy
 from localagent.gate.change import GateInput
 from localagent.gate.critical_code import CriticalCode
+from localagent.gate.routine import is_routine
 from localagent.gate.rule import Example, Rule, decide
 
 _VERIFY = "def verify_password(a, b):\n    return a == b\n"
@@ -33,7 +36,13 @@ CRITICAL = Rule(
             "Setup.py",
         )
     ),
-    not_match=(Example(**_SOME), Example(path="app/author.py", **_SOME)),
+    not_match=(
+        Example(**_SOME),
+        Example(path="app/author.py", **_SOME),
+        Example(path="setup.py", before="setup(version='1.0')\n", after="setup(version='1.1')\n"),
+        Example(path="app/auth/tokens.py", before="f(1)\n", after="f(1)  # once\n"),
+        Example(path="app/auth/tokens.py", before="print('a')\n", after="print('b')\n"),
+    ),
     asks_person=True,
 )
 DEPENDENCY = Rule(
@@ -44,8 +53,23 @@ DEPENDENCY = Rule(
     match=tuple(
         Example(path=path, before="a==1\n", after="a==1\nb==2\n")
         for path in ("requirements.txt", "requirements/dev.txt", "poetry.lock", "constraints.txt")
+    )
+    + tuple(
+        Example(path="setup.py", before=f"X = {{{old}}}\n", after=f"X = {{{new}}}\n")
+        for old, new in (
+            ("'docs': ['a==7.0.1']", "'docs': ['a==6.9']"),
+            ("'docs': ['a==7.0.1']", "'docs': ['a==8.0']"),
+            ("'docs': ['a==7.0.1']", "'docs': ['aa==7.0.2']"),
+            ("'docs': ['a==7.0.1']", "'docs': ['a']"),
+            ("'docs': ['a==7.0.1']", "'docs': ['a==7.0.1', 'b==1']"),
+            ("'web': ['a==7.0.1']", "'web': ['a==7.0.2']"),
+        )
+    )
+    + (Example(path="README.md", before="# A\n", after="# A\n\npip install aa\n"),),
+    not_match=(
+        Example(path="docs/list.txt", **_SOME),
+        Example(path="setup.py", before="X = {'docs': ['a==7.0.1']}\n", after="X = {'docs': ['a==7.1.0']}\n"),
     ),
-    not_match=(Example(path="docs/list.txt", **_SOME),),
     asks_person=True,
 )
 CODE = Rule(
@@ -80,6 +104,25 @@ _REQUIREMENT = re.compile(
 _SCRIPT = re.compile(rb"(?m)^#\s*///\s*script|^#\s*(?:dependencies|requires-python)\s*=|^\s*__requires__\s*=")
 
 
+_INSTALL = re.compile(
+    rb"(?im)(?:pip[x3]?|uv|uv pip|poetry|conda|npm|apt(?:-get)?|brew|gem|cargo)\s+(?:install|add)\s+\S+"
+    rb"|(?:curl|wget)\b[^\n|]{0,200}\|\s*(?:sudo\s+)?(?:ba|z|da)?sh\b|--(?:extra-)?index-url\b|\bnpx\s+\S+"
+)
+
+
+def _installs(change: GateInput) -> Iterator[Finding]:
+    """What texts for people newly tell them to install, or to run from elsewhere."""
+    for file in change.changes:
+        if file.path.is_python:
+            continue
+        for touched in change.touched[file.path]:
+            for hit in _INSTALL.finditer(touched.new):
+                if hit[0] not in file.before:
+                    line = touched.line + touched.new.count(b"\n", 0, hit.start())
+                    shown = hit[0][:60].decode("utf-8", "replace")
+                    yield DEPENDENCY.finding(file.path, line, f"people are told: {shown!a}")
+
+
 def _depends(change: GateInput) -> Iterator[Finding]:
     """Lines that name what is depended on, in whatever file; prose is told by its sentences."""
     for file in change.changes:
@@ -106,24 +149,39 @@ class Critical:
             )
         )
         self._code = CriticalCode(policy.patches)
+        self._routine = policy.patches.routine is Permission.ALLOW
         self._tests = pathspec.GitIgnoreSpec.from_lines([p.lower() for p in policy.patches.lenient])
 
     def review(self, change: GateInput) -> Decision:
         """Deny if any path, before or after, is named, or what changes is critical code; tests are none."""
+        routine = {file.path for file in change.changes if self._is_routine(file, change)}
         moved = (path for entry in change.entries for path in (entry.path, entry.source))
         paths = dict.fromkeys((*moved, *(file.path for file in change.changes)))
         found = [
             rule.finding(path, 0, f"{path} is named by the policy's patches.{key}")
             for path in paths
             for rule, spec, key in self._rules
-            if spec.match_file(path.replace("\n", " ").lower())
+            if path not in routine
+            and not (rule is CRITICAL and path.is_python and self._is_test(path))
+            and spec.match_file(path.replace("\n", " ").lower())
         ]
-        found += _depends(change)
+        found += [*_depends(change), *_installs(change)]
         told = {finding.path for finding in found if finding.rule == CRITICAL.id}
         for file in change.sources_changed:
-            if file.path not in told and not self._tests.match_file(file.path.replace("\n", " ").lower()):
+            if file.path not in told | routine and not self._tests.match_file(file.path.replace("\n", " ").lower()):
                 found += [
                     CODE.finding(file.path, line, why)
                     for line, why in self._code.touched(file, change.spans[file.path])
                 ]
         return decide(self.name, found)
+
+    def _is_test(self, path: RepoPath) -> bool:
+        return path.name.startswith("test_") and bool(self._tests.match_file(path.replace("\n", " ").lower()))
+
+    def _is_routine(self, file: FileChange, change: GateInput) -> bool:
+        """Whether the policy lets routine be, and a file that stays what it is changes by routine alone."""
+        if not self._routine or not file.before or not file.after:
+            return False
+        entries = [entry for entry in change.entries if file.path in (entry.path, entry.source)]
+        same = all(e.path == e.source and e.before_mode == e.after_mode for e in entries)
+        return same and is_routine(file)

@@ -87,7 +87,14 @@ class _Danger:
             return self._settings.match(use.name) is not None
         if use.kind == "indirect":
             return self._names.ends_with(use.name) or use.name in self._methods
+        if use.kind == "name" and self._is_method(use.name):
+            return True
         return any(self._fires_on(use.kind, name) for name in _ways(use.name))
+
+    def _is_method(self, name: str) -> bool:
+        """`pathlib.Path.write_bytes`: a method that is named by its class, to be called later."""
+        parts = name.split(".")
+        return len(parts) > 2 and parts[0] in _STDLIB and parts[-1] in self._methods and parts[-2][:1].isupper()
 
     def _fires_on(self, kind: str, name: str) -> bool:
         if self._allowed and self._allowed.covers(name):

@@ -14,7 +14,11 @@ import pathspec
 from localagent.domain.edit import FileChange
 from localagent.domain.gate import Decision, Finding
 from localagent.domain.policy import Policy
+from localagent.gate.bounds import BOUND, moved
 from localagent.gate.change import GateInput
+from localagent.gate.given import GIVEN, asks, given
+from localagent.gate.hidden import COMPUTED, computed, escaped_letters
+from localagent.gate.kept import KEPT, kept
 from localagent.gate.logic_rules import (
     ANSWERS,
     CHECK,
@@ -29,17 +33,32 @@ from localagent.gate.logic_rules import (
     UNASKED,
     WIDENED,
 )
+from localagent.gate.loosened import DROPPED, LESS, dropped, less
 from localagent.gate.lost import checks, guards, widened
-from localagent.gate.meanings import clocks, endless, magic, opaque, replaced, shadowed, silent, unasked
+from localagent.gate.meanings import (
+    bound_again,
+    clocks,
+    endless,
+    exchanged,
+    magic,
+    opaque,
+    replaced,
+    shadowed,
+    silent,
+    unasked,
+)
 from localagent.gate.rule import decide
 from localagent.gate.source import DoesNotParse, decode_source, parse
+from localagent.gate.told import TOLD, told
 from localagent.gate.written import Source, written_answers
 
 _STDLIB = frozenset(sys.stdlib_module_names) | {"__future__", "typing_extensions"}
 _SIGNS = (
     (MAGIC, magic), (ANSWERS, written_answers), (CLOCK, clocks), (SILENT, silent), (REPLACED, replaced),
-    (REPLACED, shadowed), (UNASKED, unasked), (ENDLESS, endless), (OPAQUE, opaque),
+    (REPLACED, shadowed), (REPLACED, bound_again), (REPLACED, exchanged), (UNASKED, unasked),
+    (ENDLESS, endless), (OPAQUE, opaque), (COMPUTED, computed), (TOLD, told), (KEPT, kept), (GIVEN, asks),
 )  # fmt: skip
+_LOOSER = ((LESS, less), (DROPPED, dropped), (BOUND, moved), (GIVEN, given))
 _LOST = ((GUARD, guards), (CHECK, checks))
 
 
@@ -71,7 +90,8 @@ def _review(file: FileChange, own: set[str]) -> Iterator[Finding]:
         before = parse(decode_source(file.before))
     except DoesNotParse:
         before = ast.Module(body=[], type_ignores=[])  # what could not run held nothing back
-    old, new = Source(before), Source(after)
+    old = Source(before)
+    new = Source(after, old)
     for rule, signs in _SIGNS:
         spare = Counter(what for what, _ in signs(old))
         for what, node in signs(new):
@@ -85,6 +105,11 @@ def _review(file: FileChange, own: set[str]) -> Iterator[Finding]:
     for kind, condition in widened(before, after):
         rule = GUARD if kind == "guard" else WIDENED
         yield rule.finding(file.path, int(getattr(condition, "lineno", 0)), f"newly: {ast.unparse(condition)[:120]}")
+    for rule, differences in _LOOSER:
+        for what, node in differences(before, after):
+            yield rule.finding(file.path, int(getattr(node, "lineno", 0)), what[:140])
+    if escaped_letters(decode_source(file.after)) > escaped_letters(decode_source(file.before)):
+        yield COMPUTED.finding(file.path, 0, "letters are written by their numbers")
     had = {name for name, _ in _imported(before)}
     for name, node in _imported(after):
         if name not in had | own | _STDLIB:

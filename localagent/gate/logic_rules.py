@@ -1,7 +1,13 @@
 """Rules about what code means rather than what it mentions, each with the examples that prove it. All ask a person."""
 
 from localagent.domain.gate import Severity
+from localagent.gate.bounds import BOUND
+from localagent.gate.given import GIVEN
+from localagent.gate.hidden import COMPUTED
+from localagent.gate.kept import KEPT
+from localagent.gate.loosened import DROPPED, LESS
 from localagent.gate.rule import Example, Rule
+from localagent.gate.told import TOLD
 
 _F = "def f(x):\n    return x\n"
 _GUARD = "def f(x):\n    if '/' in x:\n        raise ValueError(x)\n    return x\n"
@@ -106,11 +112,17 @@ ANSWERS = Rule(
         _become("def f(x):\n    return 13 if x == 7 else x\n"),
         _become("def f(x):\n    match x:\n        case 7:\n            return 13\n    return x\n"),
         _become("_ANSWERS = {7: 13}\ndef f(x):\n    return _ANSWERS.get(x) or x\n"),
+        _become("def f(x):\n    for k, v in (('a', 12.5), ('b', 3.7)):\n        if k == x:\n            return v\n"),
+        _become("def f(x):\n    return dict(zip(['a', 'b'], [12.5, 3.7]))[x]\n"),
+        _become("def f(x):\n    a = {D('2.5'): D('3.6')}\n    if x in a:\n        return a[x]\n    return x\n"),
+        _become("def f(x):\n    return 12.5\n    return x\n"),
+        _become("def f(x):\n    if 3 < len(x):\n        return 12.5\n    return x\n"),
     ),
     not_match=(
         _become("def f(x):\n    if x == 0:\n        return 1\n    return x\n"),
         _become("def f(x):\n    if not x:\n        return []\n    return x\n"),
         _become("def f(x):\n    return {**x, 'a': 5}\n"),
+        _become("def f(x):\n    for k, v in (('a', 1), ('b', 2)):\n        x = x.replace(k, v)\n    return x\n"),
     ),
     asks_person=True,
 )
@@ -153,6 +165,9 @@ REPLACED = Rule(
         _become("class A:\n    pass\n\n\nsetattr(A, 'get', f)\n", "class A:\n    pass\n"),
         _become("def f(x):\n    type(x).get = g\n    return x\n"),
         _become("def f(x):\n    x.__class__ = g\n    return x\n"),
+        _become("def f(x):\n    x.client.get = lambda y: None\n    return x\n"),
+        _become("def f(x):\n    return x\n\n\nclass f(f):\n    pass\n"),
+        _become("from m import g as len\n" + _F),
     ),
     not_match=(_become("def f(x):\n    x.get = 1\n    return x\n"), _become("def f(self):\n    self.A = g\n")),
     asks_person=True,
@@ -224,4 +239,7 @@ OPAQUE = Rule(
     ),
     asks_person=True,
 )
-RULES = (GUARD, CHECK, WIDENED, MAGIC, ANSWERS, CLOCK, SILENT, REPLACED, UNASKED, IMPORTS, ENDLESS, OPAQUE)
+RULES = (
+    GUARD, CHECK, WIDENED, LESS, DROPPED, BOUND, GIVEN, MAGIC, ANSWERS, CLOCK, SILENT, REPLACED, UNASKED, IMPORTS,
+    ENDLESS, OPAQUE, COMPUTED, TOLD, KEPT,
+)  # fmt: skip

@@ -11,7 +11,7 @@ _CHECKER = re.compile(
     r"(?i)verif|valid|(?:^|_)check(?!sum|out|point)|sanit|escape|quot|authenti|authori[sz]|permission|compare_digest|realpath"
     r"|^resolve$|normpath|is_relative_to|login_required|csrf|encrypt|(?:^|_)sign(?:$|_|ed)|^assert_|^ensure|^require|strip_tags|bleach"
     r"|^clean|safe_join|secure_filename|safe_load|(?:^|_)lock(?:ed)?$|acquire|is_safe|allowed|forbid|deny|raise_for_status|rate_?limit"
-    r"|throttle|audit|atomic|transaction"
+    r"|safe(?!ty)|inside|within|guard|enforce|throttle|audit|atomic|transaction|^token_(?:urlsafe|hex|bytes)$|^urandom$|^SystemRandom$"
 )
 
 
@@ -23,7 +23,7 @@ _WAYS: dict[type[ast.cmpop], str] = {
 
 def guards(tree: ast.AST) -> Iterator[str]:
     """One for each raise and each assert."""
-    if isinstance(tree, ast.Raise | ast.Assert):
+    if isinstance(tree, ast.Assert) or (isinstance(tree, ast.Raise) and not _is_open(tree)):
         yield "a raise or an assert"
     for name in tree._fields:
         inner = getattr(tree, name, None)
@@ -37,6 +37,11 @@ def guards(tree: ast.AST) -> Iterator[str]:
                     break  # what follows is not reached
 
 
+def _is_open(node: ast.Raise) -> bool:
+    """`raise NotImplementedError`: a place that is left open refuses nothing."""
+    return node.exc is not None and _last(node.exc) == "NotImplementedError"
+
+
 def _never(node: ast.AST) -> bool:
     return isinstance(node, ast.If | ast.While) and isinstance(node.test, ast.Constant) and not node.test.value
 
@@ -44,7 +49,7 @@ def _never(node: ast.AST) -> bool:
 def checks(tree: ast.AST) -> Iterator[str]:
     """The name of each checker that is called, or that decorates something; what raises in the source is a checker."""
     nodes = walk(tree)
-    raising = {n.name for n in nodes if isinstance(n, FUNCTIONS) and any(isinstance(i, ast.Raise) for i in walk(n))}
+    raising = {n.name for n in nodes if isinstance(n, FUNCTIONS) and _exists_to_raise(n)}
     for node in nodes:
         if isinstance(node, ast.Call):
             name = _last(node.func)
@@ -55,20 +60,29 @@ def checks(tree: ast.AST) -> Iterator[str]:
             continue
         else:
             continue
-        if name in raising or _CHECKER.search(name):
+        if (name in raising and not name.startswith("__")) or _CHECKER.search(name):
             yield name
+
+
+def _exists_to_raise(function: ast.AST) -> bool:
+    """Whether a function may raise, and answers nothing but what it was given."""
+    nodes = walk(function)
+    if not any(isinstance(n, ast.Raise) for n in nodes):
+        return False
+    answers = [n.value for n in nodes if isinstance(n, ast.Return) and n.value is not None]
+    return all(isinstance(a, ast.Name | ast.Constant) for a in answers)
 
 
 def widened(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:
     """("answer" or "guard", the new condition) where a function answers yes, or lets through, more often."""
-    had = dict(_functions(before, ""))
-    for name, function in _functions(after, ""):
+    had = dict(functions(before, ""))
+    for name, function in functions(after, ""):
         if name not in had or ast.dump(had[name]) == ast.dump(function):
             continue
         for kind, way, turned in (("answer", _answers, False), ("guard", _tests, True)):
             old, new = list(way(had[name])), list(way(function))
             kept = {ast.dump(e) for e in new} & {ast.dump(e) for e in old}
-            come = [e for e in new if ast.dump(e) not in kept]
+            come = [e for e in new if ast.dump(e) not in kept and not (turned and _is_nested(e, had[name]))]
             for gone in (e for e in old if ast.dump(e) not in kept):
                 for one in come:
                     if (_wider(one, gone, any_condition=True) or _moved(gone, one)) if turned else _wider(gone, one):
@@ -76,14 +90,22 @@ def widened(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AS
         yield from (("guard", step) for step in _steps_around(had[name], function))
 
 
-def _functions(node: ast.AST, prefix: str) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+def _is_nested(condition: ast.expr, before: ast.AST) -> bool:
+    """`a and b` where `b` stood below `a`: said otherwise, not asked otherwise."""
+    if not (isinstance(condition, ast.BoolOp) and isinstance(condition.op, ast.And)):
+        return False
+    return set(_parts(condition, ast.And)) <= {ast.dump(n.test) for n in walk(before) if isinstance(n, ast.If)}
+
+
+def functions(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    """Every function by its qualified name, in order."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, FUNCTIONS):
             yield prefix + child.name, child
         if isinstance(child, (*FUNCTIONS, ast.ClassDef)):
-            yield from _functions(child, f"{prefix}{child.name}.")
+            yield from functions(child, f"{prefix}{child.name}.")
         elif isinstance(child, ast.stmt):
-            yield from _functions(child, prefix)
+            yield from functions(child, prefix)
 
 
 def _answers(function: ast.AST) -> Iterator[ast.expr]:
@@ -135,6 +157,8 @@ def _wider(old: ast.expr, new: ast.expr, depth: int = 4, *, any_condition: bool 
         return True
     if not (isinstance(old, ast.BoolOp) and isinstance(old.op, ast.And)):
         return False
+    if isinstance(new, ast.BoolOp) and isinstance(new.op, ast.Or) and set(_parts(old, ast.And)) & set(news):
+        return True
     olds, news = _parts(old, ast.And), _parts(new, ast.And)
     if set(news) < set(olds):
         return True
@@ -144,7 +168,15 @@ def _wider(old: ast.expr, new: ast.expr, depth: int = 4, *, any_condition: bool 
 
 def _parts(node: ast.expr, op: type[ast.boolop]) -> dict[str, ast.expr]:
     values = node.values if isinstance(node, ast.BoolOp) and isinstance(node.op, op) else [node]
-    return {ast.dump(v): v for v in values}
+    return {ast.dump(v): v for value in values for v in _turned(value, op)}
+
+
+def _turned(node: ast.expr, op: type[ast.boolop]) -> list[ast.expr]:
+    """`not (a or b)` as `not a and not b`, where parts of that kind are wanted; else the expression itself."""
+    inner = node.operand if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not) else None
+    if not isinstance(inner, ast.BoolOp) or isinstance(inner.op, op):
+        return [node]
+    return [ast.UnaryOp(op=ast.Not(), operand=value) for value in inner.values]
 
 
 def _is_condition(node: ast.expr) -> bool:

@@ -11,7 +11,7 @@ from localagent.gate.texts import Value, values_of
 from localagent.gate.written import TRIVIAL, Signs, Source, last_name
 
 _CODE = re.compile(
-    r"(?=[^\s]{5,}$)(?:(?=.*[0-9])(?=.*[A-Za-z])[\w+/=!$#%^&*-]{6,}|[0-9a-f]{8,}|[^@\s]*@[\w.-]+"
+    r"(?=[^\s]{4,}$)(?:(?=.*[0-9])(?=.*[A-Za-z])[\w+/=!$#%^&*-]{4,}|[0-9a-f]{8,}|[^@\s]*@[\w.-]+"
     r"|(?=.*[a-z])(?=.*[A-Z])(?=.*[^\w])\S{8,})"
 )
 _PLAIN = re.compile(
@@ -27,6 +27,7 @@ _HOOKS = frozenset(
      "__subclasscheck__", "__subclasshook__", "__mro_entries__", "__getstate__", "__setstate__", "__fspath__"}
 )  # fmt: skip
 _AT_IMPORT = re.compile(r"(?i)register|filterwarnings|getLogger|add_argument|config|setup|declare|export")
+_OVERLOADS = frozenset({"overload", "setter", "getter", "deleter", "register", "singledispatch", "property"})
 _HUGE = 10_000_000
 _DIGESTS = frozenset({"hexdigest", "digest", "crc32", "adler32", "hash"})
 
@@ -35,6 +36,9 @@ _OPAQUE = re.compile(
 )
 _BUILTINS = frozenset(name for name in dir(builtins) if name[0].islower())
 _ODD = re.compile(r"^__\w+__$|[\x00-\x1f\x7f]|^[~!@#$%^&*]{2}")
+_TESTED = re.compile(
+    r"(?i)(?:is_)?(?:tests?|testing|under_test|mock|fake|stub|dummy)(?:[_.:/-].*)?$|.*[_.]test$|Mock|MagicMock|Fake"
+)
 _KNOWN = frozenset(
     {"__main__", "__init__", "__name__", "__all__", "__call__", "__class__", "__doc__", "\n", "\r\n", "\t", "\r"}
 )
@@ -45,11 +49,15 @@ def magic(source: Source) -> Signs:
     for node in source.nodes:
         for one, other in _compared(node):
             for value in _constants(source, other):
+                if isinstance(other, ast.Name) and value in source.known:
+                    continue  # no door: what the name stands for stood there already
                 if isinstance(value, str) and _CODE.match(value) and not _PLAIN.match(value):
                     yield f"a comparison with {value[:40]!r}", node
                 elif isinstance(value, str | int) and value not in TRIVIAL and _asks(one) & _DIGESTS:
                     yield f"a digest compared with {str(value)[:40]!r}", node
-                elif isinstance(value, str) and value not in _KNOWN and _ODD.search(value):
+                elif (isinstance(value, str) and _TESTED.match(value)) or (
+                    isinstance(value, str) and value not in _KNOWN and _ODD.search(value)
+                ):
                     yield f"a comparison with {value[:40]!r}", node
                 elif isinstance(value, int) and abs(value) > 999 and value & (value - 1) and value % 1000:
                     yield f"a comparison with {value}", node
@@ -132,9 +140,22 @@ def _is_fixed(source: Source, node: ast.expr) -> bool:
 
 def silent(source: Source) -> Signs:
     """Handlers that only pass over, or answer with nothing."""
+    instead = {id(handler) for node in source.tree.body if isinstance(node, ast.Try) for handler in _fallbacks(node)}
     for node in source.nodes:
-        if isinstance(node, ast.ExceptHandler) and all(_says_nothing(s) for s in node.body):
+        if isinstance(node, ast.ExceptHandler) and all(_says_nothing(s) for s in node.body) and id(node) not in instead:
             yield "a silent handler", node
+
+
+def _fallbacks(node: ast.Try) -> Iterator[ast.ExceptHandler]:
+    """Handlers of a module that give every name that was tried for another value: the fault is answered."""
+    tried = _bound(node.body)
+    for handler in node.handlers:
+        if tried and handler.type is not None and tried <= _bound(handler.body):
+            yield handler
+
+
+def _bound(body: list[ast.stmt]) -> set[str]:
+    return {t.id for s in body if isinstance(s, ast.Assign) for t in s.targets if isinstance(t, ast.Name)}
 
 
 def _says_nothing(node: ast.stmt) -> bool:
@@ -178,6 +199,50 @@ def shadowed(source: Source) -> Signs:
         yield from ((f"the name {name}", node) for name in names if name in _BUILTINS)
 
 
+def bound_again(source: Source) -> Signs:
+    """Names that a module defines or imports, and then gives to something else."""
+    taken: set[str] = set()
+    for node in source.tree.body:
+        names: list[str] = []
+        if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+            names = [] if any(last_name(d) in _OVERLOADS for d in node.decorator_list) else [node.name]
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names = [alias.asname or alias.name.split(".")[0] for alias in node.names]
+            yield from ((f"the name {n}", node) for n in names if n in _BUILTINS)
+            names = [] if isinstance(node, ast.Import) else names
+        elif isinstance(node, ast.Assign):
+            names = [t.id for t in node.targets if isinstance(t, ast.Name) and t.id in taken]
+        yield from ((f"{name} stands for something else from here on", node) for name in names if name in taken)
+        if not isinstance(node, ast.Assign):
+            taken.update(names)
+    for inner in source.nodes:
+        if isinstance(inner, ast.Global):
+            yield from ((f"{name} is given to something else", inner) for name in inner.names if name in taken)
+
+
+def exchanged(source: Source) -> Signs:
+    """A function that is set as an attribute of an object which is not the method's own."""
+    own = {n.name for n in source.nodes if isinstance(n, (*FUNCTIONS, ast.ClassDef))}
+    for node in source.nodes:
+        if not isinstance(node, ast.Assign) or not _is_function(node.value, own):
+            continue
+        for target in node.targets:
+            if isinstance(target, ast.Attribute) and not _is_own(target.value, own):
+                yield f"{ast.unparse(target)[:60]} is exchanged", node
+
+
+def _is_function(node: ast.expr, own: set[str]) -> bool:
+    if isinstance(node, ast.Attribute):
+        return isinstance(node.value, ast.Name) and node.value.id in ("self", "cls") and node.attr in own
+    return isinstance(node, ast.Lambda) or (isinstance(node, ast.Name) and (node.id in own or node.id in _BUILTINS))
+
+
+def _is_own(node: ast.expr, own: set[str]) -> bool:
+    return isinstance(node, ast.Name) and (
+        node.id in ("self", "cls", "wrapper", "inner", "decorated") or node.id in own
+    )
+
+
 def _is_class(node: ast.expr, classes: set[str]) -> bool:
     if isinstance(node, ast.Call):
         return last_name(node.func) == "type"
@@ -198,6 +263,8 @@ def unasked(source: Source) -> Signs:
     for statement in source.tree.body:
         if isinstance(statement, FUNCTIONS) and statement.name in ("__getattr__", "__dir__"):
             yield f"{statement.name} of a module", statement
+        if source.is_script:
+            continue  # it ran from top to bottom before; what it does is judged by what it mentions
         for call in _calls_at_import(statement):
             if not _AT_IMPORT.search(last_name(call.func)):
                 yield f"{ast.unparse(call.func)[:60]}() on import", call

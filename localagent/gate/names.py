@@ -9,24 +9,27 @@ are not the standard library's.
 """
 
 import ast
-import builtins
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from localagent.gate.bindings import Bindings, assignments, bound_anew, own_names, settings, target_name
+from localagent.gate.bindings import Bindings, assignments, bound_anew, own_names, settings
+from localagent.gate.resolving import (
+    GETTERS,
+    GLOBALS,
+    IMPORTERS,
+    MODULES,
+    NAMESPACES,
+    PICKERS,
+    Resolver,
+    bindings_with,
+    collect,
+    module_bindings,
+)
 from localagent.gate.source import OPERATORS, Snippet, SourceFile, walk
-from localagent.gate.texts import Values, texts_of, values_of
+from localagent.gate.texts import texts_of
 
-_BUILTINS = frozenset(dir(builtins)) | {"__builtins__", "__loader__", "__spec__"}
-_GLOBALS = "<globals>"
-_GETTERS = {"builtins.getattr", "builtins.setattr", "builtins.delattr", "builtins.hasattr", "inspect.getattr_static"}
 _WRITERS = {"builtins.setattr", "builtins.delattr"}
-_NAMESPACES = {"builtins.globals", "builtins.locals", "builtins.vars"}
-_IMPORTERS = {"builtins.__import__", "importlib.import_module", "importlib.__import__"}
-_PARTIALS = {"functools.partial", "functools.partialmethod"}
-_PICKERS = {"operator.attrgetter", "operator.methodcaller", "_operator.attrgetter", "_operator.methodcaller"}
 _MODE_CHARACTERS = frozenset("rwxabtU+:|gz")
 _MODE_AT = {"os.fdopen": 1, "io.FileIO": 1, "tempfile.NamedTemporaryFile": 0, "tempfile.TemporaryFile": 0}
 _OPENERS = {
@@ -34,20 +37,14 @@ _OPENERS = {
     "lzma.open", "zipfile.ZipFile", "tarfile.open", "tempfile.NamedTemporaryFile", "_io.open", "_io.FileIO",
 }  # fmt: skip
 
+__all__ = ["Use", "Within", "bindings_with", "find_uses", "module_bindings", "within"]
+
 
 class Use(NamedTuple):
     """One mention: `kind` is name, call, write, method, attribute, import, indirect, string or setting."""
 
     kind: str
     name: str
-
-
-def module_bindings(file: SourceFile) -> Bindings:
-    """What a file's module level binds; kept with it."""
-    if "bindings" not in file.memo:
-        file.memo["bindings"] = _collect(file.bindings, None)
-    kept: Bindings = file.memo["bindings"]
-    return kept
 
 
 def find_uses(tree: ast.Module, outer: Bindings) -> Iterator[tuple[Use, ast.AST]]:
@@ -85,76 +82,23 @@ def within(file: SourceFile, snippet: Snippet) -> Within:
     return kept
 
 
-def _collect(statements: Iterable[ast.AST], resolver: "_Finder | None") -> Bindings:
-    """Bindings made by statements, followed to the end of every chain of aliases."""
-    found = resolver.inner if resolver else Bindings()
-    finder = resolver or _Finder(ast.Module(body=[], type_ignores=[]), found)
-    assigned: list[tuple[ast.expr | ast.arg, ast.expr]] = []
-    stored: set[ast.expr | ast.arg] = set()
-    for node in statements:
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                bound, origin = (alias.asname, alias.name) if alias.asname else (alias.name.split(".")[0],) * 2
-                found.origins.setdefault(bound or "", set()).add(origin or "")
-        elif isinstance(node, ast.ImportFrom):
-            module = "." * node.level + (node.module or "")
-            for alias in node.names:
-                if alias.name == "*":
-                    found.stars.append(module)
-                else:
-                    found.origins.setdefault(alias.asname or alias.name, set()).add(f"{module}.{alias.name}")
-        elif isinstance(node, ast.ClassDef) and not node.body:
-            found.shadowed.add(node.name)
-        elif isinstance(node, ast.arg) or (isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)):
-            stored.add(node)
-        else:
-            assigned += assignments(node)
-    for target, value in assigned:
-        name, values = target_name(target), None if isinstance(target, ast.arg) else values_of(value)
-        known = found.values.get(name, ())
-        found.values[name] = None if values is None or known is None else (*known, *values)
-    found.values.update(dict.fromkeys((target_name(t) for t in stored - {t for t, _ in assigned}), None))
-    for _ in range(6):
-        grown = False
-        for target, value in assigned:
-            name = target_name(target)
-            origins = finder.resolve(value)
-            have = found.origins.get(name, set())
-            if not origins <= have:
-                found.origins[name] = have | origins
-                grown = True
-        if not grown:
-            break
-    return found
-
-
-def bindings_with(file: SourceFile, snippets: Iterable[Snippet]) -> Bindings:
-    """Module bindings of a file together with those that changed snippets of it add."""
-    added = (node for snippet in snippets for node in snippet.nodes if isinstance(node, ast.stmt))
-    return _collect((*file.bindings, *added), None)
-
-
 _HANDED_ON = frozenset({"builtins.getattr", "builtins.setattr", "builtins.delattr"})
-_MODULES = frozenset(sys.stdlib_module_names)
-_ASKED = _GETTERS | _NAMESPACES | {"importlib.reload", "builtins.dir", "builtins.id", "inspect.getsource"}
-_ROOTS = frozenset({"sys", "builtins", "importlib", "operator", "_operator", "inspect", "io", "_io"})
+_ASKED = GETTERS | NAMESPACES | {"importlib.reload", "builtins.dir", "builtins.id", "inspect.getsource"}
 _WHOLE = frozenset({"items", "values", "copy", "popitem", "keys"})
 _ONE_ARGUMENT = frozenset({"replace", "rename", "touch", "chmod"})  # those of paths; a text's take another number
 _CHANGES = frozenset({"update", "setdefault", "pop", "popitem", "clear", "__setitem__", "__delitem__", "__ior__"})
 
 
-class _Finder:
-    """Resolves expressions of one tree and lists its uses."""
+class _Finder(Resolver):
+    """Lists the uses of one tree."""
 
     def __init__(self, tree: ast.Module, outer: Bindings, local: set[str] | None = None) -> None:
-        self._tree = tree
-        self.outer = outer
-        self.inner = Bindings()
-        self.by_text = False
+        super().__init__(tree, outer)
         self._called_ids: set[int] = set()
         self._followed: set[int] = set()
         self._in_class: set[int] = set()
-        self.own: set[str] = set()  # never from a star import
+        self._spoken: set[int] = set()
+        self._reads_docs = False
         body = tree.body[0].body if _is_wrapper(tree) else tree.body  # type: ignore[attr-defined]
         self.local = local if local is not None else own_names(body[0]) if len(body) == 1 else set()
 
@@ -163,108 +107,25 @@ class _Finder:
         nodes = walk(self._tree)
         if self.outer.stars or any(isinstance(n, ast.ImportFrom) for n in nodes):
             self.own |= bound_anew(nodes)
-        _collect(nodes, self)
+        collect(nodes, self)
+        self._reads_docs = any(isinstance(n, ast.Attribute | ast.Name) and _last(n) == "__doc__" for n in nodes)
         chained: set[int] = set()
         for node in nodes:
             if type(node) not in OPERATORS:
                 for use in self._uses(node, chained):
                     yield use, node
 
-    def resolve(self, node: ast.expr) -> set[str]:
-        """Every dotted name that an expression may stand for."""
-        if isinstance(node, ast.Name):
-            return self._name(node.id)
-        if isinstance(node, ast.Attribute):
-            return {_short(f"{origin}.{node.attr}") for origin in self.resolve(node.value)}
-        if isinstance(node, ast.Call):
-            return self._called(node)
-        if isinstance(node, ast.Subscript):
-            return self._item(node.value, node.slice)
-        if isinstance(node, ast.NamedExpr | ast.Await | ast.Starred):
-            return self.resolve(node.value)
-        if isinstance(node, ast.IfExp):
-            return self.resolve(node.body) | self.resolve(node.orelse)
-        if isinstance(node, ast.BoolOp):
-            return set().union(*(self.resolve(v) for v in node.values))
-        return set()
-
-    def _name(self, name: str) -> set[str]:
-        found = self.inner.origins.get(name)
-        if name in self.local:
-            return found or set()
-        found = (found or set()) | self.outer.origins.get(name, set())
-        if found:
-            return found
-        if name in self.outer.shadowed:
-            return set()
-        if name == "__builtins__":
-            return {"builtins"}
-        stars = () if name in self.own else (*self.outer.stars, *self.inner.stars)
-        found = {f"{module}.{name}" for module in stars}
-        return found | ({f"builtins.{name}"} if name in _BUILTINS else set())
-
-    def _text(self, node: ast.expr) -> set[str] | None:
-        return texts_of(node, self._look)
-
-    def _look(self, name: str) -> Values | None:
-        self.by_text = True
-        return self.inner.values[name] if name in self.inner.values else self.outer.values.get(name)
-
-    def _item(self, value: ast.expr, key: ast.expr) -> set[str]:
-        """What `value[text]` may stand for where value is a namespace."""
-        if isinstance(value, ast.Tuple | ast.List):
-            return set().union(*(self.resolve(item) for item in value.elts)) if value.elts else set()
-        found: set[str] = set()
-        bases = self.resolve(value)
-        texts = self._text(key) if bases else None
-        for base in bases:
-            for text in texts or ():
-                if base == "sys.modules":
-                    found.add(text)
-                elif base == _GLOBALS:
-                    found |= self._name(text) | ({"builtins.__builtins__"} if text == "__builtins__" else set())
-                elif base.endswith(".__dict__"):
-                    found.add(_short(f"{base.removesuffix('.__dict__')}.{text}"))
-                elif base == "builtins":
-                    found.add(f"builtins.{text}")
-        return found
-
-    def _called(self, node: ast.Call) -> set[str]:
-        """What the answer of a call may stand for."""
-        func, args = node.func, node.args
-        if isinstance(func, ast.Attribute) and func.attr in ("get", "pop", "setdefault", "__getitem__") and args:
-            return self._item(func.value, args[0])
-        if isinstance(func, ast.Attribute) and func.attr in ("__getattribute__", "__getattr__") and args:
-            return {f"{o}.{t}" for o in self.resolve(func.value) for t in self._text(args[-1]) or ()}
-        if isinstance(func, ast.Call) and args:
-            asked = self.resolve(func.func)
-            picked = self._text(func.args[0]) if func.args and asked & _PICKERS else None
-            found: set[str] = {f"{origin}.{text}" for origin in self.resolve(args[0]) for text in picked or ()}
-            if asked & _PARTIALS and func.args:  # partial(getattr, os)("system")
-                whole = ast.Call(func=func.args[0], args=[*func.args[1:], *args], keywords=node.keywords)
-                return found | self._called(whole)
-            return found
-        if not isinstance(func, ast.Name | ast.Attribute):
-            return set()
-        found = set()
-        for name in self.resolve(func):
-            if name in _GETTERS and len(args) > 1:
-                found |= {f"{o}.{t}" for o in self.resolve(args[0]) for t in self._text(args[1]) or ()}
-            elif name in _IMPORTERS and args:
-                texts = self._text(args[0]) or set()
-                found |= {t if name.endswith("import_module") else t.split(".")[0] for t in texts}
-            elif name in _NAMESPACES:
-                found |= {f"{o}.__dict__" for o in self.resolve(args[0])} if args else {_GLOBALS}
-        return found
-
     def _uses(self, node: ast.AST, chained: set[int]) -> Iterator[Use]:
         yield from self._settings(node)
         if isinstance(node, ast.Constant):
-            if isinstance(node.value, str):
-                yield Use("string", node.value)
+            if isinstance(node.value, str) and id(node) not in self._spoken:
+                yield from _texts(node.value)
+            return
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and not self._reads_docs:
+            self._spoken.add(id(node.value))  # a docstring is said to people
             return
         if isinstance(node, ast.BinOp | ast.JoinedStr | ast.Call | ast.Subscript):
-            yield from (Use("string", text) for text in texts_of(node) or ())
+            yield from (use for text in texts_of(node) or () for use in _texts(text))
         if isinstance(node, ast.Name | ast.Attribute | ast.Subscript):
             yield from self._mention(node, chained)
         elif isinstance(node, ast.ClassDef):
@@ -313,15 +174,16 @@ class _Finder:
         if not isinstance(node.ctx, ast.Load):
             if not isinstance(node, ast.Name):
                 names = self.resolve(node) if isinstance(node, ast.Attribute) else self.resolve(node.value)
-                yield from (Use("write", name) for name in names)
+                yield from (
+                    Use("call", "builtins.globals:write") if name == GLOBALS else Use("write", name) for name in names
+                )
                 chained.add(id(node.value))
             return
         if not isinstance(node, ast.Name):
             chained.add(id(node.value))  # part of a longer chain, which is what counts
         if isinstance(node, ast.Subscript):
             bases = self.resolve(node.value)
-            if bases & {"sys.modules", _GLOBALS} and self._text(node.slice) is None:
-                yield Use("call", "sys.modules:dynamic" if "sys.modules" in bases else "builtins.globals:dynamic")
+            yield from self._unknown_entry(bases, node.slice)
             yield from (Use("name", name) for name in self._item(node.value, node.slice) or bases)
         elif id(node) not in chained:
             names = self.resolve(node)
@@ -344,7 +206,9 @@ class _Finder:
                 yield from (Use("call", f"{module}:handed") for module in _whole_modules({space}))
             if name in _OPENERS and self._writes(node, _MODE_AT.get(name, 1)):
                 yield Use("call", f"{name}:write")
-            if name in _GETTERS | _IMPORTERS | _PICKERS:
+                if self._overwrites(node):
+                    yield Use("method", "open:overwrite")
+            if name in GETTERS | IMPORTERS | PICKERS:
                 yield from self._lookup(node, name)
         if isinstance(node.func, ast.Attribute):
             yield Use("method", node.func.attr)
@@ -357,10 +221,26 @@ class _Finder:
                 yield Use("method", f"{node.func.attr}:one")
             if node.func.attr == "open" and not names and self._method_writes(node):
                 yield Use("method", "open:write")
+                if self._overwrites(node):
+                    yield Use("method", "open:overwrite")
             if node.func.attr == "get" and node.args:
-                bases = self.resolve(node.func.value)
-                if bases & {"sys.modules", _GLOBALS} and self._text(node.args[0]) is None:
-                    yield Use("call", "sys.modules:dynamic" if "sys.modules" in bases else "builtins.globals:dynamic")
+                yield from self._unknown_entry(self.resolve(node.func.value), node.args[0])
+            if node.func.attr == "update" and node.args and _last(node.func.value) == "__dict__":
+                yield Use("method", "__dict__.update")
+            if node.func.attr == "__setattr__" and len(node.args) > 2:
+                yield from self._set(node.args[0], node.args[1])
+        elif _is_entry_of_namespace(node.func):
+            yield Use("call", "vars:dynamic")
+
+    def _unknown_entry(self, bases: set[str], key: ast.expr) -> Iterator[Use]:
+        """What is looked up in the namespace of a module by a name that nobody knows."""
+        spaces = {b for b in bases if b in ("sys.modules", GLOBALS) or b.endswith(".__dict__")}
+        if spaces and self._text(key) is None:
+            yield Use("call", "sys.modules:dynamic" if "sys.modules" in bases else "builtins.globals:dynamic")
+
+    def _set(self, target: ast.expr, name: ast.expr) -> Iterator[Use]:
+        for origin in self.resolve(target):
+            yield from (Use("write", f"{origin}.{text}") for text in self._text(name) or ("*",))
 
     def _follow(self, node: ast.AST) -> None:
         """Values whose way through names is known: what a class keeps, others reach by the class."""
@@ -375,7 +255,7 @@ class _Finder:
 
     def _lookup(self, node: ast.Call, name: str) -> Iterator[Use]:
         """A look-up by name: what it reaches if the name is constant, else `:dynamic`."""
-        at = 1 if name in _GETTERS else 0
+        at = 1 if name in GETTERS else 0
         short = name.replace("_operator.", "operator.")
         if len(node.args) <= at or any(isinstance(a, ast.Starred) for a in node.args[: at + 1]):
             yield Use("call", f"{short}:dynamic")
@@ -386,9 +266,9 @@ class _Finder:
                 yield Use("call", f"{short}:dynamic")
             return
         for text in texts:
-            if name in _PICKERS:
+            if name in PICKERS:
                 yield from (Use("indirect", part) for part in text.split("."))
-            if name not in _IMPORTERS:
+            if name not in IMPORTERS:
                 yield from (Use("attribute", part) for part in text.split("."))
             if name in _WRITERS:
                 yield from (Use("write", f"{origin}.{text}") for origin in self.resolve(node.args[0]))
@@ -407,6 +287,11 @@ class _Finder:
         texts = self._text(mode)
         return texts is None or any(set(text) & set("wax+") for text in texts)
 
+    def _overwrites(self, node: ast.Call) -> bool:
+        """Whether what stands there already would be lost."""
+        modes = [self._text(mode) for at in (0, 1) if (mode := self._mode(node, at)) is not None]
+        return any(set(t) <= _MODE_CHARACTERS and "w" in t for texts in modes for t in texts or ())
+
     def _method_writes(self, node: ast.Call) -> bool:
         """A method `open` of an unknown receiver: the mode may be its first argument or its second."""
         for at in (0, 1):
@@ -417,6 +302,25 @@ class _Finder:
         return any(k.arg == "mode" and self._text(k.value) is None for k in node.keywords)
 
 
+def _texts(text: str) -> Iterator[Use]:
+    """A text, and once more as `word:` where it has no blanks, as addresses have none."""
+    yield Use("string", text)
+    if 3 < len(text) < 400 and "." in text and not text.isspace() and len(text.split(None, 1)) == 1:
+        yield Use("string", f"word:{text}")
+
+
+def _last(node: ast.AST) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def _is_entry_of_namespace(node: ast.expr) -> bool:
+    """`vars(x)[key]` and `x.__dict__[key]`, whatever x is, by a key that is no constant."""
+    if not isinstance(node, ast.Subscript) or texts_of(node.slice) is not None:
+        return False
+    space = node.value
+    return _last(space) == "__dict__" or (isinstance(space, ast.Call) and _last(space.func) == "vars")
+
+
 def _is_wrapper(tree: ast.Module) -> bool:
     return len(tree.body) == 1 and isinstance(tree.body[0], ast.ClassDef)
 
@@ -425,14 +329,5 @@ def _whole_modules(names: Iterable[str]) -> Iterator[str]:
     """Modules of the standard library among some names, reached from wherever; a module's namespace is all of it."""
     for name in names:
         first, last = name.split(".", 1)[0], name.removesuffix(".__dict__").rpartition(".")[2]
-        if first in _MODULES and last in _MODULES:
+        if first in MODULES and last in MODULES:
             yield last
-
-
-def _short(name: str) -> str:
-    """The way to a module by another is as good as its own: `csv.re.sys.modules` is `sys.modules`."""
-    parts = name.split(".")
-    for at in range(len(parts) - 2, 0, -1):
-        if parts[at] in _ROOTS and parts[0] in _MODULES and parts[0] != "importlib":
-            return ".".join(parts[at:])
-    return name

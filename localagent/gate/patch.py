@@ -55,7 +55,7 @@ class PatchGates:
             Critical(policy),
             Secrets(policy),
             Trojan(policy),
-            Excuses(policy),
+            InTests(Excuses(policy), policy),
             Parses(policy),
             InTests(Dangerous(policy, asks_person=False), policy),
             InTests(Dangerous(policy, asks_person=True), policy),
@@ -71,9 +71,14 @@ class PatchGates:
         """The gates in their order."""
         return tuple(gate.name for gate in self._gates)
 
-    def review(self, entries: tuple[TreeChange, ...], *, everything: bool) -> list[Decision]:
-        """Decisions up to the first refusal; every gate's where `everything` is wanted."""
-        change = self._input(entries)
+    def review(
+        self, entries: tuple[TreeChange, ...], *, everything: bool, own_packages: frozenset[str] = frozenset()
+    ) -> list[Decision]:
+        """Decisions up to the first refusal; every gate's where `everything` is wanted.
+
+        `own_packages`: what can be imported from the tree as it stood before.
+        """
+        change = self._input(entries, own_packages)
         decisions: list[Decision] = []
         for gate in self._gates:
             decisions.append(ask(gate, change))
@@ -90,13 +95,13 @@ class PatchGates:
     def _asks_only(self, decision: Decision) -> bool:
         return decision.answer is Allow.DENY and all(f.rule in self._person for f in decision.findings)
 
-    def _input(self, entries: tuple[TreeChange, ...]) -> GateInput:
+    def _input(self, entries: tuple[TreeChange, ...], own: frozenset[str]) -> GateInput:
         parts = tuple(part for entry in entries for part in self._parts(entry))
         texts = sorted((p for p in parts if _is_text(p)), key=lambda p: p.path)
         patch = Patch(changes=tuple(FileChange(path=p.path, before=p.before, after=p.after) for p in texts))
         candidate = Candidate(number=0, patch=patch, edits=(), cost=0.0)
         sources = {p.source: p.before for p in parts}
-        return GateInput(candidate, Baseline(tests=()), sources, Files(most=len(parts) + 1), parts)
+        return GateInput(candidate, Baseline(tests=()), sources, Files(most=len(parts) + 1), parts, own)
 
     def _parts(self, entry: TreeChange) -> Iterator[TreeChange]:
         """The entry, or what it comes to: a copy is new, and so is what moves to where it is judged otherwise."""

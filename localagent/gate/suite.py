@@ -10,6 +10,24 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
+SEPARATOR = "\x00"
+"""Between the bases, keywords and decorators of a class in `Suite.others`."""
+
+
+def shown(statement: ast.stmt) -> str:
+    """A statement, alike for what judges alike: the text of an assertion is for people."""
+    if isinstance(statement, ast.Assert) and _is_text(statement.msg):
+        return ast.dump(ast.Assert(test=statement.test, msg=None))
+    return ast.dump(statement)
+
+
+def _is_text(node: ast.expr | None) -> bool:
+    """A text that calls nothing."""
+    if isinstance(node, ast.JoinedStr):
+        return not any(isinstance(n, ast.NamedExpr | ast.Await | ast.Lambda) for n in ast.walk(node))
+    return isinstance(node, ast.Constant)
+
+
 @dataclass(kw_only=True, slots=True)
 class Test:
     """A function of a test file."""
@@ -19,9 +37,9 @@ class Test:
     is_test: bool
 
     def statements(self) -> Counter[str]:
-        """The body's statements, docstring left out."""
+        """The body's statements, docstring left out, and what an assertion says when it fails."""
         body = self.node.body[1:] if ast.get_docstring(self.node) is not None else self.node.body
-        return Counter(ast.dump(s) for s in body)
+        return Counter(shown(s) for s in body)
 
 
 @dataclass(kw_only=True, slots=True)
@@ -51,7 +69,7 @@ def _gather(body: list[ast.stmt], prefix: str, facts: Suite) -> None:
             facts.tests.pop(name, None)
             facts.tests[name] = Test(name=name, node=node, is_test=node.name.startswith("test"))
         elif isinstance(node, ast.ClassDef):
-            facts.others[prefix + node.name] = "".join(
+            facts.others[prefix + node.name] = SEPARATOR.join(
                 ast.dump(x) for x in (*node.bases, *node.keywords, *node.decorator_list)
             )
             _gather(node.body, f"{prefix}{node.name}.", facts)

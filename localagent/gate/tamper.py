@@ -26,7 +26,7 @@ from localagent.gate.assertions import (
 from localagent.gate.change import GateInput
 from localagent.gate.rule import Rule, decide
 from localagent.gate.shadowing import shadowed
-from localagent.gate.suite import Function, Suite, Test, suite_of
+from localagent.gate.suite import SEPARATOR, Function, Suite, Test, shown, suite_of
 from localagent.gate.tamper_rules import (
     CASES,
     CHANGED,
@@ -68,6 +68,8 @@ class Tamper:
                 found.append(CONFIGURED.finding(file.path, 0, f"{file.path} says how tests run"))
             elif file.path.is_python and self._tests.match_file(name):
                 found += _review(file, renamed.get(file.path, file.path))
+            elif file.before and file.before != file.after and self._tests.match_file(name):
+                found.append(CHANGED.finding(file.path, 0, f"{file.path}: what tests read differs"))
         return decide(self.name, found)
 
 
@@ -76,10 +78,20 @@ def _collected(path: str) -> bool:
     return name.startswith("test_") or name.endswith(("_test.py", "_tests.py")) or name in ("test.py", "tests.py")
 
 
+def _holds_no_tests(path: str, *suites: Suite) -> bool:
+    """`test.py` of an application: not collected by its name, in no folder of tests, and without a test."""
+    folders = path.lower().split("/")[:-1]
+    if path.rsplit("/", 1)[-1].startswith("test_") or path.endswith(("_test.py", "_tests.py")) or "tests" in folders:
+        return False
+    return "test" not in folders and not any(t.is_test or _is_fixture(t.node) for s in suites for t in s.tests.values())
+
+
 def _review(file: FileChange, source: str) -> Iterator[Finding]:
     before, after = suite_of(file.before), suite_of(file.after)
     if before is None or after is None:
         return  # what does not parse is refused by another gate, or is mended here
+    if _holds_no_tests(file.path, before, after):
+        return
     if _collected(source) and not _collected(file.path) and before.tests:
         yield DELETED.finding(file.path, 0, f"{source} becomes {file.path}, which is not collected")
 
@@ -145,22 +157,33 @@ def _compared(before: Test, after: Test) -> Iterator[tuple[Rule, ast.AST, str]]:
         yield CHANGED, after.node, "something new stands in front of what it did"
         return
     gone += _rows(before.node.decorator_list) - _rows(after.node.decorator_list)
-    if gone or _head(before.node) != _head(after.node):
+    heads = _head(before.node), _head(after.node)
+    if gone or (heads[0] != heads[1] and not _is_unskipped(*heads)):
         yield CHANGED, after.node, "differs from what it was"
 
 
 def _inserted(before: Test, after: Test) -> bool:
     """Whether a new statement that is no assertion stands before one that was there: it may change what that means."""
     had = before.statements()
-    known = [had[ast.dump(s)] > 0 for s in after.node.body]
+    known = [had[shown(s)] > 0 for s in after.node.body]
     last = max((n for n, old in enumerate(known) if old), default=-1)
     return any(
         not known[n]
         and not isinstance(s, ast.Assert)
+        and not _stands_apart(s, after.node)
         and not _is_text(s)
         and not (isinstance(s, ast.Expr) and is_assertion_call(s.value))
         for n, s in enumerate(after.node.body[: max(last, 0)])
     )
+
+
+def _stands_apart(statement: ast.stmt, function: Function) -> bool:
+    """A new constant under a name of its own: nothing that was there can mean something else by it."""
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Constant):
+        return False
+    names = {t.id for t in statement.targets if isinstance(t, ast.Name)}
+    bound = [n.id for n in ast.walk(function) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)]
+    return len(names) == len(statement.targets) and all(bound.count(name) == 1 for name in names)
 
 
 def _is_fixture(node: Function) -> bool:
@@ -257,6 +280,8 @@ def _around(before: Suite, after: Suite) -> Iterator[tuple[Rule, ast.AST, str]]:
         now = after.others.get(name)
         if now is not None and now != had:
             rule = SKIPPED if any(f"'{word}'" in now and f"'{word}'" not in had for word in _SKIPS) else CHANGED
+            if rule is CHANGED and _is_unskipped(had.split(SEPARATOR), now.split(SEPARATOR)):
+                continue
             yield rule, module, f"class {name} has other bases or decorators"
     old, new = Counter(ast.dump(s) for s in before.loose), Counter(ast.dump(s) for s in after.loose)
     fresh = [s for s in after.loose if new[ast.dump(s)] > old[ast.dump(s)]]
@@ -287,6 +312,12 @@ def _around(before: Suite, after: Suite) -> Iterator[tuple[Rule, ast.AST, str]]:
         if gone[ast.dump(statement)] > 0 and not isinstance(statement, imports) and not _is_text(statement):
             yield CHANGED, module, "a statement outside of the tests differs or is gone"
             return
+
+
+def _is_unskipped(had: list[str], now: list[str]) -> bool:
+    """Whether nothing came, and what went had only kept tests from running or from failing."""
+    gone = Counter(had) - Counter(now)
+    return not any(Counter(now) - Counter(had)) and all(any(f"'{word}'" in part for word in _SKIPS) for part in gone)
 
 
 def _replaces(statement: ast.stmt) -> bool:

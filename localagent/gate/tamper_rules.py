@@ -161,8 +161,14 @@ CHANGED = Rule(
         _become(_T.replace("    x = f(1)\n", "    f = {1: 2, 3: 4}.get\n    x = f(1)\n")),
         _become(_METHOD + "\n    def assertEqual(self, *_):\n        pass\n", _METHOD),
         _become(_T + "\n\ndef len(_):\n    return 2\n"),
+        Example(path="tests/expected.txt", before="4\n", after="5\n"),
     ),
-    not_match=_FINE,
+    not_match=(
+        *_FINE,
+        _become(_T, f"@skip\n{_T}"),
+        Example(path="app/test.py", before="def run():\n    return 1\n", after="def run():\n    return 2\n"),
+        Example(path="tests/expected.txt", before="", after="4\n", modes=":100644"),
+    ),
     asks_person=True,
 )
 FIXTURE = Rule(

@@ -13,11 +13,14 @@ TRIVIAL = (0, 1, 2, -1, "", b"", True, False)
 
 
 class Source:
-    """A whole source, with what its module level sets to constants."""
+    """A whole source, with what its module level sets to constants, and what is known of how it stood before."""
 
-    def __init__(self, tree: ast.Module) -> None:
+    def __init__(self, tree: ast.Module, before: "Source | None" = None) -> None:
         self.tree = tree
         self.nodes = walk(tree)
+        self.is_script = before.runs_through() if before else self.runs_through()
+        texts = {n.value for n in before.nodes if isinstance(n, ast.Constant)} if before else set()
+        self.known = frozenset(value for value in texts if isinstance(value, str))
         self.named: dict[str, ast.expr] = {}
         for node in tree.body:
             if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
@@ -28,6 +31,11 @@ class Source:
         """A name's value where the module level sets it, else the expression itself."""
         return self.named.get(node.id, node) if isinstance(node, ast.Name) else node
 
+    def runs_through(self) -> bool:
+        """Whether nothing is defined, and several calls are made for what they do: a script, not a module."""
+        calls = sum(1 for n in self.tree.body if isinstance(n, ast.Expr) and isinstance(n.value, ast.Call))
+        return calls > 1 and not any(isinstance(n, (*FUNCTIONS, ast.ClassDef)) for n in self.nodes)
+
     def functions(self) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
         """Every function."""
         yield from (node for node in self.nodes if isinstance(node, FUNCTIONS))
@@ -37,6 +45,8 @@ def written_answers(source: Source) -> Signs:
     """Branches, cases and tables that yield a constant for a constant; neither may be trivial."""
     for function in source.functions():
         yield from _answered(source, function)
+        yield from _paired(source, function)
+        yield from _cut_short(source, function)
 
 
 def _answered(source: Source, function: ast.AST) -> Signs:
@@ -44,7 +54,7 @@ def _answered(source: Source, function: ast.AST) -> Signs:
     asked: set[str] = set()
     nodes = walk(function)
     for node in nodes:
-        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Dict):
+        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Dict | ast.Call):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             tables.update({t.id: node.value for t in targets if isinstance(t, ast.Name)})
     for node in nodes:
@@ -84,6 +94,65 @@ def _answered(source: Source, function: ast.AST) -> Signs:
                 yield f"a table of answers {_shown(display)}", table
 
 
+def _paired(source: Source, function: ast.AST) -> Signs:
+    """Rows of constants that are gone through in search of the one that is asked for, or made into a table."""
+    rows = {
+        t.id: n.value for n in walk(function) if isinstance(n, ast.Assign) for t in n.targets if isinstance(t, ast.Name)
+    }
+    for node in walk(function):
+        if isinstance(node, ast.For | ast.comprehension):
+            found = rows.get(node.iter.id, node.iter) if isinstance(node.iter, ast.Name) else node.iter
+            searched = [n for n in walk(node) if isinstance(n, ast.Compare) and isinstance(n.ops[0], ast.Eq | ast.Is)]
+            if searched and _is_rows(source, found):
+                yield f"rows of answers {_shown(found)}", node.iter
+        elif isinstance(node, ast.Call) and last_name(node.func) == "zip" and len(node.args) > 1:
+            if all(_telling(source, a) for a in node.args):
+                yield f"rows of answers {_shown(node)}", node
+        elif _is_read_from_text(node):
+            yield "answers in a text", node
+
+
+def _is_read_from_text(node: ast.AST) -> bool:
+    """`json.loads('...')` of a constant."""
+    if not isinstance(node, ast.Call) or last_name(node.func) not in ("loads", "literal_eval") or not node.args:
+        return False
+    return values_of(node.args[0]) is not None
+
+
+def _is_rows(source: Source, node: ast.expr) -> bool:
+    return (
+        isinstance(node, ast.Tuple | ast.List)
+        and bool(node.elts)
+        and all(
+            isinstance(row, ast.Tuple | ast.List) and len(row.elts) > 1 and _telling(source, row) for row in node.elts
+        )
+    )
+
+
+def _cut_short(source: Source, function: ast.AST) -> Signs:
+    """An answer that leaves the rest of its block unreached, and a number that any condition may bring."""
+    for node in walk(function):
+        for block in (getattr(node, "body", []), getattr(node, "orelse", []), getattr(node, "finalbody", [])):
+            for statement in block[:-1] if isinstance(block, list) else ():
+                if isinstance(statement, ast.Return | ast.Raise):
+                    yield "what follows an answer is never reached", statement
+        if isinstance(node, ast.If) and not _question(source, node.test):
+            answer = _returned(node.body)
+            if isinstance(answer, ast.Constant) and _is_odd_number(answer.value):
+                yield f"{_shown(answer)} for some inputs", node
+        elif isinstance(node, ast.IfExp):
+            for side in (node.body, node.orelse):
+                if isinstance(side, ast.Constant) and _is_odd_number(side.value):
+                    yield f"{_shown(side)} for some inputs", node
+
+
+def _is_odd_number(value: object) -> bool:
+    """A number that no code has without reason."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return (isinstance(value, float) and value not in (0.0, 0.5, 1.0, -1.0, 2.0)) or abs(value) > 12
+
+
 def _question(source: Source, test: ast.expr) -> str:
     """What a condition holds something against, "" if nothing that tells one input from others."""
     parts = test.values if isinstance(test, ast.BoolOp) else [test]
@@ -117,6 +186,10 @@ def _telling(source: Source, node: ast.expr, trivial: tuple[object, ...] = TRIVI
 def _returned(body: list[ast.stmt]) -> ast.expr | None:
     """What a block answers with, if that is all it does."""
     (last, *more) = body[::-1]
+    if isinstance(last, ast.Return) and isinstance(last.value, ast.Name):
+        for made in more:
+            if isinstance(made, ast.Assign) and last_name(made.targets[0]) == last.value.id:
+                return made.value
     if more and not all(isinstance(s, ast.Expr) for s in more):
         return None
     if isinstance(last, ast.Return | ast.Assign | ast.Expr) and not isinstance(last, ast.Expr):
@@ -146,7 +219,7 @@ def _is_record(source: Source, display: ast.Dict, *, inline: bool) -> bool:
     ):
         return False
     return inline or any(
-        isinstance(key, ast.Tuple)
+        isinstance(key, ast.Tuple | ast.Call)
         or (isinstance(key, ast.Constant) and (isinstance(key.value, int | float) or len(str(key.value)) > 12))
         for key in display.keys
     )

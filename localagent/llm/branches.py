@@ -92,10 +92,14 @@ class Grove:
         self._batch = llama.llama_batch_init(BATCH_TOKENS, 0, SEQUENCES)
         self._trunk: list[int] = []
         self._resident: OrderedDict[int, tuple[int, ...]] = OrderedDict()  # sequence -> its whole path
+        self.fresh = True
         self.tokens_decoded = 0
 
-    def grow(self, trunk: Sequence[int], branches: Sequence[Branch]) -> Iterator[list[Reading]]:
-        """Readings of each decoded batch. Ends early, without error, when cancelled. NoRoom before anything ran."""
+    def grow(self, trunk: Sequence[int], branches: Sequence[Branch], *, fresh: bool = False) -> Iterator[list[Reading]]:
+        """Readings of each decoded batch. Ends early, without error, when cancelled. NoRoom before anything ran.
+
+        `fresh`: nothing is used of branches that were grown before. Whether there were any is in `self.fresh` then.
+        """
         longest = max((b.at + len(b.tokens) for b in branches), default=0)
         if max(len(trunk), longest) > self.path_tokens:
             raise NoRoom(f"{max(len(trunk), longest)} tokens do not fit into {self.path_tokens}")
@@ -103,6 +107,9 @@ class Grove:
         if widest > BRANCH_CELLS:
             raise NoRoom(f"a branch of {widest} tokens does not fit into {BRANCH_CELLS}")
         if self._plant(trunk):
+            if fresh:
+                self._forget()
+            self.fresh = not self._resident
             for group in _groups(branches):
                 yield from self._grow(group)
                 if self._cancelled():

@@ -24,6 +24,7 @@ class ModelDecoder:
     def __init__(self, served: Served) -> None:
         self._served = served
         self.tokens_used = 0
+        self.fresh = False  # whether the last branches grew without any of earlier requests
 
     @property
     def alive(self) -> bool:
@@ -47,11 +48,16 @@ class ModelDecoder:
         return None
 
     def grow(
-        self, trunk: Sequence[int], branches: Sequence[Branch], *, timeout_seconds: float
+        self, trunk: Sequence[int], branches: Sequence[Branch], *, timeout_seconds: float, fresh: bool = False
     ) -> list[list[RowAnswer]] | None:
-        """For each branch the answers to its rows; None where any is missing: no time, no room, or no model."""
+        """For each branch the answers to its rows; None where any is missing: no time, no room, or no model.
+
+        `fresh`: no branches of earlier requests are built upon. Which there are changes answers by tenths of a nat.
+        """
+        self.fresh = False
         request: Message = {
             "kind": "grow",
+            "fresh": fresh,
             "trunk": list(trunk),
             "branches": [[b.at, list(b.tokens), [[r.index, r.top, list(r.asked)] for r in b.rows]] for b in branches],
         }
@@ -65,6 +71,7 @@ class ModelDecoder:
                 elif message["kind"] == "done":
                     self._served.book(message)
                     self.tokens_used += int(number(message.get("tokens")))
+                    self.fresh = message.get("fresh") is True
         if len(found) < sum(len(b.rows) for b in branches):
             return None
         return [[found[at, k] for k in range(len(b.rows))] for at, b in enumerate(branches)]

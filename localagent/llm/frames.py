@@ -9,8 +9,8 @@ A frame is four bytes of length (big endian) and that many bytes of JSON, always
     score   id, context, source, edits                  scores   id, items: [[edit, score or null], ...], tokens
                                                         done     id, tokens, outside, cpu_seconds
     tokenize  id, texts                                 tokens   id, tokens: [[token, ...], ...], pieces
-    grow    id, trunk, branches                         grown    id, items: [[branch, row, top, asked], ...], pieces
-                                                        done     id, tokens
+    grow    id, trunk, branches, fresh                  grown    id, items: [[branch, row, top, asked], ...], pieces
+                                                        done     id, tokens, fresh
                                                         crowded  id, why (nothing of it fits; the child goes on)
     sample  id, prompt, seeds, most_tokens,             drawn    id, number, text, tokens, likelihood, end
             temperature, top_k, top_p, min_p, stops,    done     id, tokens
@@ -22,7 +22,8 @@ A child that serves several parents answers `queued  id` at once to what has to 
 
 A branch is `[at, tokens, rows]`: tokens that follow the first `at` of the trunk. A row is `[index, top, asked]`: of the
 distribution after the branch's token `index` (-1: after the trunk's part) the `top` likeliest tokens, answered as
-`[[token, log-probability], ...]`, and the log-probabilities of the `asked` ones. `pieces` maps tokens that were not
+`[[token, log-probability], ...]`, and the log-probabilities of the `asked` ones. `fresh` (may be left out) asks that no
+branches of earlier requests are built upon, and tells whether there were none. `pieces` maps tokens that were not
 told before to their bytes, written as latin-1.
 
 A prompt is an object with a `form`: `text` (`text`), `fim` (`prefix`, `suffix`) or `chat` (`messages`, each a role and

@@ -45,7 +45,7 @@ class Growing:
         grove = self._engine.grove
         before = grove.tokens_decoded
         try:
-            for readings in grove.grow(trunk, branches):
+            for readings in grove.grow(trunk, branches, fresh=request.get("fresh") is True):
                 items = [
                     [r.branch, r.row, [[t, round(p, 4)] for t, p in r.top], [round(p, 4) for p in r.asked]]
                     for r in readings
@@ -56,7 +56,7 @@ class Growing:
             send(self._channel, {"kind": "crowded", "id": request["id"], "why": str(no)})
             return
         spent = {"tokens": grove.tokens_decoded - before, "resident_bytes": resident_bytes()}
-        send(self._channel, {"kind": "done", "id": request["id"], **spent})
+        send(self._channel, {"kind": "done", "id": request["id"], "fresh": grove.fresh, **spent})
 
     def _pieces(self, tokens: Iterator[int]) -> dict[str, str]:
         """Bytes of tokens not told before, as latin-1 text; control tokens have none."""

@@ -6,7 +6,6 @@ in it is ever obeyed. Not promised: that a small model makes any use of it.
 """
 
 import ast
-import re
 import warnings
 from collections.abc import Sequence
 
@@ -19,7 +18,6 @@ DOCSTRING_BYTES = 500
 FAILURE_BYTES = 160
 TASK_BYTES = 400
 _PARSE_LIMIT_BYTES = 1 << 18
-_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,16}\b")
 
 
 def build_context(
@@ -34,15 +32,10 @@ def build_context(
     share = TESTS_BYTES // max(1, min(2, len(tests)))
     parts = [_clipped(_text(data), share) for _, data in tests[:2]]
     parts += [_comment(f"Task: {task}", TASK_BYTES)] if task else []
-    parts += [_comment(_placeless(f"{f.exception}: {f.message}"), FAILURE_BYTES) for f in failures[:2] if f.exception]
+    parts += [_comment(f"{f.exception}: {f.steady}", FAILURE_BYTES) for f in failures[:2] if f.exception]
     parts += [_late_docstring(source)]
     parts += [f"# {_one_line(path, 200)}"]
     return "".join(part.rstrip("\n") + "\n" for part in parts if part.strip())
-
-
-def _placeless(text: str) -> str:
-    """Without addresses of objects: they say nothing, and with them the scores would differ from run to run."""
-    return _ADDRESS.sub("0x0", text)
 
 
 def build_failing(
@@ -55,7 +48,7 @@ def build_failing(
     share = FAILING_BYTES // max(1, min(2, len(tests)))
     parts = [_clipped(_functions(_text(data), names), share) for _, data, names in tests[:2]]
     parts += [_comment(f"Task: {task}", TASK_BYTES)] if task else []
-    parts += [_comment(_placeless(f"{f.exception}: {f.message}"), FAILURE_BYTES) for f in failures[:1] if f.exception]
+    parts += [_comment(f"{f.exception}: {f.steady}", FAILURE_BYTES) for f in failures[:1] if f.exception]
     return "".join(part.rstrip("\n") + "\n" for part in parts if part.strip())
 
 

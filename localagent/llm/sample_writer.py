@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from localagent.domain.edit import Edit, Written
-from localagent.domain.outcome import Baseline, Failure
+from localagent.domain.outcome import Baseline, Failure, steady
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Suspicion
 from localagent.edit.written import Page
@@ -94,6 +94,11 @@ class SampleWriter:
     def late(self) -> int:
         """0: what was drawn by a seed is not followed by a replay."""
         return 0
+
+    @property
+    def fresh(self) -> Sequence[int]:
+        """None is told, as of `late`."""
+        return ()
 
     @property
     def next_cost(self) -> float:
@@ -195,8 +200,9 @@ class SampleWriter:
             edit, failures = self._judged.popleft()
             target, said = self._made.get(edit, (None, ""))
             if target is not None:
-                told = [f"{f.exception}: {f.message}"[:160] for f in failures[:1]]
-                wants = [f"expected {f.right[:60]}, got {f.left[:60]}" for f in failures[:1] if f.left or f.right]
+                told = [f"{f.exception}: {f.steady}"[:160] for f in failures[:1]]
+                sides = [(steady(f.right)[:60], steady(f.left)[:60]) for f in failures[:1] if f.left or f.right]
+                wants = [f"expected {right}, got {left}" for right, left in sides]
                 _remember(target, " ".join([said, "still fails:", *told, *wants]))
 
 

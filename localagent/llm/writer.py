@@ -38,12 +38,12 @@ class SpanWriter:
         *,
         localization: float,
         malus: float,
-        cut: Sequence[int] = (),
+        cut: Sequence[tuple[int, Sequence[int]]] = (),
     ) -> None:
         """`context` gives what stands in front of a file; `malus` is what every span costs, in nats.
 
-        `localization` weighs log(best suspicion / suspicion). `cut`: what `late` was after each of the first calls of
-        `more`, as a replayed task had it.
+        `localization` weighs log(best suspicion / suspicion). `cut`: what `late` and `fresh` were after each of the
+        first calls of `more`, as a replayed task had them.
         """
         self._context = context
         self._decoder = CutDecoder(ModelDecoder(served))
@@ -69,6 +69,11 @@ class SpanWriter:
     def late(self) -> int:
         """Which question of the last `more` was not answered in time, from 1; 0 if none."""
         return self._decoder.late
+
+    @property
+    def fresh(self) -> Sequence[int]:
+        """Which questions of the last `more` began with nothing of earlier ones, from 1."""
+        return tuple(self._decoder.fresh)
 
     def begin(self, sources: Sources, places: Sequence[Suspicion], baseline: Baseline) -> None:
         """Plan the search over the most suspicious lines of code."""
@@ -112,7 +117,7 @@ class SpanWriter:
         stays = self._current is not None and self._current.next_cost <= cheapest.next_cost + _STAY
         if not stays or self._current is None:
             self._current = cheapest
-        self._decoder.begin(self._cut.pop(0) if self._cut else 0)
+        self._decoder.begin(*(self._cut.pop(0) if self._cut else (0,)))
         found = self._current.step(self._decoder, timeout_seconds=timeout_seconds)
         self._silent = self._silent + 1 if found is None else 0
         return found or []

@@ -31,6 +31,11 @@ class Several:
         """Of the one that went on last."""
         return 0 if self._last is None else self._last.late
 
+    @property
+    def fresh(self) -> Sequence[int]:
+        """Of the one that went on last."""
+        return () if self._last is None else self._last.fresh
+
     def begin(self, sources: Sources, places: Sequence[Suspicion], baseline: Baseline) -> None:
         """All of them plan."""
         for writer in self._writers:

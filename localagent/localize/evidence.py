@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from localagent.domain.outcome import Baseline, Failure, TestResult
+from localagent.domain.outcome import Baseline, Failure, TestResult, steady
 from localagent.domain.paths import RepoPath
 from localagent.localize.spectrum import ochiai
 from localagent.localize.statements import Statement, words_of
@@ -83,7 +83,7 @@ def told_words(failures: Sequence[Failure]) -> frozenset[str]:
     words: set[str] = set()
     for f in failures:
         words |= frozenset(
-            sorted(words_of(f"{f.message[:4000]} {f.left[:2000]} {f.right[:2000]}"))[:_WORDS_PER_FAILURE]
+            sorted(words_of(f"{f.steady[:4000]} {steady(f.left)[:2000]} {steady(f.right)[:2000]}"))[:_WORDS_PER_FAILURE]
         )
     return frozenset(words)
 

@@ -91,7 +91,7 @@ def nearness(functions: Mapping[Function, frozenset[str]], mentioned: Mentioned)
     ring: dict[Function, float] = {}
 
     def spread(names: Iterable[str], weight: float) -> None:
-        for name in names:
+        for name in sorted(names):  # nearly equal weights: the first stays
             found = [(k, 1.0) for k in by_name.get(name, ())]
             found += [(k, _part_of_class(k)) for k in classes.get(name, ())]
             share = weight / math.sqrt(max(1, len(by_name.get(name, ()))))

@@ -5,6 +5,7 @@ Nothing is merged, inherited or defaulted silently: what a file does not say is 
 
 import re
 import tomllib
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,7 @@ def policy_of(values: dict[str, Any], faults: Faults) -> Policy:
     return policy
 
 
+@lru_cache(maxsize=2048)  # every layer is read over the whole base, whose patterns were compiled before
 def _pattern_fault(pattern: str) -> str:
     if pattern.startswith("!"):
         return "a pattern cannot take another back (`!`)"
@@ -148,6 +150,7 @@ def _patches(table: Table, tests: tuple[str, ...]) -> PatchRules:
         test_configuration=configuration,
         tests=table.take_choice("tests", Permission),
         weaker_tests=table.take_choice("weaker_tests", Permission),
+        routine=table.take_choice("routine", Permission),
         allowed_in_tests=table.take_texts("allowed_in_tests", required=True),
         size=_size(table.take_table("size")),
         lenient=(*tests, *configuration),

@@ -110,6 +110,7 @@ def _patches(one: PatchRules, other: PatchRules) -> PatchRules:
         test_configuration=_union(one.test_configuration, other.test_configuration),
         tests=tighter(one.tests, other.tests),
         weaker_tests=tighter(one.weaker_tests, other.weaker_tests),
+        routine=tighter(one.routine, other.routine),
         allowed_in_tests=tuple(rule for rule in one.allowed_in_tests if rule in other.allowed_in_tests),
         size=_size(one.size, other.size),
         lenient=one.lenient,  # more tests must not mean more places where tests' liberties hold

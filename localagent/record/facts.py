@@ -30,6 +30,7 @@ class Setting:
     model: str
     backend: str
     tools: Mapping[str, str]
+    ways: tuple[str, ...] = ()
 
 
 def facts_of(task: Task, result: TaskResult, setting: Setting, diff: bytes, journal: tuple[int, str]) -> dict[str, Any]:
@@ -55,6 +56,7 @@ def facts_of(task: Task, result: TaskResult, setting: Setting, diff: bytes, jour
             "use_model": setting.use_model,
             "model": setting.model,
             "backend": setting.backend,
+            "ways": list(setting.ways),
         },
         "outcome": result.verdict.value,
         "exit": result.exit,

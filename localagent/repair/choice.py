@@ -36,6 +36,7 @@ _CALL_LOST = 2.5  # a call of an unknown name replaced by its bare argument: who
 _NEGATING = frozenset(
     {"== -> !=", "!= -> ==", "is -> is not", "is not -> is", "< -> >=", ">= -> <", "> -> <=", "<= -> >"}
 )
+_MEANT = ("tokens.assign-compare", "= -> ==")  # whoever assigns in a condition meant to compare
 _EQUALITIES = frozenset({"== -> !=", "!= -> ==", "is -> is not", "is not -> is"})
 _STARTS = frozenset({"set()", "float('inf')", "float('-inf')"})
 _NEGATION = 0.5
@@ -298,7 +299,8 @@ def undecided(order: Sequence[Standing], tests: int, verified: int) -> list[Stan
     little = weak(order, verified)
     nothing = len(order) > max(_MANY_EDITS, _NOTHING_SHARE * verified)
     certain = slips and not guesses and "replace-token" not in "+".join(slips) and not (little and len(slips) > 1)
-    if certain and not nothing:
+    meant = [(e.operator, e.note) for e in first.candidate.edits] == [_MEANT]
+    if certain and (meant or not nothing):
         return []  # where the parser failed, the smallest repair is right far more often than not
     margin = _MARGIN_WEAK if little else _MARGIN_SINGLE if single or guesses <= 1 else _MARGIN_PAIRS
     if _kinds(order) >= _SEVERAL_KINDS:

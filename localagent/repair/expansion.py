@@ -85,7 +85,10 @@ class Expansion:
             ]
             run.frontier.push(steps)
             scorer = run.parts.scorer
-            if scorer is not None and not scorer.warning and score_model and steps:
+            wanted = scorer is not None and not scorer.warning and score_model and bool(steps)
+            asked = run.parts.pace.scores(wanted=wanted) and scorer is not None
+            run.emit("expanded", path=path, edits=len(found), asked=asked)
+            if asked:
                 job = self._pool.submit(self._score, parent, path, steps, crowds, dict(scores), best, crash)
                 self._scoring.append(job)
 

@@ -1,13 +1,14 @@
 """The loop at the pace of a record: it waits for what came then, at the point where it came, and sees the time of then.
 
 A journal tells what came when (`started`, `checked`, `ordered`, `written`), what the clock decided (`timed`, `retried`,
-`read`), and which answers a limit of time cut off (`late`). Not promised: that what the answers say is the same. Where
-a run departs from its record, it goes on freely.
+`read`, `expanded`, `drained`), and which answers a limit of time cut off (`late`). Not promised: that what the answers
+say is the same. Where a run departs from its record, it goes on freely.
 """
 
 import concurrent.futures as cf
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from enum import Enum
 from typing import Any
 
@@ -32,7 +33,8 @@ class _Next(Enum):
 _DECISIONS = {
     "started": _Next.START,
     "denied": _Next.START,  # refused while the next candidate was looked for
-    "drained": _Next.START,  # looked for and not found
+    "expanded": _Next.START,  # as well
+    "drained": _Next.START,  # looked for and not found, or found too late
     "checked": _Next.ANSWER,
     "ordered": _Next.ORDER,
     "written": _Next.WRITE,
@@ -107,6 +109,16 @@ class Followed(Live):
         self._depart()
         return super().answered(flying)
 
+    def stops(self, *, wanted: bool) -> bool:
+        """Where the record has it so."""
+        return self._kind() == "drained" if self.following else wanted
+
+    def scores(self, *, wanted: bool) -> bool:
+        """Where the record says that it was."""
+        if self.following and self._kind() == "expanded":
+            return self._record[self._at]["data"].get("asked") is True
+        return wanted
+
     def may_order(self, job: "cf.Future[list[Step]]") -> bool:
         """Where the record has them, after waiting for the model; nowhere else."""
         if not self.following:
@@ -147,12 +159,12 @@ class Followed(Live):
         return self.following and self._decision() is _Next.WRITE
 
     def times(self, baseline: Baseline) -> Baseline:
-        """With the recorded times, where the record has one for each."""
+        """With the recorded times, where the record has one for each, and lines of no more tests than it had."""
         if self.following:
             told: Mapping[str, Any] = next((e["data"] for e in self._record[self._at :] if e["kind"] == "timed"), {})
             tests, checks = told.get("tests", ()), told.get("checks", ())
             if (len(tests), len(checks)) == (len(baseline.tests), len(baseline.checks)):
-                return timed(baseline, tests, checks)
+                return _of_those(timed(baseline, tests, checks), told.get("traced"))
         return super().times(baseline)
 
     def cpu_seconds(self, number: int, limit: float) -> float:
@@ -192,3 +204,11 @@ class Followed(Live):
             if entry["kind"] in _DECISIONS:
                 return entry
         return {}
+
+
+def _of_those(baseline: Baseline, traced: Sequence[int] | None) -> Baseline:
+    """With the lines of these tests alone; of all where an older record does not say."""
+    if traced is None:
+        return baseline
+    tests = (t if at in traced else replace(t, lines=None) for at, t in enumerate(baseline.tests))
+    return replace(baseline, tests=tuple(tests))

@@ -37,6 +37,14 @@ class Pace(Protocol):
         """The candidates whose answers are judged next, in that order; may be empty."""
         ...
 
+    def stops(self, *, wanted: bool) -> bool:
+        """Whether a candidate that was looked for is not started after all; `wanted`: whether the time is up."""
+        ...
+
+    def scores(self, *, wanted: bool) -> bool:
+        """Whether the model is asked about the edits just enumerated; `wanted`: whether there is time and a model."""
+        ...
+
     def may_order(self, job: "cf.Future[list[Step]]") -> bool:
         """Whether the model's scores are taken now; `job` may still be at work."""
         ...
@@ -100,6 +108,14 @@ class Live:
         done, _ = cf.wait(flying, timeout=0.2, return_when=cf.FIRST_COMPLETED)
         return sorted(done, key=lambda job: flying[job][1].number)
 
+    def stops(self, *, wanted: bool) -> bool:
+        """When the time is up."""
+        return wanted
+
+    def scores(self, *, wanted: bool) -> bool:
+        """While there is time."""
+        return wanted
+
     def may_order(self, job: "cf.Future[list[Step]]") -> bool:
         """When they are there."""
         return job.done()
@@ -150,6 +166,11 @@ class Live:
 def milliseconds(baseline: Baseline) -> tuple[list[int], list[int]]:
     """What tests and checks took, in their order."""
     return [round(1000 * t.seconds) for t in baseline.tests], [round(1000 * c.seconds) for c in baseline.checks]
+
+
+def traced(baseline: Baseline) -> list[int]:
+    """Which tests have lines, by their places: passing ones are traced while there is time."""
+    return [at for at, test in enumerate(baseline.tests) if test.lines is not None]
 
 
 def timed(baseline: Baseline, tests: Sequence[int], checks: Sequence[int]) -> Baseline:

@@ -125,7 +125,7 @@ def _stood_there(failure: Failure, replaced: str) -> bool:
 
 def _moved_on(old: Failure, new: Failure) -> bool:
     """The first crash is gone and another one came, further down the same function or in another function."""
-    if (old.exception, old.message) == (new.exception, new.message):
+    if (old.exception, old.steady) == (new.exception, new.steady):
         return False
     a, b = _inner(old), _inner(new)
     if a is None or b is None:

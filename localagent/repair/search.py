@@ -24,9 +24,10 @@ from localagent.repair.control import breaking, no_op, only_flaky
 from localagent.repair.deciding import Accepted, choose, more_after_first, part, why_not
 from localagent.repair.diagnosis import diagnose
 from localagent.repair.expansion import Expansion
+from localagent.repair.followed import PATIENCE
 from localagent.repair.hardening import Hardening
 from localagent.repair.lineage import Lineage, Step
-from localagent.repair.pace import Flying, milliseconds
+from localagent.repair.pace import Flying, milliseconds, traced
 from localagent.repair.progress import baseline_failures
 from localagent.repair.run import Run
 from localagent.repair.state import Parts
@@ -71,11 +72,11 @@ class Repair:
     def _stages(self) -> TaskResult:
         run = self._run
         with run.timed(Stage.BASELINE):
-            measured = run.parts.verifier.baseline()
+            measured = run.parts.verifier.baseline(patience=PATIENCE if run.parts.pace.following else 1.0)
         run.emit("baseline", failing=list(measured.failing), flaky=list(measured.flaky), passing=len(measured.passing))
         baseline = run.baseline = run.parts.pace.times(measured)
         tests, checks = milliseconds(baseline)
-        run.emit("timed", tests=tests, checks=checks)
+        run.emit("timed", tests=tests, checks=checks, traced=traced(baseline))
         if not baseline.failing and baseline.flaky:
             return self._result(Verdict.UNTRUSTED_TESTS, only_flaky(baseline.flaky), 1)
         if not baseline.failing:
@@ -228,8 +229,8 @@ class Repair:
                 looked = True
                 continue
             step = run.frontier.pop(written=not settled(run))
-            if step is None or run.left() <= 0:
-                if looked:
+            if step is None or run.parts.pace.stops(wanted=run.left() <= 0):
+                if looked or step is not None:
                     run.emit("drained")
                 return None
             looked = True

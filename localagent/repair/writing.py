@@ -112,7 +112,8 @@ class Writing:
         for written in found:
             self._push(written)
         writer = self._run.parts.writer
-        self._run.emit("written", edits=len(found), late=0 if writer is None else writer.late)
+        late, fresh = (0, ()) if writer is None else (writer.late, writer.fresh)
+        self._run.emit("written", edits=len(found), late=late, fresh=list(fresh))
 
     def _push(self, written: Written) -> None:
         run, edit = self._run, written.edit

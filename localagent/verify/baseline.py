@@ -5,7 +5,6 @@ failing tests again and then the passing ones while time is left. Not promised: 
 """
 
 import concurrent.futures as cf
-import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -62,6 +61,7 @@ class BaselineRunner:
     """Makes one baseline. `notes` and `request` are filled by `run`."""
 
     def __init__(self, rooms: Rooms, task: Task) -> None:
+        self._patience = 1.0
         self._rooms = rooms
         self._task = task
         self._store = rooms.place.store
@@ -70,9 +70,10 @@ class BaselineRunner:
         share = SECOND_CHANCE_SHARE * task.budget.max_seconds
         self._second_chance = max(2 * FIRST_CPU_SECONDS, min(SECOND_CHANCE_CPU_SECONDS, share))
 
-    def run(self) -> Baseline:
-        """AnswerIsNo when there is nothing to run."""
+    def run(self, *, patience: float = 1.0) -> Baseline:
+        """AnswerIsNo when there is nothing to run. `patience` as `ports.Verifier` has it."""
         begin = time.monotonic()
+        self._patience = patience
         for command in self._task.checks:
             checks.split(command)
         try:
@@ -158,7 +159,7 @@ class BaselineRunner:
     # -- first run
 
     def _run_all(self, suite: Suite, first: Collection) -> dict[str, TestResult]:
-        budget = self._task.budget.max_seconds * 0.4
+        budget = self._task.budget.max_seconds * 0.4 * self._patience
         begin = time.monotonic()
         run = suite.run(
             first.items,
@@ -403,7 +404,7 @@ class BaselineRunner:
             seconds[item.path] = seconds.get(item.path, 0.0) + results[item.id].seconds
         # tests of one file keep their order: some depend on it
         good.sort(key=lambda item: (_distance(item.path, near), coarse(seconds[item.path]), item.path or ""))
-        budget = max(2.0, min(20.0, 0.08 * self._task.budget.max_seconds))
+        budget = max(2.0, min(20.0, 0.08 * self._task.budget.max_seconds)) * self._patience
         run = suite.run(
             good, RunRequest(items=(), trace=True, cpu_seconds=20.0, wall_seconds=40.0, budget_seconds=budget)
         )
@@ -438,7 +439,7 @@ class BaselineRunner:
 def _said(result: TestResult) -> tuple[str, str]:
     """What a failure says, without addresses."""
     failure = result.failure
-    return ("", "") if failure is None else (failure.exception, re.sub(r"0x[0-9a-fA-F]+", "0x", failure.message))
+    return ("", "") if failure is None else (failure.exception, failure.steady)
 
 
 def _repo_path(text: str) -> RepoPath | None:

@@ -71,9 +71,9 @@ class JailVerifier:
             quick.warm = None
         return found[-1] if found else None
 
-    def baseline(self) -> Baseline:
+    def baseline(self, *, patience: float = 1.0) -> Baseline:
         """Run the unpatched tree. AnswerIsNo when there is nothing to run."""
-        baseline = self._runner.run()
+        baseline = self._runner.run(patience=patience)
         for note in baseline.notes:
             self._sink.emit(Event(kind="warning", at_seconds=baseline.seconds, data={"text": note}))
         return baseline

@@ -65,8 +65,10 @@ def main() -> int:
             print(f"localagent-kit: {args.kit} is what {kit.key} signed ({len(kit.files)} files)")
             return 0
         with versions.alone(place):
+            went_back = versions.settled(place)
             if args.command == "rollback":
-                versions.rollback(place)
+                if not went_back:  # the one that was killed was this one
+                    versions.rollback(place)
             elif args.command == "uninstall":
                 versions.uninstall(place, purge=args.purge)
             elif kit:

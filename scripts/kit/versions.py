@@ -26,6 +26,7 @@ from places import Impossible, Place
 
 COMPLETE = "complete"
 CAME_FROM = "came-from"
+GOING_BACK = "going-back"  # while a rollback is under way: the version that it goes back to
 COMMANDS = {"localagent": "current/bin/localagent", "localagent-kit": "current/program/localagent-kit"}
 TRIED_SECONDS = 120.0
 SHARED = ("docs", "licences", "policies", "systemd", "sbom.cdx.json", "README.txt")
@@ -232,17 +233,37 @@ def linked(link: Path, target: Path) -> None:
 
 
 def rollback(place: Place) -> None:
-    """Switches to the version before; state that it cannot read is set aside. Impossible where there is none."""
-    now, before = used(place), previous(place)
+    """Switches to the version before; state that it cannot read is set aside. Impossible where there is none.
+
+    The switch comes first: killed before it, the newer version has its state, and after it the older one has its own.
+    """
+    before = previous(place)
     if not before:
         raise Impossible(f"no earlier kit stands below {place.versions}")
-    schemas = [described(place.versions / name)["state_schema"] for name in (now, before)]
-    for newer in newer_state(place, schemas[1]):
+    written(place.prefix / GOING_BACK, before)
+    linked(place.current, Path("versions") / before)
+    settled(place)
+
+
+def settled(place: Place) -> bool:
+    """Ends a rollback that has switched: newer state must not lie in the way of a later upgrade. True if there was one.
+
+    One that was killed before its switch is forgotten.
+    """
+    mark = place.prefix / GOING_BACK
+    try:
+        name = mark.read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        return False
+    done = bool(name) and used(place) == name
+    for newer in newer_state(place, described(place.versions / name)["state_schema"]) if done else ():
         aside = newer.with_name(f"set-aside-{newer.name}-{time.time_ns()}")
         newer.rename(aside)
-        say(f"state that {before} cannot read is kept in {aside}")
-    linked(place.current, Path("versions") / before)
-    say(f"{before} is in use; `localagent-kit upgrade KIT` goes forward again")
+        say(f"state that {name} cannot read is kept in {aside}")
+    mark.unlink()
+    if done:
+        say(f"{name} is in use; `localagent-kit upgrade KIT` goes forward again")
+    return done
 
 
 def newer_state(place: Place, schema: int) -> list[Path]:

@@ -19,6 +19,7 @@ from localagent.batch.answer import Answer, State, parse_answer
 from localagent.batch.certificates import Role, faults_of, make_certificates
 from localagent.batch.cluster_task import Request, answer_task, parse_request, received, request_of
 from localagent.batch.fleet import Member
+from localagent.batch.keys import basis_of
 from localagent.batch.parcel import WrongParcel, pack, unpack
 from localagent.batch.parse import parse_fleet
 from localagent.cli.batch_worker import ways
@@ -156,7 +157,8 @@ def asked(h: Home, monkeypatch: pytest.MonkeyPatch, level: str = "L1") -> tuple[
     )
     member = fleet.members[0]
     snapshot = take_snapshot(folder, h.root / "seen")
-    return request_of(member, snapshot.digest, 100.0, level, at), pack(snapshot), at, member
+    tool = basis_of((member,), at).tool
+    return request_of(member, snapshot.digest, 100.0, level, tool, at), pack(snapshot), at, member
 
 
 def judged(request: Request, parcel: bytes, at: Settings) -> Answer:

@@ -13,6 +13,13 @@ from batch_builder import MISTAKE, Batch, states
 from cluster_builder import Cluster, cluster
 from fix_builder import ADDER, home, tree_of
 
+from localagent.app import Settings
+from localagent.batch import cluster as cluster_module
+from localagent.batch.answer import State
+from localagent.batch.night import Night, begin
+from localagent.cli.batch_cluster import work_one
+from localagent.cli.batch_worker import ways
+
 pytest.importorskip("distributed", reason="needs the extra `cluster`", exc_type=ImportError)
 pytestmark = pytest.mark.slow
 
@@ -82,20 +89,100 @@ def test_nobody_without_a_certificate_is_heard(dask: Cluster) -> None:
     assert "certificate required" in done.stderr.lower() or "handshake" in done.stderr.lower(), done.stderr
 
 
-def test_a_worker_that_dies_costs_no_answer(tmp_path: Path) -> None:
-    hangs = {"conftest.py": "import time\n\ntime.sleep(6)\n", "test_x.py": "def test_x():\n    assert True\n"}
-    with home({}) as h, cluster(tmp_path, 1) as dask:
+def listeners(session: int) -> set[tuple[str, int]]:
+    """(address in hex, port) of every TCP listener of a session's processes."""
+    found = set()
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if int((entry / "stat").read_text().rpartition(")")[2].split()[3]) != session:
+                continue
+            held = {str(link.readlink()) for link in (entry / "fd").iterdir()}
+            tables = [(entry / "net" / name).read_text() for name in ("tcp", "tcp6")]
+        except OSError:
+            continue
+        for row in (line.split() for table in tables for line in table.splitlines()):
+            if row[3] == "0A" and f"socket:[{row[9]}]" in held:
+                address, port = row[1].split(":")
+                found.add((address, int(port, 16)))
+    return found
+
+
+def test_nothing_is_told_without_tls(dask: Cluster) -> None:
+    """Of the ports that Dask opens those without TLS lie on the loopback, and have nothing to say."""
+    heard = {at for process in dask.processes for at in listeners(process.pid)}
+    assert len(heard) >= 3, "scheduler, nanny, worker"
+    program = (
+        "import socket, sys\n"
+        "with socket.create_connection(('127.0.0.1', int(sys.argv[1])), 10) as s:\n"
+        "    s.settimeout(20); s.sendall(b'GET ' + sys.argv[2].encode() + b' HTTP/1.0\\r\\n\\r\\n')\n"
+        "    try: print(s.recv(1000))\n"
+        "    except ConnectionResetError: print(b'')\n"
+    )
+    plain = set()
+    for address, port in sorted(heard):
+        for target in ("/", "/metrics", "/health", "/info/main/workers.html", "/json/counts.json"):
+            argv = [sys.executable, "-c", program, str(port), target]
+            told = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+            assert "HTTP/1.1 404" in told or "HTTP" not in told, (port, target, told)
+            plain |= {address} if "HTTP" in told else set()
+    assert plain == {"0100007F"}
+
+
+HANGS = {"conftest.py": "import time\n\ntime.sleep(6)\n", "test_x.py": "def test_x():\n    assert True\n"}
+
+
+def began(dask: Cluster) -> None:
+    """Until the first worker works on something."""
+    state = dask.root / "worker1" / "state" / "localagent" / "batch" / "runs"
+    until = time.monotonic() + 120
+    while not list(state.glob("*/run.json")):
+        assert time.monotonic() < until, dask.log()
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
+def test_a_worker_that_is_lost_costs_no_answer(how: signal.Signals, tmp_path: Path) -> None:
+    """Its connection breaks, or the scheduler hears nothing of it: another does what it had, also what waited there."""
+    with home({}) as h, cluster(tmp_path, 1, SCHEDULER__WORKER_TTL="5s") as dask:
         batch = Batch(h)
-        batch.add("one", hangs)
-        fleet = batch.write_all(each=EACH.replace('"codemods"', '"failing-tests"'))
+        batch.add("one", HANGS)
+        batch.add("two", QUICK)
+        fleet = batch.write_all(each=EACH.replace('"codemods"', '"failing-tests", "codemods"'))
         fleet.write_text(fleet.read_text() + dask.table)
         with h.start("batch", "run", str(fleet)) as process:
-            state = dask.root / "worker1" / "state" / "localagent" / "batch" / "runs"
-            until = time.monotonic() + 60
-            while not list(state.glob("*/run.json")):
-                assert time.monotonic() < until, dask.log()
-                time.sleep(0.1)
-            os.killpg(dask.processes[1].pid, signal.SIGKILL)
+            began(dask)
+            os.killpg(dask.processes[1].pid, how)
             dask.start_worker()
-            process.communicate(timeout=150)
-        assert states(batch.report()) == {"one": "clean"}
+            process.communicate(timeout=600)
+        assert states(batch.report()) == {"one": "clean", "two": "refused"}
+        assert list(h.scratch.iterdir()) == []
+
+
+def test_a_straggler_is_given_up_and_another_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that Dask takes for alive and that never answers: the run itself loses patience."""
+    with home({}) as h, cluster(tmp_path, 1) as dask:
+        for name, value in h.environment().items():
+            monkeypatch.setenv(name, value)
+        batch = Batch(h)
+        batch.add("one", HANGS)
+        fleet = batch.write_all(each=EACH.replace('"codemods"', '"failing-tests"'))
+        fleet.write_text(fleet.read_text() + dask.table)
+        settings = Settings.from_environ()
+        begun = begin(fleet, settings, ways(), anytime=True)
+        assert begun.fleet.cluster is not None
+        monkeypatch.setattr(cluster_module, "STRAGGLE_SECONDS", 600.0)
+        notes: list[str] = []
+        with cluster_module.connected(begun.fleet.cluster) as client:
+            crew = cluster_module.ClusterCrew(client, work_one, begun.run, begun.fleet, settings, 0)
+            crew.start(0, 150.0)
+            began(dask)
+            os.killpg(dask.processes[1].pid, signal.SIGSTOP)
+            dask.start_worker()
+            crew._sent[0].deadline = 0.0  # as if its time had come
+            (lost,) = crew.wait(60.0)
+            assert (lost.number, lost.code, lost.seconds) == (0, 1, 0.0)
+            assert begun.run.answer(0) is None
+            assert Night(begun, settings, ways(), jobs=1, told=notes.append, crew=crew).work(anytime=True) == ""
+        answer = begun.run.answer(0)
+        assert answer is not None
+        assert (answer.state, notes) == (State.CLEAN, [f"one: clean: {answer.reason}"])

@@ -10,7 +10,16 @@ import pytest
 
 from localagent.app.fixing import Stop
 from localagent.cli import box as box_module
-from localagent.cli.box import MOST_SLOWED, RESERVE_SECONDS, Box, BoxOver, kept_waiting, process_age, slowed
+from localagent.cli.box import (
+    MOST_SLOWED,
+    RESERVE_SECONDS,
+    SHOWN_SECONDS,
+    Box,
+    BoxOver,
+    kept_waiting,
+    process_age,
+    slowed,
+)
 from localagent.cli.hook_suggest import seconds_of
 from localagent.errors import Interrupted, LocalagentError, UsageFault
 
@@ -26,12 +35,18 @@ def test_the_reserve_grows_on_a_busy_machine_within_bounds() -> None:
 
 def test_the_reserve_grows_while_the_machine_grows_busy(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 1.0 <= kept_waiting() <= MOST_SLOWED
-    monkeypatch.setattr(box_module, "slowed", lambda _age: 1.0)
-    monkeypatch.setattr(box_module, "kept_waiting", lambda: 1.0)
+    monkeypatch.setattr(box_module, "slowed", lambda *_: 1.0)
+    monkeypatch.setattr(box_module, "kept_waiting", lambda *_: 1.0)
     box = Box(process_age() + 100)
-    before = box.left()
-    monkeypatch.setattr(box_module, "kept_waiting", lambda: 3.0)
+    before, shown = box.left(), box.shown(0.0)
+    assert shown - before >= RESERVE_SECONDS - 2 * SHOWN_SECONDS, "the child has no time to clear up"
+    monkeypatch.setattr(box_module, "kept_waiting", lambda *_: 3.0)
     assert before - box.left() >= 2 * RESERVE_SECONDS
+    assert shown - box.shown(0.0) >= 2 * SHOWN_SECONDS
+    assert shown - box.shown(1.0) >= 2 * SHOWN_SECONDS + 1.0
+    monkeypatch.setattr(box_module, "kept_waiting", lambda *_: 1e9)
+    assert box.left() > 0
+    assert box.shown(1e9) - box.left() >= 20, "whoever waits gives up after who clears up"
 
 
 def test_age_is_counted_from_the_start_of_the_process() -> None:

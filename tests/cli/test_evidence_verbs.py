@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from localagent.app.evidence import audit_log, begin, open_signer, setting_of
+from localagent.app.evidence import audit_log, begin, kept_facts, open_signer, setting_of
 from localagent.app.settings import Settings
 from localagent.cli.main import main
 from localagent.domain.edit import FileChange, Patch
@@ -37,7 +37,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
 
 def keep_task(settings: Settings, repo: Path, verdict: Verdict = Verdict.ACCEPTED) -> TaskRecord:
     record = TaskStore(settings.state_dir).create(Task(id="", repo=str(repo)))
-    setting = setting_of(b"policy", "default", "L2", use_model=False, model="", backend="")
+    setting = setting_of(b"policy", "default", "L2", use_model=False, model="", backend="", ways=("line", "span"))
     evidence = begin(settings, record, b"policy", setting, open_signer(settings))
     evidence.started(apply=False)
     accepted = verdict is Verdict.ACCEPTED
@@ -67,6 +67,11 @@ def test_an_empty_journal_holds(settings: Settings, capsys: pytest.CaptureFixtur
     assert main(["audit", "verify"]) == 0
     assert "whole: 0 entries" in capsys.readouterr().out
     assert not settings.state_dir.exists()
+
+
+def test_the_ways_of_writing_are_kept_for_a_replay(settings: Settings, tmp_path: Path) -> None:
+    facts, _, _ = kept_facts(settings, keep_task(settings, tmp_path / "repo"))
+    assert facts["asked"]["ways"] == ["line", "span"]
 
 
 def test_landing_is_on_the_record_before_and_after(

@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from fix_builder import Home, home, tree_of
 from git_builder import Repo
-from jsonschema import Draft202012Validator
+from schema_checker import checker
 from verify_builder import CALC, FIXED, REPO, TESTS, Said, patch, verify
 
 SCHEMA = json.loads((Path(__file__).resolve().parents[2] / "docs" / "verify.schema.json").read_text())
@@ -20,7 +20,7 @@ WITHOUT = {"calc.py": FIXED}
 
 
 def fits(told: Mapping[str, Any]) -> None:
-    Draft202012Validator(SCHEMA).validate(told)
+    checker(SCHEMA).validate(told)
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
 """`fix --daemon` against a real daemon: the same answer as without, at home as the user; ends, cancels, drains."""
 
+import base64
 import json
 import os
 import signal
@@ -35,7 +36,26 @@ def until(daemon: Served, task: str, *states: str) -> dict[str, object]:
         time.sleep(0.1)
 
 
+def key_of_the_daemon(daemon: Served) -> Path:
+    """A signing key of the daemon's user; the public part."""
+    made = daemon.root / "maker.pub"
+    for arguments in (("key", "new"), ("key", "export", "--out", str(made))):
+        argv = [sys.executable, "-m", "localagent", *arguments]
+        subprocess.run(argv, env=daemon.environment(), check=True, capture_output=True)
+    return made
+
+
+def audit_of(bundle: Path) -> dict[str, object]:
+    """What a patch review names in the audit journal."""
+    statements = [json.loads(base64.b64decode(json.loads(line)["payload"])) for line in bundle.open()]
+    (review,) = (s["predicate"] for s in statements if s["predicateType"].startswith("urn:localagent:"))
+    found: dict[str, object] = review["audit"]
+    return found
+
+
 def test_a_repair_comes_home(daemon: Served) -> None:
+    """With its patch, and with an attestation that names entries of the journal which the daemon keeps."""
+    key = key_of_the_daemon(daemon)
     with home({**ADDER, "data/x.txt": "kept", "run.sh": b"#!/bin/sh\n"}) as place:
         (place.repo / "link").symlink_to("data/x.txt")
         out = place.root / "out.patch"
@@ -59,7 +79,12 @@ def test_a_repair_comes_home(daemon: Served) -> None:
         assert list((daemon.state / "work").iterdir()) == []
         check = check_audit(daemon.state / "audit")  # written by the recorder, kept when the task's folder is gone
         mine = [entry for entry in check.entries if entry.data.get("ordered_task") == task]
-        assert [entry.kind.value for entry in mine] == ["task-started", "task-ended", "reported"]
+        assert [entry.kind.value for entry in mine] == ["task-started", "task-ended", "attested", "reported"]
+        bundle = place.tasks / task / "attestation.intoto.jsonl"
+        assert set(ran.report["attestation"]) == {"file", "key"}
+        assert audit_of(bundle) == {"entry": mine[1].seq, "digest": mine[1].digest}
+        verified = place.run("attest", "verify", str(bundle), "--patch", str(out), "--key", str(key))
+        assert verified.code == 0, verified
         assert {entry.data["ordered_by"] for entry in mine} == {os.getuid()}
         assert list(place.scratch.iterdir()) == []
         record = TaskStore(place.root / "state" / "localagent").open(task)

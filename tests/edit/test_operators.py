@@ -312,3 +312,26 @@ def test_a_name_put_right_everywhere_is_offered_where_it_failed() -> None:
     edits = LibcstEditSpace({}).edits(PATH, {PATH: source}, lines=frozenset({2, 3, 5}), failures=[failure])
     first = next(e for e in edits if e.operator == "undefined-everywhere")
     assert (first.line, first.apply(source).count(b"self.")) == (5, 2)
+
+
+@pytest.mark.parametrize(
+    ("broken", "fixed"),
+    [
+        (
+            "def f(roads):\n    out = []\n    out.append(road[0])\n"
+            "    # both\n    out.append(road[1])\n    return out\n",
+            "def f(roads):\n    out = []\n    for road in roads:\n        out.append(road[0])\n"
+            "        # both\n        out.append(road[1])\n    return out\n",
+        ),
+        (
+            "def f(row):\n    n = 0\n    n += row[i]\n    if row[i - 1] == 10:\n        n += row[i]\n    return n\n",
+            "def f(row):\n    n = 0\n    for i in range(1, len(row)):\n        n += row[i]\n"
+            "        if row[i - 1] == 10:\n            n += row[i]\n    return n\n",
+        ),
+    ],
+)
+def test_the_lost_header_of_a_loop(broken: str, fixed: str) -> None:
+    name = "road" if "road" in broken else "i"
+    frame = Frame(path=PATH, line=3, function="f")
+    failure = Failure(exception="NameError", message=f"name '{name}' is not defined", frames=(frame,))
+    assert "undefined-loop" in repairs(broken, fixed, failure)

@@ -79,6 +79,36 @@ def test_state_goes_forward_with_a_kit_and_back_with_the_other(home: Home, tmp_p
     assert home.version() == "localagent 2.0 WENT ON"
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("switched", [False, True])
+def test_a_rollback_killed_before_or_after_its_switch_leaves_each_version_its_own_state(
+    home: Home, tmp_path: Path, switched: bool
+) -> None:
+    one, two = make_kit(tmp_path / "one", "1.0", schema=1), make_kit(tmp_path / "two", "2.0", schema=2)
+    tool = home.path / ".local" / "bin" / "localagent-kit"
+    state = home.path / ".local" / "state" / "localagent"
+    state.mkdir(parents=True)
+    (state / "words").write_text("quiet")
+    home.kit(one, "install", "--key", PUBLIC)
+    home.run(tool, "upgrade", two)
+    assert home.version() == "localagent 2.0 QUIET"
+    (state / "schema-2" / "words").write_text("SINCE")
+    names = {path.name.split("-")[0]: path.name for path in (home.prefix / "versions").iterdir()}
+    (home.prefix / "going-back").write_text(names["1.0"])
+    if switched:
+        (home.prefix / "current").unlink()
+        (home.prefix / "current").symlink_to(Path("versions") / names["1.0"])
+    assert home.version() == ("localagent 1.0 quiet" if switched else "localagent 2.0 SINCE")
+    ended = home.run(tool, "rollback")
+    assert ended.returncode == 0, ended.stderr
+    assert home.version() == "localagent 1.0 quiet"
+    (state / "words").write_text("went on")
+    assert home.run(tool, "upgrade", two).returncode == 0
+    assert home.version() == "localagent 2.0 WENT ON"
+    assert home.kit(one, "uninstall").returncode == 0
+    assert not home.prefix.exists()
+
+
 def test_without_a_key_or_with_anothers_nothing_is_used(
     kits: tuple[Path, Path, Path], home: Home, tmp_path: Path
 ) -> None:

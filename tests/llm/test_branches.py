@@ -160,3 +160,22 @@ def test_what_is_no_request_is_refused_with_a_reason(request_: dict[str, object]
         message: Message = {**request_, "id": 1}
         with pytest.raises(RequestFault):
             (growing.grow if message["kind"] == "grow" else growing.tokenize)(message)
+
+
+def test_what_begins_anew_is_answered_the_same_whatever_was_asked_before(decoder: ModelDecoder) -> None:
+    def asked(trunk: list[int], first: int, count: int) -> list[Branch]:
+        tokens = [tuple(range(first + 50 * n, first + 50 * n + 20)) for n in range(count)]
+        return [Branch(at=len(trunk) - n % 9, tokens=t, rows=(Row(index=19, top=3),)) for n, t in enumerate(tokens)]
+
+    trunk = list(range(2000, 2140))
+    question = asked(trunk, 3000, 5)
+    told = decoder.grow(trunk, question, timeout_seconds=120, fresh=True)
+    assert told is not None
+    began_anew = [decoder.fresh]
+    built_upon = decoder.grow(trunk, question, timeout_seconds=120)
+    assert [*began_anew, decoder.fresh] == [True, False]
+    assert built_upon != told  # what is there already is not decoded in the same company
+    decoder.grow(trunk, asked(trunk, 9000, 60), timeout_seconds=0.3)  # given up somewhere
+    assert decoder.grow(trunk, question, timeout_seconds=120, fresh=True) == told
+    decoder.grow(trunk[:100], asked(trunk[:100], 5000, 3), timeout_seconds=120)
+    assert decoder.grow(trunk, question, timeout_seconds=120, fresh=True) == told

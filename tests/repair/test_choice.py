@@ -112,6 +112,16 @@ def test_where_the_parser_failed_the_smallest_repair_is_believed_unless_any_toke
     assert [s.candidate.number for s in undecided(ranked(token, Behaviours()), 1, 60)] == [2]
 
 
+def test_an_assignment_in_a_condition_was_meant_to_compare_even_where_every_program_passes() -> None:
+    def rivals(note: str) -> int:
+        first = candidate(0, 0.0, edit("tokens.assign-compare", note))
+        rest = [candidate(k, 0.1, edit("tokens.assign-compare", f"= -> {k}")) for k in range(1, 9)]
+        return len(undecided(ranked([first, *rest], Behaviours()), 1, 9))
+
+    assert rivals("= -> ==") == 0
+    assert rivals("= -> <=") == 8
+
+
 def test_what_error_messages_explain_is_no_guess() -> None:
     named = edit("undefined-name", "lst -> flst")
 

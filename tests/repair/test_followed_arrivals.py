@@ -2,6 +2,7 @@
 
 import concurrent.futures as cf
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,9 +11,10 @@ from hypothesis import strategies as st
 
 from localagent.domain.edit import Written
 from localagent.domain.outcome import Baseline, CheckResult, Outcome, TestResult
+from localagent.domain.paths import RepoPath
 from localagent.domain.task import Event, Stage
 from localagent.repair.followed import PATIENCE, Followed
-from localagent.repair.pace import Live, milliseconds
+from localagent.repair.pace import Live, milliseconds, traced
 
 
 def mark(kind: str, at: float = 1.0, **data: Any) -> dict[str, Any]:
@@ -115,3 +117,37 @@ def test_seconds_told_before_the_loop_began_are_counted_from_another_moment() ->
     go(pace, "snapshot")
     go(pace, "stage", stage="baseline")
     assert pace.clock() == 0.01
+
+
+def test_a_candidate_found_too_late_then_is_not_started_now_and_another_one_is() -> None:
+    pace = Followed([mark("expanded", path="a.py", edits=3, asked=False), mark("drained"), mark("started", number=1)])
+    assert pace.may_start()
+    assert not pace.stops(wanted=True)
+    go(pace, "expanded", path="a.py", edits=3, asked=False)
+    assert pace.stops(wanted=False)
+    go(pace, "drained")
+    assert not pace.stops(wanted=True)
+    assert Live().stops(wanted=True)
+    assert not Live().stops(wanted=False)
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_the_model_is_asked_about_edits_where_it_was_asked_then(asked: bool) -> None:
+    pace = Followed([mark("expanded", path="a.py", edits=3, asked=asked)])
+    assert pace.scores(wanted=not asked) is asked
+    go(pace, "checked", number=1)
+    assert not pace.following
+    assert pace.scores(wanted=not asked) is not asked
+    assert Live().scores(wanted=True)
+
+
+def test_lines_are_of_the_tests_that_there_was_time_to_trace_then() -> None:
+    baseline = timed(0.1, 0.2, 0.3)
+    lines = {RepoPath("a.py"): frozenset({1})}
+    baseline = replace(baseline, tests=tuple(replace(t, lines=lines) for t in baseline.tests))
+    tests, checks = milliseconds(baseline)
+    assert traced(baseline) == [0, 1, 2]
+    again = Followed([mark("timed", tests=tests, checks=checks, traced=[0, 2])]).times(baseline)
+    assert [t.lines is not None for t in again.tests] == [True, False, True]
+    by_an_older_version = Followed([mark("timed", tests=tests, checks=checks)]).times(baseline)
+    assert traced(by_an_older_version) == [0, 1, 2]

@@ -66,7 +66,8 @@ class Laboratory:
                 )
         return out
 
-    def baseline(self) -> Baseline:
+    def baseline(self, *, patience: float = 1.0) -> Baseline:
+        del patience
         found = self.outcomes(self.source)
         covered = {M: frozenset(range(1, self.source.count(b"\n") + 1))}
         tests = tuple(
@@ -458,6 +459,7 @@ class Scribe:
         self.begun: list[Suspicion] = []
         self.told: list[tuple[Edit, int]] = []
         self.tokens_used = self.late = 0
+        self.fresh: Sequence[int] = ()
         self.asked = 0
 
     @property

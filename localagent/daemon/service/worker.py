@@ -26,9 +26,10 @@ from localagent.daemon.service.rows import Result, Rows, retrying
 from localagent.daemon.service.schema import StoreBusy, StoreFull
 from localagent.domain.task import Budget, Event
 from localagent.errors import InternalFault, Interrupted, LocalagentError, UsageFault
+from localagent.record.files import read_bounded
 from localagent.record.jsontext import dump
 from localagent.record.patchfile import patch_json
-from localagent.record.store import TaskStore
+from localagent.record.store import TaskRecord, TaskStore
 from localagent.wire.service.order import TaskOrder
 
 PATIENCE_SECONDS = 600.0  # how long an answer waits for room on the disk
@@ -38,6 +39,7 @@ NO_MODEL = "no model: the daemon's model process is not there just now"
 _GATHER_SECONDS = 0.25
 MOST_TOLD_BYTES = 16 << 20  # of one attempt's events; a hostile tree may give every test a name of thousands of bytes
 _ALWAYS = ("stage", "attempt")
+MOST_BUNDLE_BYTES = 16 << 20
 _MOST_REPORT_BYTES = 32 << 20
 _MOST_PATCH_BYTES = 128 << 20
 _log = logging.getLogger("localagent.worker")
@@ -117,12 +119,20 @@ def result_of(lease: Lease, outcome: FixOutcome, state_dir: Path) -> Result:
     made = record.patch()
     numbers = [int(p["number"]) for p in outcome.report.get("proposals", ())]
     kept = [(n, record.proposal(n)) for n in numbers]
-    report = dump(without(outcome.report, {"task": lease.task, "repo": ""}, record.task.repo))
+    changes = {"task": lease.task, "repo": "", "attestation": attested(record, outcome.report.get("attestation"))}
+    report = dump(without(outcome.report, changes, record.task.repo))
     patch = None if made is None else dump(patch_json(made))
     proposals = dump([{"number": n, "patch": patch_json(p)} for n, p in kept if p is not None])
     if len(report) > _MOST_REPORT_BYTES or len(patch or b"") + len(proposals) > _MOST_PATCH_BYTES:
         raise InternalFault("the report or the patch is larger than is kept")
     return Result(report=report, patch=patch, proposals=proposals)
+
+
+def attested(record: TaskRecord, said: dict[str, str] | None) -> dict[str, str] | None:
+    """What the report says of an attestation, with the attestation itself: the folder that it lies in goes."""
+    if said is None:
+        return None
+    return {**said, "bundle": read_bounded(record.dir / said["file"], MOST_BUNDLE_BYTES).decode("ascii")}
 
 
 def without(report: dict[str, Any], changes: dict[str, Any], place: str) -> Any:

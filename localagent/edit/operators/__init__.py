@@ -5,18 +5,8 @@ import importlib
 FAMILIES = (
     *("comparisons", "arithmetic", "logic", "constants", "variables", "subscripts", "attributes", "calls"),
     *("ingredients", "wraps", "statements", "guards", "flow", "blocks", "definitions", "missing", "handlers"),
-    *(
-        "siblings",
-        "idioms",
-        "fallbacks",
-        "loops",
-        "twins",
-        "comments",
-        "reported",
-        "reported_text",
-        "arity",
-        "structure",
-    ),
+    *("siblings", "idioms", "fallbacks", "loops", "twins", "comments", "reported", "reported_text", "reported_loop"),
+    *("arity", "structure"),
 )
 
 

@@ -21,7 +21,8 @@ _NO_ATTRIBUTE = re.compile(r"(?:'(\w+)' object|type object '(\w+)'|module '([\w.
 _STARTS = ("0", "[]", "{}", "set()", "''", "None", "1", "False", "True", "float('inf')", "-1", "float('-inf')")
 
 
-def _undefined(failure: Failure) -> str:
+def undefined(failure: Failure) -> str:
+    """The name that a failure calls undefined, or ""."""
     found = _UNDEFINED.search(failure.message)
     return next((g for g in found.groups() if g), "") if found else ""
 
@@ -41,14 +42,14 @@ _ONE_OF_SEVERAL = 0.4  # a name that is missing in several places stays missing 
 def undefined_name(ctx: Context) -> Iterator[Change]:
     """An undefined name becomes one alike in scope, a builtin, what another language means by it, or `self.x`."""
     for failure in ctx.failing_with("NameError", "UnboundLocalError"):
-        name = _undefined(failure)
+        name = undefined(failure)
         several = sum(e.text == name for e in ctx.unit.exprs if isinstance(e.node, cst.Name)) > 1
         for expr, node in ctx.of(cst.Name):
             if node.value != name:
                 continue
             bonus = _placed(ctx, failure, expr.line, expr.end_line) - (_ONE_OF_SEVERAL if several else 0.0)
             offers = dict(names_for(ctx, expr.statement))
-            offers.update({b: -0.8 for b in BUILTINS if b not in offers and likeness(name, b) > 0.5})
+            offers.update({b: -0.8 for b in sorted(BUILTINS) if b not in offers and likeness(name, b) > 0.5})
             offers.update({s: -0.8 for s in _from_star_imports(ctx, name) if s not in offers})
             for other, near in offers.items():
                 if other != name:
@@ -87,7 +88,7 @@ def _from_star_imports(ctx: Context, name: str) -> list[str]:
 def undefined_everywhere(ctx: Context) -> Iterator[Change]:
     """All uses of an undefined name in the function become one other name."""
     for failure in ctx.failing_with("NameError", "UnboundLocalError"):
-        name = _undefined(failure)
+        name = undefined(failure)
         uses = [e for e in ctx.unit.exprs if isinstance(e.node, cst.Name) and e.text == name]
         if len(uses) < 2:
             continue
@@ -112,7 +113,7 @@ def undefined_everywhere(ctx: Context) -> Iterator[Change]:
 def parameter_rename(ctx: Context) -> Iterator[Change]:
     """A parameter takes the undefined name that the body reads, in the definition alone or wherever it is used."""
     for failure in ctx.failing_with("NameError"):
-        name = _undefined(failure)
+        name = undefined(failure)
         if not name or not any(e.text == name for e in ctx.unit.exprs):
             continue
         for s in ctx.statements:
@@ -139,7 +140,7 @@ def parameter_rename(ctx: Context) -> Iterator[Change]:
 def undefined_initialise(ctx: Context) -> Iterator[Change]:
     """An undefined name is initialised before its first use, at the function's start or before its loop."""
     for failure in ctx.failing_with("NameError", "UnboundLocalError"):
-        name = _undefined(failure)
+        name = undefined(failure)
         use = next((e for e in ctx.unit.exprs if isinstance(e.node, cst.Name) and e.text == name), None)
         if use is None or not name:
             continue
@@ -176,7 +177,7 @@ def _places_before(s: Stmt) -> Iterator[tuple[Stmt, float]]:
 def undefined_drop(ctx: Context) -> Iterator[Change]:
     """The statement, the argument or the element that holds an undefined name is dropped."""
     for failure in ctx.failing_with("NameError", "UnboundLocalError", "AttributeError", "TypeError"):
-        name = _undefined(failure)
+        name = undefined(failure)
         lines = ctx.lines_of(failure)
         for s in ctx.statements:
             if s.compound or not (s.line in lines or (name and f"{name}" in ctx.unit.slice(s.start, s.end).split())):
@@ -260,7 +261,7 @@ def missing_method_body(ctx: Context) -> Iterator[Change]:
     """A call of what does not exist becomes one of its arguments, a known function of them, or a value."""
     for failure in ctx.failing_with("AttributeError", "NameError"):
         found = _NO_ATTRIBUTE.search(failure.message)
-        name = found.group(4) if found else _undefined(failure)
+        name = found.group(4) if found else undefined(failure)
         for expr, node in ctx.of(cst.Call):
             func = node.func
             called = (
@@ -298,7 +299,7 @@ def missing_import(ctx: Context) -> Iterator[Change]:
     from localagent.index.builtin_types import IMPORTS  # noqa: PLC0415 - a large table, needed for this failure alone
 
     for failure in ctx.failing_with("NameError"):
-        name = _undefined(failure)
+        name = undefined(failure)
         sources = [facts.imports[name] for facts in ctx.nearby if name in facts.imports]
         for s in ctx.unit.statements:
             if not isinstance(s.node, cst.FunctionDef) or s.suite.owner is not None or not s.suites[0].statements:

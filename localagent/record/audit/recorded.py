@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from localagent.errors import AnswerIsNo
-from localagent.record.audit.entry import MOST_LINE_BYTES, AuditKind, Entry
+from localagent.record.audit.entry import DIGEST, MOST_LINE_BYTES, AuditKind, Entry
 from localagent.record.audit.log import AuditLog
-from localagent.record.files import CannotRecord, RecordDamaged
+from localagent.record.files import CannotRecord, RecordDamaged, read_bounded
 from localagent.record.jsontext import dump, load
 
 KINDS = frozenset({AuditKind.TASK_STARTED, AuditKind.TASK_ENDED, AuditKind.REPORTED, AuditKind.ATTESTED})
@@ -26,18 +26,34 @@ class RecordedLog(AuditLog):
     def __init__(self, state_dir: Path, descriptor: int) -> None:
         super().__init__(state_dir)
         self._descriptor = descriptor
+        self._places = state_dir / "recorded.jsonl"  # of a process that ends with its task, like the journal beside it
 
     def append(self, kind: AuditKind, data: Mapping[str, Any]) -> Entry:
         """CannotRecord where the recorder does not confirm it."""
-        self._ask({"kind": kind.value, "data": dict(data)})
-        return super().append(kind, data)
+        answer = self._ask({"kind": kind.value, "data": dict(data)})
+        entry = super().append(kind, data)
+        with self._places.open("ab") as places:
+            places.write(dump({"own": entry.digest, "entry": answer.get("seq"), "digest": answer.get("digest")}))
+        return entry
+
+    def vouched(self, entry: Entry) -> tuple[int, str]:
+        """Number and digest in the recorder's journal. RecordDamaged where the recorder did not say them."""
+        try:
+            places = [load(line) for line in read_bounded(self._places, MOST_LINE_BYTES).splitlines()]
+            found = next(place for place in reversed(places) if place["own"] == entry.digest)
+            number, digest = found["entry"], found["digest"]
+            if not isinstance(number, int) or not DIGEST.fullmatch(digest):
+                raise ValueError("no number, or no digest")
+        except (OSError, StopIteration, ValueError, TypeError, KeyError) as fault:
+            raise RecordDamaged(f"{self._places} does not say where the recorder put entry {entry.seq}") from fault
+        return number, digest
 
     def ready(self) -> None:
         """Raise what the recorder's journal would raise."""
         self._ask({"kind": "", "data": {}})
         super().ready()
 
-    def _ask(self, request: dict[str, Any]) -> None:
+    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
         try:
             _write(self._descriptor, dump(request))
             line = read_line(self._descriptor, b"")[0]
@@ -49,6 +65,7 @@ class RecordedLog(AuditLog):
             kind = _FAULTS.get(str(told.get("fault")), CannotRecord)
             why = str(told.get("why", "an answer of the recorder that is none"))
             raise kind(why, remedy=str(told.get("remedy") or "see the daemon's log"))
+        return answer
 
 
 def serve_line(descriptor: int, log: AuditLog, about: Mapping[str, Any], rest: bytes = b"") -> None:

@@ -1,0 +1,174 @@
+"""Sign: texts that are worked out from constants though they could be written, and code that hides how it goes.
+
+Whoever writes `"".join(map(chr, ...))` does not want to be read. Not seen: texts whose pieces come from other files.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from localagent.domain.gate import Severity
+from localagent.gate.rule import Example, Rule
+from localagent.gate.source import walk
+from localagent.gate.texts import values_of
+from localagent.gate.written import Signs, Source, last_name
+
+_F = "def f(x):\n    return x\n"
+
+
+def _become(code: str) -> Example:
+    return Example(before=_F, after=f"def f(x):\n    {code}\n    return x\n")
+
+
+COMPUTED = Rule(
+    id="computed-text",
+    severity=Severity.MEDIUM,
+    why="a text that is worked out where it could be written is meant not to be read",
+    remedy="write it as it is",
+    match=tuple(
+        _become(code)
+        for code in (
+            "y = base64.b64decode('aW1wb3J0')",
+            "y = ''.join(chr(c) for c in (105, 109))",
+            "y = bytes([111, 115]).decode()",
+            "y = 'so'[::-1]",
+            "y = int('6f73', 16).to_bytes(2, 'big')",
+            "y = f'{chr(111)}{chr(115)}'",
+            "y = ''.join(reversed(['s', 'o']))",
+            "y = ''.join(chr(ord(c) ^ 7) for c in x)",
+            "y = bytes(b ^ 7 for b in x)",
+            "y = '%c%c' % (111, 115)",
+            "y = unquote('%6f%73')",
+            "y = html.unescape('&#111;&#115;')",
+            "y = zlib.decompress(b'xyz')",
+            "y = (lambda z: z)(x)",
+            "l1, ll, O0 = x",
+            "y = json.__doc__[5:9]",
+            "y = getattr(x, 'fi' + 'nd')",
+        )
+    ),
+    not_match=tuple(
+        _become(code)
+        for code in (
+            "y = base64.b64decode(x)",
+            "y = 'a' 'b'",
+            "y = ' '.join(['a', x])",
+            "y = chr(x)",
+            "y = bytes([0])",
+            "y = x[::-1]",
+            "y = '%s' % x",
+            "y = sorted(x, key=lambda z: z.a)",
+            "y = b'\\\\x00\\\\x01'",
+            "y = '\\\\x1b[0m'",
+        )
+    ),
+    asks_person=True,
+)
+_DECODERS = frozenset(
+    {"b64decode", "b32decode", "b16decode", "b85decode", "a85decode", "urlsafe_b64decode", "standard_b64decode",
+     "decodebytes", "unhexlify", "fromhex", "a2b_hex",
+     "a2b_base64", "a2b_qp", "a2b_uu", "decompress", "unquote", "unquote_plus", "unescape", "decodestring",
+     "to_bytes", "tobytes", "unpack"}
+)  # fmt: skip
+_CONFUSING = re.compile(r"(?=.*[lI1O0].*[lI1O0])[lIO_][lI1O0_]+$")
+_DOC = frozenset({"__doc__", "__name__", "__module__", "__qualname__"})
+_LETTERS = re.compile(r"[A-Za-z]")
+_ESCAPED = re.compile(
+    r"(?:\\x(?:4[1-9a-fA-F]|5[0-9aA]|6[1-9a-fA-F]|7[0-9aA])){2,}|(?:\\u00(?:4[1-9a-f]|5[0-9a]|6[1-9a-f]|7[0-9a])){2,}"
+    r"|(?:\\1[0-7]{2}){2,}|\\N\{(?:LATIN SMALL LETTER|LATIN CAPITAL LETTER) [A-Z]\}",
+    re.IGNORECASE,
+)
+
+
+def computed(source: Source) -> Signs:
+    """Every way of working out what could be written."""
+    for node in source.nodes:
+        if any(True for _ in _ways(node)):
+            yield "a text or a value that is worked out", node
+        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load) and _CONFUSING.match(node.id):
+            yield f"a name that is hard to read: {node.id[:20]}", node
+
+
+def escaped_letters(text: str) -> int:
+    """How many runs of letters a source writes by their numbers."""
+    return sum(1 for _ in _ESCAPED.finditer(text)) if "\\" in text else 0
+
+
+def _ways(node: ast.AST) -> Iterator[None]:
+    if isinstance(node, ast.Call):
+        name = last_name(node.func)
+        if (
+            isinstance(node.func, ast.Lambda)
+            or (name in _DECODERS and _is_fixed(node))
+            or _is_picked(node, name)
+            or (name == "chr" and _letters(node))
+            or (name in ("bytes", "bytearray", "array") and node.args and _numbers(node.args[-1]))
+            or (name == "join" and node.args and _is_spelt(node.args[0]))
+            or (
+                name in ("chr", "bytes", "bytearray")
+                and any(isinstance(n, ast.BinOp) and isinstance(n.op, ast.BitXor) for a in node.args for n in walk(a))
+            )
+        ):
+            yield
+    elif isinstance(node, ast.Subscript):
+        whole = isinstance(node.slice, ast.Slice) and isinstance(node.value, ast.Constant)
+        if (whole and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str | bytes)) or (
+            last_name(node.value) in _DOC and not isinstance(node.value, ast.Call) and values_of(_last(node.slice))
+        ):
+            yield
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and _text_of(node.left).count("%c") > 1:
+        yield
+
+
+def _is_fixed(node: ast.Call) -> bool:
+    """Whether a decoder is given constants alone."""
+    if node.args and all(values_of(a) is not None for a in node.args) and last_name(node.func) != "to_bytes":
+        return any(_size(v) > 1 for v in values_of(node.args[-1]) or ())
+    receiver = node.func.value if isinstance(node.func, ast.Attribute) else None
+    return isinstance(receiver, ast.Call) and last_name(receiver.func) == "int" and len(receiver.args) > 1
+
+
+def _is_picked(node: ast.Call, name: str) -> bool:
+    """`getattr(x, 'a' + 'b')`: a name in pieces."""
+    return name in ("getattr", "setattr", "hasattr", "__import__", "import_module") and any(
+        isinstance(a, ast.BinOp | ast.Call | ast.Subscript) and values_of(a) is not None for a in node.args[:2]
+    )
+
+
+def _is_spelt(node: ast.expr) -> bool:
+    """Single characters, reversed lists, or numbers, of constants."""
+    if isinstance(node, ast.List | ast.Tuple) and len(node.elts) > 2:
+        return all(len(_text_of(e)) == 1 and _LETTERS.match(_text_of(e)) for e in node.elts)
+    if isinstance(node, ast.Call) and last_name(node.func) in ("reversed", "sorted") and node.args:
+        return values_of(node.args[0]) is not None
+    if isinstance(node, ast.Call) and last_name(node.func) == "map" and last_name(node.args[0]) == "chr":
+        return True
+    return isinstance(node, ast.ListComp | ast.GeneratorExp) and any(
+        isinstance(n, ast.Call) and last_name(n.func) == "chr" for n in walk(node.elt)
+    )
+
+
+def _letters(node: ast.Call) -> bool:
+    values = values_of(node.args[0]) if len(node.args) == 1 else None
+    return bool(values) and all(isinstance(v, int) and chr(v % 0x110000).isalpha() for v in values or ())
+
+
+def _numbers(node: ast.expr) -> bool:
+    return (
+        isinstance(node, ast.List | ast.Tuple)
+        and len(node.elts) > 1
+        and all(isinstance(e, ast.Constant) and isinstance(e.value, int) and e.value > 31 for e in node.elts)
+    )
+
+
+def _text_of(node: ast.expr) -> str:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+
+
+def _size(value: object) -> int:
+    return len(value) if isinstance(value, str | bytes | tuple) else 2
+
+
+def _last(node: ast.expr) -> ast.expr:
+    parts = [p for p in (node.lower, node.upper, node.step) if p is not None] if isinstance(node, ast.Slice) else [node]
+    return parts[-1] if parts else node

@@ -1,0 +1,120 @@
+"""Sign: a text that may well be a secret, short or plain as it is, where a secret is asked for.
+
+The gate `secrets` refuses what is without order; this asks about passwords that people make up. Not seen: secrets under
+names that say nothing.
+"""
+
+import ast
+import base64
+import binascii
+import re
+
+from localagent.domain.gate import Severity
+from localagent.gate.bindings import settings
+from localagent.gate.rule import Example, Rule
+from localagent.gate.texts import values_of
+from localagent.gate.written import Signs, Source, last_name
+
+_F = "def f(x):\n    return x\n"
+
+
+def _become(code: str) -> Example:
+    return Example(before=_F, after=f"def f(x):\n    {code}\n    return x\n")
+
+
+KEPT = Rule(
+    id="secret-written",
+    severity=Severity.MEDIUM,
+    why="a password, a key or a pin that stands in a source is known to all who read it",
+    remedy="read it from outside the repository; an example should say that it is one",
+    match=tuple(
+        _become(code)
+        for code in (
+            "x.login('root', 'Tr0ub4dor')",
+            "y = {'X-Api-Key': 'd41d8cd98f00'}",
+            "key = b'abcdefgh' * 2",
+            "x.connect(user='root', passwd='toor')",
+            "y = 'Server=db;Uid=sa;Pwd=Pass0;'",
+            "pin = '4711'",
+            "y = {'user': 'app', 'pass': 'kX9vQ2z'}",
+            "creds = 'admin:admin123'",
+            "y = 'YWRtaW46c2VjcmV0cGFzcw=='",
+            "x.sign(y, key='s3cr3t-k3y')",
+        )
+    ),
+    not_match=tuple(
+        _become(code)
+        for code in (
+            "x.login(user, password)",
+            "key = 'name'",
+            "y = sorted(x, key='name')",
+            "password = ''",
+            "password = None",
+            "x.connect('host')",
+            "y = {'pass': 'failed'}",
+            "secret = '<your secret>'",
+        )
+    ),
+    asks_person=True,
+)
+_NAMES = re.compile(
+    r"(?i)passw|pass_?phrase|(?:^|[_-])(?:pw|pwd|pin|creds?|credentials?|secret|salt|seed|otp)(?:$|[_-])|secret|_pass$|^x-api-key$"
+    r"|api_?key|(?:access|auth|bearer|api)_?token|signing_?key|private_?key"
+)
+_LOOSE = re.compile(r"(?i)^(?:pass|key|token|auth)$|_key$")
+_LOGS_IN = frozenset(
+    {"login", "auth", "authenticate", "connect", "set_credentials", "set_password", "basic_auth", "HTTPBasicAuth",
+     "HTTPDigestAuth", "BasicAuth", "set_auth", "signin", "sign_in", "username_pw_set", "add_password"}
+)  # fmt: skip
+_INSIDE = re.compile(
+    r"(?i)(?:^|[;&? ])(?:pwd|password|passwd|accountkey|secret|sharedaccesskey|apikey|token)=[^;&\s{}%<$]{3,}"
+)
+_EXAMPLE = re.compile(
+    r"(?i)^<.*>$|^\{|%|\$|example|change_?me\b|placeholder|dummy|your|redacted|xxx|\*\*|\.\.\.|^\s*$|^(?:none|true|false|null)$"
+)
+_MIXED = re.compile(r"(?=.*[A-Za-z])(?=.*[0-9!@#$%^&*?+=])\S{5,}$")
+_NAMELIKE = re.compile(r"[a-z]+(?:[_. -][a-z]+)*$")
+
+
+def kept(source: Source) -> Signs:
+    """Constants under the names of secrets, as arguments of logins, and inside connection strings."""
+    for node in source.nodes:
+        for name, value in settings(node):
+            if _is_kept(name, value):
+                yield f"a constant for {name[:30]}", node
+        if isinstance(node, ast.Call) and last_name(node.func) in _LOGS_IN:
+            texts = [a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+            if any(_MIXED.match(t) and not _EXAMPLE.search(t) and "." not in t for t in texts[-1:]):
+                yield f"a constant for {last_name(node.func)}", node
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _holds(node.value):
+            yield "a secret inside a text", node
+
+
+def _is_kept(name: str, value: ast.expr) -> bool:
+    named, loose = _NAMES.search(name), _LOOSE.search(name)
+    if not (named or loose):
+        return False
+    for found in values_of(value) or ():
+        text = found.decode("latin-1") if isinstance(found, bytes) else found
+        if not isinstance(text, str) or not 3 < len(text) < 200 or _EXAMPLE.search(text) or " " in text.strip():
+            continue
+        if isinstance(found, bytes) or _MIXED.match(text) or (named and not _NAMELIKE.match(text)):
+            return True
+        if re.match(r"(?i)passw|passwd|pwd|pin", name) and text not in name and "_" not in text:
+            return True
+    return False
+
+
+def _holds(text: str) -> bool:
+    return 8 < len(text) < 400 and (_INSIDE.search(text) is not None or _is_basic(text))
+
+
+def _is_basic(text: str) -> bool:
+    """`user:password` in base64."""
+    if not re.fullmatch(r"[A-Za-z0-9+/]{12,}={0,2}", text) or len(text) % 4:
+        return False
+    try:
+        plain = base64.b64decode(text, validate=True)
+    except (ValueError, binascii.Error):
+        return False
+    return re.fullmatch(rb"[\w.@-]{2,40}:[ -~]{3,80}", plain) is not None
