@@ -159,8 +159,13 @@ class Fuzz:
         after = _rubble(chance) if chance.random() < 0.05 else _mutated(chance, before)
         if chance.random() < 0.2:
             before = _mutated(chance, before)
-        path = RepoPath(chance.choice(("pkg/mod.py", "tests/test_it.py", "pkg/mod.pyi", "conftest.py", "docs/a.md")))
-        plain = FileMode.REGULAR
+        return self.judged(
+            before, after, chance.choice(("pkg/mod.py", "tests/test_it.py", "pkg/mod.pyi", "conftest.py", "docs/a.md"))
+        )
+
+    def judged(self, before: bytes, after: bytes, name: str) -> str:
+        """What a changed source came to. Raises what is a crash."""
+        path, plain = RepoPath(name), FileMode.REGULAR
         same = {"path": path, "source": path, "before_mode": plain, "after_mode": plain}
         entry = TreeChange(kind=ChangeKind.MODIFIED, before=before, after=after, **same)  # type: ignore[arg-type]
         return self._reviewed((entry,), "source")
