@@ -66,7 +66,7 @@ def walk(tree: ast.AST) -> list[ast.AST]:
         for name in _FIELDS.get(type(node), node._fields):
             value: Any = getattr(node, name, None)
             if type(value) in _FIELDS:
-                found.append(value)  # type: ignore[arg-type]
+                found.append(value)
             elif type(value) is list:
                 found += [item for item in value if type(item) in _FIELDS]
     return found

@@ -77,6 +77,7 @@ def test_a_repair_comes_home(daemon: Served) -> None:
         assert json.loads(listed.out)["tasks"][0]["id"] == task
         assert place.run("tasks", "show", task, "--daemon", str(daemon.socket)).out.startswith(f"{task}  done (0)")
         while list((daemon.state / "work").iterdir()):  # the worker clears up once it has told the end
+            assert daemon.process is not None
             assert daemon.process.poll() is None
             time.sleep(0.05)
         check = check_audit(daemon.state / "audit")  # written by the recorder, kept when the task's folder is gone
