@@ -83,11 +83,14 @@ class Logic:
 
 def _review(file: FileChange, own: set[str]) -> Iterator[Finding]:
     try:
-        after = parse(decode_source(file.after))
+        text = decode_source(file.after)
+        after = parse(text)
     except DoesNotParse:
         return  # refused by another gate
+    said = ""
     try:
-        before = parse(decode_source(file.before))
+        said = decode_source(file.before)
+        before = parse(said)
     except DoesNotParse:
         before = ast.Module(body=[], type_ignores=[])  # what could not run held nothing back
     old = Source(before)
@@ -108,7 +111,7 @@ def _review(file: FileChange, own: set[str]) -> Iterator[Finding]:
     for rule, differences in _LOOSER:
         for what, node in differences(before, after):
             yield rule.finding(file.path, int(getattr(node, "lineno", 0)), what[:140])
-    if escaped_letters(decode_source(file.after)) > escaped_letters(decode_source(file.before)):
+    if escaped_letters(text) > escaped_letters(said):
         yield COMPUTED.finding(file.path, 0, "letters are written by their numbers")
     had = {name for name, _ in _imported(before)}
     for name, node in _imported(after):
