@@ -59,6 +59,6 @@ def test_hostile_inputs_are_answered(tmp_path: Path) -> None:
     assert not [a for a in answers if "ALLOWED" in a]
     for once in (b"# coding: hex\nx = 1\n", b"# coding: rot13\nx = 1\n", b"x = 0x" + b"f" * 5000 + b"\n"):  # crashes
         assert fuzz.judged(b"x = 2\n", once, "pkg/mod.py") in ("source refused", "source allowed")
-    assert fuzz.judged(b"x = '\xc3('\n", b"x = '('\n", "pkg/mod.py").startswith("source ")  # before, no text
+    assert fuzz.judged(b"\n    return 2\n\xc38\n", b"def run():\n    return 2\n", "pkg/mod.py") == "source allowed"
     assert {a.split()[0] for a in answers} == {"policy", "diff", "source"}
     assert answers[:12] == [gates_fuzz.Fuzz(7, tmp_path).run(number) for number in range(12)]
