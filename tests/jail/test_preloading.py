@@ -1,5 +1,11 @@
 """What sessions find imported already is what they would have imported, and the repository's own modules win."""
 
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
 from house_builder import house
 
 from localagent.domain.outcome import Outcome
@@ -46,6 +52,50 @@ def test_modules_of_the_repository_win_over_those_that_a_plugin_brought() -> Non
         "test_m.py": OWN,
     }
     assert outcomes(files) == [Outcome.PASSED]
+
+
+NEEDED = ("_pytest", "pytest", "py.py", "pluggy", "packaging", "pygments", "xdist")
+ROOT = Path(__file__).resolve().parents[2]
+TRIED = """
+import sys
+from pathlib import Path
+
+sys.path.append(sys.argv[1])
+from localagent.jail.worker import preloading
+
+path = list(sys.path)
+print(preloading.preload(sys.argv[2]), bool(list(Path(sys.argv[2]).glob("mark-*"))), sys.path == path)
+import pytest
+
+__import__(sys.argv[3])
+print(len(list(Path(sys.argv[2]).glob("mark-*"))))
+"""
+
+
+@pytest.mark.parametrize(("name", "told"), [("execnet", pytest.__version__), ("iniconfig", "of the repository")])
+def test_what_an_editable_install_brings_is_not_imported_beside_the_channel(
+    name: str, told: str, tmp_path: Path
+) -> None:
+    """A plugin, or pytest itself, needs a module that only the repository has; later it can be imported as ever."""
+    library = Path(pytest.__file__).parent.parent
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "env")], check=True)
+    place = next((tmp_path / "env" / "lib").glob("python*/site-packages"))
+    for part in {*NEEDED, "execnet", "iniconfig"} - {name}:
+        (place / part).symlink_to(library / part)
+    repo = tmp_path / "repo"
+    shutil.copytree(library / name, repo / "src" / name)
+    source = repo / "src" / name / "__init__.py"
+    mark = f"open({str(repo / 'mark-')!r} + __name__, 'w').close()\n"
+    future, _, rest = source.read_text().rpartition("from __future__ import annotations\n")
+    source.write_text(f"{future}{'from __future__ import annotations' if future else ''}\n{mark}{rest}")
+    (place / "editable.pth").write_text(f"{repo / 'src'}\n")
+    ran = subprocess.run(
+        [str(tmp_path / "env" / "bin" / "python"), "-c", TRIED, str(ROOT), str(repo), name],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.stdout.splitlines() == [f"{told} False True", "1"], ran.stderr
 
 
 def test_the_list_names_modules_once() -> None:

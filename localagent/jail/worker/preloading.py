@@ -7,11 +7,13 @@ forgets what the repository has a module of the same name for (`yield_names`): i
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import importlib.machinery
 import importlib.util
 import os
 import sys
-from typing import Iterable, List, Optional, Set
+from typing import Any, Iterable, Iterator, List, Optional, Set
 
 # Kept, widely installed, without effects at import and without threads. Of others nobody knows that: they are imported
 # by each session, as pytest does.
@@ -26,6 +28,11 @@ PLUGINS = (
     "xdist.plugin",
 )
 _OWN = ("resource", "ctypes")  # imported by this worker alone
+_FINDERS: Any = (
+    importlib.machinery.BuiltinImporter,
+    importlib.machinery.FrozenImporter,
+    importlib.machinery.PathFinder,
+)
 _preloaded: List[str] = []
 
 
@@ -36,6 +43,24 @@ def preload(root: str) -> Optional[str]:
         return None
     if _below(origin, root):
         return "of the repository"  # the repository is pytest itself: only a session may import it
+    library, before = os.path.dirname(os.path.dirname(origin)), set(sys.modules)
+    try:
+        with _only_outside(root):
+            version = _import_pytest()
+            _preload_plugins(library)
+            from . import session  # noqa: F401  (imported before any fork)
+    except ImportError:  # what it needs lies in the repository: it is for the sessions, all of it
+        for name in set(sys.modules) - before:
+            if _below(os.path.realpath(getattr(sys.modules[name], "__file__", None) or ""), library):
+                del sys.modules[name]
+        del _preloaded[:]
+        return "of the repository"
+    gc.collect()
+    gc.freeze()  # sessions need not look through what was here before them
+    return version
+
+
+def _import_pytest() -> str:
     import _pytest.config
     import pytest
 
@@ -44,22 +69,29 @@ def preload(root: str) -> Optional[str]:
             __import__("_pytest." + name)
         except ImportError:
             continue
-    _preload_plugins(root, os.path.dirname(os.path.dirname(origin)))
-    try:
-        from . import session  # noqa: F401  (imported before any fork)
-    except ImportError:
-        return None
-    gc.collect()
-    gc.freeze()  # sessions need not look through what was here before them
     return str(pytest.__version__)
 
 
-def _preload_plugins(root: str, library: str) -> None:
+@contextlib.contextmanager
+def _only_outside(root: str) -> Iterator[None]:
+    """Nothing of the repository can be imported meanwhile, though an editable install puts it on the path."""
+    path, finders = list(sys.path), list(sys.meta_path)
+    kept = [p for p in path if not _below(os.path.realpath(p) + "/", root)]
+    sys.path[:] = kept
+    sys.meta_path[:] = [finder for finder in finders if finder in _FINDERS]
+    try:
+        yield
+    finally:
+        sys.path[:] = path + [p for p in sys.path if p not in kept]
+        sys.meta_path[:] = finders + [finder for finder in sys.meta_path if finder not in finders]
+
+
+def _preload_plugins(library: str) -> None:
     """Import those of the known plugins that lie beside pytest."""
     before = set(sys.modules)
     for name in PLUGINS:
         origin = _origin(name.split(".", 1)[0])
-        if origin is None or _below(origin, root) or not _below(origin, library):
+        if origin is None or not _below(origin, library):
             continue
         try:
             __import__(name)
