@@ -30,7 +30,7 @@ FULL_CHECKS = 8
 MORE_AFTER_FIRST = 60
 PART_CHECKS = 5
 PROPOSALS = 4
-READ_SECONDS = 10.0
+READ_SECONDS = 20.0
 SHAKY = 2.0  # nats of cost in the choice, set by hand
 _ASSUMED = (
     "the tests are too few to tell this patch from others or to prove it; taken because of --assume, where a person "
@@ -88,7 +88,7 @@ def choose(run: Run, hardening: Hardening) -> Accepted | None:
         sturdier=None if sturdier is None else sturdier.number,
     )
     doubtful = shaky and sturdier is None and not (slips and not weak(order, run.state.verified))
-    unsure = bool(rivals) or doubtful or unproven(first, tests, len(run.baseline.failing))
+    unsure = bool(rivals) or doubtful or unproven(order, tests, len(run.baseline.failing))
     if unsure:
         run.emit("undecided", numbers=[first.number, *(r.candidate.number for r in rivals)])
     if unsure and run.task.choosing is Choosing.ASK:
@@ -131,7 +131,7 @@ def _read(run: Run, order: Sequence[Standing]) -> list[Standing] | None:
     pace = run.parts.pace
     if reader is None or not pace.reads(wanted=run.left() > 0):
         return None
-    seconds = PATIENCE * READ_SECONDS if pace.following else min(READ_SECONDS, run.left())
+    seconds = PATIENCE * READ_SECONDS if pace.following else min(READ_SECONDS, 0.5 * run.left())
     natural = naturalness([s.candidate for s in order[:READ]], reader, seconds) if pace.answers_reading() else {}
     run.emit("read", nats={str(number): round(nats, 2) for number, nats in natural.items()})
     if not natural:
