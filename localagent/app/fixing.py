@@ -52,7 +52,8 @@ from localagent.repair.sinks import combined
 from localagent.repair.state import Parts
 from localagent.tree.diff import unified_diff
 from localagent.tree.find import default_python
-from localagent.tree.snapshot import CannotCopy, SourceMap, TreeChanged, TreeTooLarge, take_snapshot
+from localagent.tree.snapshot import CannotCopy, TreeChanged, TreeTooLarge, take_snapshot
+from localagent.tree.sources import SourceMap
 from localagent.verify.verifier import JailVerifier
 
 Seen = Callable[[Snapshot], None]

@@ -23,7 +23,8 @@ from localagent.errors import AnswerIsNo
 from localagent.jail.open import Kind, open_jail, scratch_folder
 from localagent.ports import Jail, Sink
 from localagent.tree.overlay import overlaid
-from localagent.tree.snapshot import SourceMap, take_snapshot
+from localagent.tree.snapshot import take_snapshot
+from localagent.tree.sources import SourceMap
 from localagent.verify.verifier import JailVerifier
 
 
