@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from localagent.domain.task import Budget
+from localagent.domain.task import Budget, Choosing
 from localagent.jail.open import Kind
 
 
@@ -37,6 +37,7 @@ class FixRequest:
     ways: tuple[str, ...] = ()
     cut: tuple[tuple[int, tuple[int, ...]], ...] = ()
     model_line: int | None = None
+    choosing: Choosing = Choosing.ASK
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

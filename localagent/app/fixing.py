@@ -41,6 +41,7 @@ def run_fix(request: FixRequest, settings: Settings, sink: Sink, stop: Stop | No
         python=request.python,
         seed=request.seed,
         budget=request.budget,
+        choosing=request.choosing,
     )
     try:
         opened = open_policy(settings, request.policy, request.repo)

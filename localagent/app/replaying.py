@@ -109,6 +109,7 @@ def _request(task: Task, facts: dict[str, Any], recorded: list[dict[str, Any]]) 
         python=task.python,
         seed=task.seed,
         budget=task.budget,
+        choosing=task.choosing,
         use_model=asked["use_model"],
         model=asked["model"],
         backend=Kind(asked["backend"]) if asked["backend"] else None,
