@@ -20,9 +20,9 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.verification import Verification
 from localagent.jail.open import open_jail
 from localagent.jail.profile import load
-from localagent.verify.baseline import OPTIONS
 from localagent.verify.changed import ChangedFile
 from localagent.verify.client import OpenRequest
+from localagent.verify.collecting import OPTIONS
 from localagent.verify.differential import Differ
 from localagent.verify.place import Place, Use
 from localagent.verify.rooms import Rooms

@@ -14,7 +14,7 @@ from localagent.domain.verification import Differential, Mutants, Symbolic, comp
 from localagent.edit.space import open_edit_space
 from localagent.errors import AnswerIsNo
 from localagent.repair.identity import behaviour_key
-from localagent.tree.snapshot import SourceMap
+from localagent.tree.sources import SourceMap
 from localagent.verify.changed import ChangedFile
 from localagent.verify.covering import Covered, covered, nothing_covered
 from localagent.verify.differential import Differ

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from localagent.app.fixing import Stop, interpreter_of
+from localagent.app.ground import interpreter_of
 from localagent.app.least_level import least_level
 from localagent.app.settings import Settings
+from localagent.app.stop import Stop
 from localagent.domain.edit import Candidate, Patch
 from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
@@ -23,7 +24,8 @@ from localagent.errors import AnswerIsNo
 from localagent.jail.open import Kind, open_jail, scratch_folder
 from localagent.ports import Jail, Sink
 from localagent.tree.overlay import overlaid
-from localagent.tree.snapshot import SourceMap, take_snapshot
+from localagent.tree.snapshot import take_snapshot
+from localagent.tree.sources import SourceMap
 from localagent.verify.verifier import JailVerifier
 
 

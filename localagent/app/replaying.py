@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from localagent.app.evidence import audit_log, kept_facts, tool_versions
-from localagent.app.fixing import FixRequest, Stop, work
+from localagent.app.fix_request import FixRequest
+from localagent.app.fix_work import FixWork, work
 from localagent.app.policies import reopened
 from localagent.app.settings import Settings
+from localagent.app.stop import Stop
 from localagent.domain.edit import digest_of
 from localagent.domain.policy import Policy
-from localagent.domain.task import Event, Snapshot, TaskResult
+from localagent.domain.task import Event, Snapshot, Task, TaskResult
 from localagent.errors import AnswerIsNo
 from localagent.jail.open import Kind
 from localagent.llm.registry import Registry
@@ -69,8 +71,37 @@ def replay(record: TaskRecord, settings: Settings, sink: Sink, stop: Stop, *, re
     policy = _policy(record, facts)
     _same_model(facts, settings)
     task = replace(record.task, repo=str((repo or Path(record.task.repo)).resolve()))
+    request = _request(task, facts, recorded)
+    kept, pace = _Kept(), Followed(recorded)
+    result: TaskResult | None = None
+    try:
+        sinks = combined((kept, pace, sink))
+        result = work(
+            FixWork(
+                request=request,
+                task=task,
+                settings=settings,
+                policy=policy,
+                sink=sinks,
+                stop=stop,
+                seen=_Same(record, facts).check,
+                pace=pace,
+            )
+        )
+    except AnswerIsNo as no:
+        if isinstance(no, NotThatTree) or facts["patch"] is not None:
+            raise
+    answer = _compared(record, facts, recorded, kept, result)
+    at = None if answer.departure is None else answer.departure.event
+    data = {"task": record.id, "same": answer.same, "departs_at": at, "digest": answer.digest, "by": os.getuid()}
+    audit_log(settings).append(AuditKind.REPLAYED, data)
+    return answer
+
+
+def _request(task: Task, facts: dict[str, Any], recorded: list[dict[str, Any]]) -> FixRequest:
+    """What was asked, with what the model had done when its answers were taken."""
     asked = facts["asked"]
-    request = FixRequest(
+    return FixRequest(
         repo=Path(task.repo),
         tests=task.tests,
         checks=task.checks,
@@ -87,18 +118,20 @@ def replay(record: TaskRecord, settings: Settings, sink: Sink, stop: Stop, *, re
         cut=tuple(_cut(e["data"]) for e in recorded if e["kind"] == "written"),
         ways=tuple(asked.get("ways", ())),
     )
-    kept, pace = _Kept(), Followed(recorded)
-    result: TaskResult | None = None
-    try:
-        sinks = combined((kept, pace, sink))
-        result = work(request, task, settings, policy, sinks, stop, _Same(record, facts).check, pace)
-    except AnswerIsNo as no:
-        if isinstance(no, NotThatTree) or facts["patch"] is not None:
-            raise
+
+
+def _compared(
+    record: TaskRecord,
+    facts: dict[str, Any],
+    recorded: list[dict[str, Any]],
+    kept: _Kept,
+    result: TaskResult | None,
+) -> Replayed:
+    """Both trajectories, and what came of them."""
     went = trajectory((e.kind, e.data) for e in kept.events)
     was = trajectory((e["kind"], e["data"]) for e in recorded)
     found = result.patch.digest if result is not None and result.patch is not None else None
-    answer = Replayed(
+    return Replayed(
         task=record.id,
         events=len(was),
         digest=trajectory_digest(went),
@@ -106,10 +139,6 @@ def replay(record: TaskRecord, settings: Settings, sink: Sink, stop: Stop, *, re
         same_patch=found == facts["patch"],
         changed=_changed(facts, result),
     )
-    at = None if answer.departure is None else answer.departure.event
-    data = {"task": record.id, "same": answer.same, "departs_at": at, "digest": answer.digest, "by": os.getuid()}
-    audit_log(settings).append(AuditKind.REPLAYED, data)
-    return answer
 
 
 def _cut(written: dict[str, Any]) -> tuple[int, tuple[int, ...]]:

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pathspec
 
-from localagent.app.fixing import Stop, interpreter_of, left_out
 from localagent.app.gating import GateRequest, review_changes
+from localagent.app.ground import interpreter_of, left_out
 from localagent.app.least_level import least_level
 from localagent.app.patch_evidence import Subject
 from localagent.app.policies import open_policy
 from localagent.app.settings import Settings
+from localagent.app.stop import Stop
 from localagent.app.verify_run import Run, VerifyRequest
 from localagent.app.verify_verdict import Judge
 from localagent.domain.diff import ChangeKind, DiffRule, FileMode, TreeChange
@@ -79,16 +80,7 @@ def _work(run: Run, policy: Policy, settings: Settings, stop: Stop) -> Verificat
             least=least_level(settings, policy),
         )
         run.known.update(jail_backend=jail.backend, jail_level=jail.level)
-        task = Task(
-            id="verify",
-            repo=str(request.repo.resolve()),
-            tests=request.tests,
-            checks=request.checks,
-            python=request.python,
-            seed=request.seed,
-            budget=Budget(max_seconds=request.seconds, jobs=request.jobs),
-        )
-        is_test = _TestPaths(policy)
+        task, is_test = _task(request), _TestPaths(policy)
         brings_tests = any(is_test(change) for change in changes)
         after = patched(old, scratch / "after", changes)
         before = patched(old, scratch / "before", changes, is_test) if brings_tests else old
@@ -119,6 +111,19 @@ def _work(run: Run, policy: Policy, settings: Settings, stop: Stop) -> Verificat
         sources = {file.path for file in files}
         others = tuple(change for change in changes if change.path not in sources)
         return Judge(run, subject, files, others).verdict(old, brings_tests=brings_tests)
+
+
+def _task(request: VerifyRequest) -> Task:
+    """The request as what a verifier runs."""
+    return Task(
+        id="verify",
+        repo=str(request.repo.resolve()),
+        tests=request.tests,
+        checks=request.checks,
+        python=request.python,
+        seed=request.seed,
+        budget=Budget(max_seconds=request.seconds, jobs=request.jobs),
+    )
 
 
 def _tree_before(run: Run, store: Path) -> Snapshot:

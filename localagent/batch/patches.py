@@ -20,7 +20,7 @@ from localagent.domain.edit import FileChange, Patch
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy
 from localagent.domain.task import Event, Snapshot
-from localagent.tree.snapshot import SourceMap
+from localagent.tree.sources import SourceMap
 
 
 class Patches:

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from localagent.app.fixing import FixOutcome, FixRequest, run_fix
+from localagent.app.fix_request import FixOutcome, FixRequest
+from localagent.app.fixing import run_fix
 from localagent.app.settings import Settings
 from localagent.batch.answer import State, Step
 from localagent.batch.fleet import Member, Work

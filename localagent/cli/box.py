@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from localagent.errors import LocalagentError
 
 if TYPE_CHECKING:
-    from localagent.app.fixing import Stop  # whoever waits needs none of the repair loop
+    from localagent.app.stop import Stop  # whoever waits needs none of the repair loop
 
 RESERVE_SECONDS = 0.4
 SHOWN_SECONDS = 0.08  # to print what there is and end, on a free machine

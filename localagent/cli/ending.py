@@ -2,7 +2,7 @@
 
 import signal
 
-from localagent.app.fixing import Stop
+from localagent.app.stop import Stop
 
 _ENDING = (signal.SIGINT, signal.SIGTERM)
 

@@ -8,7 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from localagent.app import Settings
-from localagent.app.fixing import FixOutcome, FixRequest, Stop, free_cores, run_fix
+from localagent.app.fix_model import free_cores
+from localagent.app.fix_request import FixOutcome, FixRequest
+from localagent.app.fixing import run_fix
+from localagent.app.stop import Stop
 from localagent.app.written import NAMES, known_ways
 from localagent.cli.backend import add_backend, backend_of
 from localagent.cli.ending import ending_by

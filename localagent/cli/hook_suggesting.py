@@ -6,9 +6,10 @@ import signal
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from localagent.app import Settings
+from localagent.app.stop import Stop
 from localagent.cli.box import Box
 from localagent.cli.hook_apart import Say
 from localagent.domain.paths import RepoPath
@@ -19,9 +20,6 @@ from localagent.record.files import write_private
 from localagent.tree.diff import unified_diff
 from localagent.tree.git import Git
 from localagent.tree.staged import staged_files, unstaged, work_tree
-
-if TYPE_CHECKING:
-    from localagent.app.fixing import Stop
 
 
 def search(args: argparse.Namespace, settings: Settings, box: Box, say: Say) -> None:
@@ -37,8 +35,7 @@ def search(args: argparse.Namespace, settings: Settings, box: Box, say: Say) -> 
     if not changed:
         say({"remark": "no Python file is staged"})
         return
-    from localagent.app.fixing import Stop  # noqa: PLC0415 - the repair loop takes long to import
-    from localagent.hook.suggest import LocalSuggester  # noqa: PLC0415
+    from localagent.hook.suggest import LocalSuggester  # noqa: PLC0415 - the repair loop takes long to import
 
     stop = Stop()
     suggester = LocalSuggester(settings, getattr(args, "policy", None), _Remarks(say), stop)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from localagent import __version__
 from localagent.app import Settings
+from localagent.app.stop import Stop
 from localagent.cli.backend import add_backend, backend_of
 from localagent.cli.render import Render
 from localagent.domain.edit import Patch
@@ -111,8 +112,7 @@ def _prover(args: argparse.Namespace, root: Path, settings: Settings, render: Re
     if not args.test and not args.check:
         yield None
         return
-    from localagent.app.fixing import Stop  # noqa: PLC0415 - without tests nothing of this is needed
-    from localagent.app.policies import open_policy  # noqa: PLC0415
+    from localagent.app.policies import open_policy  # noqa: PLC0415 - without tests nothing of this is needed
     from localagent.app.proving import ProofRequest, open_prover  # noqa: PLC0415
     from localagent.cli.progress import PlainSink  # noqa: PLC0415
 
@@ -204,8 +204,6 @@ class _Stopped(KeyboardInterrupt):
 
 
 def _interrupt(stop: object) -> None:
-    from localagent.app.fixing import Stop  # noqa: PLC0415 - loaded already by whoever made it
-
     assert isinstance(stop, Stop)
     for number in (signal.SIGINT, signal.SIGTERM):  # once is enough
         signal.signal(number, signal.SIG_IGN)

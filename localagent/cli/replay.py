@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from localagent.app import Settings
-from localagent.app.fixing import Stop
 from localagent.app.replaying import Replayed, replay
+from localagent.app.stop import Stop
 from localagent.cli.ending import ending_by
 from localagent.cli.progress import PlainSink
 from localagent.cli.render import Render

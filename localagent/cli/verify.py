@@ -4,7 +4,8 @@ import argparse
 from pathlib import Path
 
 from localagent.app import Settings
-from localagent.app.fixing import Stop, free_cores
+from localagent.app.fix_model import free_cores
+from localagent.app.stop import Stop
 from localagent.app.verify_run import VerifyRequest
 from localagent.app.verifying import run_verify
 from localagent.cli.backend import add_backend, backend_of

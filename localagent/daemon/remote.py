@@ -14,7 +14,7 @@ from typing import Any
 
 from localagent.app.approving import refuse_unapproved
 from localagent.app.evidence import BUNDLE, land_recorded
-from localagent.app.fixing import FixOutcome, FixRequest
+from localagent.app.fix_request import FixOutcome, FixRequest
 from localagent.app.settings import Settings
 from localagent.domain.edit import Patch, digest_of
 from localagent.domain.paths import RepoPath

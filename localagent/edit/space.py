@@ -16,7 +16,8 @@ from localagent.edit import check, normal
 from localagent.edit.context import Change, Context
 from localagent.edit.registry import Operator, operators
 from localagent.edit.source import SourceText, read_source
-from localagent.edit.unit import Stmt, Suite, Unit, build
+from localagent.edit.unit import Stmt, Suite, Unit
+from localagent.edit.unit_builder import build
 from localagent.edit.wide import looks_wide
 from localagent.index.facts import FactIndex, FileFacts, UnitSpan
 from localagent.ports import EditSpace, Sources

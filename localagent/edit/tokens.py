@@ -8,12 +8,9 @@ by the characters given to the parser, not by the clock, so the same source yiel
 Not promised: that every file has an answer, or that fixes keep what the author meant.
 """
 
-import codecs
 import heapq
-import io
 import itertools
 import math
-import tokenize
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -23,13 +20,14 @@ from localagent.domain.paths import RepoPath
 from localagent.edit.tokens_brackets import brackets, colons, quotes
 from localagent.edit.tokens_generic import tokens, whole_lines
 from localagent.edit.tokens_indent import indentation
-from localagent.edit.tokens_pieces import Piece, Pieces, Splices, after, spliced, splices_from
-from localagent.edit.tokens_view import Fault, Fix, View, fault_of, lines_of, newlines_before
+from localagent.edit.tokens_origin import Origin, decode
+from localagent.edit.tokens_pieces import Pieces, Splices, after, spliced
+from localagent.edit.tokens_regions import Region, regions
+from localagent.edit.tokens_view import Fault, Fix, View, fault_of, lines_of
 from localagent.edit.tokens_words import assignments, words
 from localagent.ports import Sources
 
 MAX_SOURCE_BYTES = 2 << 20
-MAX_REGION_CHARS = 200_000
 MAX_LINE_CHARS = 5_000
 MAX_ANSWERS = 2_000
 PARSED_CHARS_BUDGET = 6_000_000
@@ -80,12 +78,12 @@ class TokenEditSpace:
         if source is None or len(source) > MAX_SOURCE_BYTES or _parses(source):
             return
         yield from self._unreadable(path, source)
-        decoded = _decode(source)
+        decoded = decode(source)
         if decoded is None:
             return
-        origin = _Origin(path, source, *decoded)
+        origin = Origin(path, source, *decoded)
         budget = _Budget(PARSED_CHARS_BUDGET)
-        for region in _regions(origin.text, budget):
+        for region in regions(origin.text, budget.spend):
             found = False
             for cost, pieces, steps in self._search(region, budget):
                 edit = origin.edit(region.pieces, pieces, cost, steps)
@@ -105,7 +103,7 @@ class TokenEditSpace:
         found = []
         if 0 < len(cuts) <= 10_000:
             found.append((cuts, "tokens.drop-nul", f"drop {len(cuts)} NUL bytes"))
-        if _decode(source) is None and b"\0" not in source:
+        if decode(source) is None and b"\0" not in source:
             for name in ("latin-1", "cp1252"):
                 cookie = f"# -*- coding: {name} -*-\n".encode()
                 found.append(((Splice(start=0, end=0, text=cookie),), "tokens.declare-encoding", f"declare {name}"))
@@ -137,7 +135,7 @@ class TokenEditSpace:
                     seen[fix.splices] = fix
         return seen.values()
 
-    def _search(self, region: "_Region", budget: "_Budget") -> Iterator[tuple[float, Pieces, tuple[Fix, ...]]]:
+    def _search(self, region: Region, budget: "_Budget") -> Iterator[tuple[float, Pieces, tuple[Fix, ...]]]:
         """Answers for one region, cheapest first."""
         fault = fault_of(region.text)
         if fault is None or max((x.end - x.start for x in lines_of(region.text)), default=0) > MAX_LINE_CHARS:
@@ -231,102 +229,5 @@ class _Budget:
         return self.chars >= 0 and self.parses >= 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Region:
-    text: str
-    pieces: Pieces
-
-
-def _regions(text: str, budget: _Budget) -> Iterator[_Region]:
-    """The faulty top-level stretches of a large file put together, then the whole file."""
-    whole = _Region(text, (Piece(0, len(text)),))
-    if len(text) > 12_000 and budget.spend(len(text)):
-        spans = _faulty_spans(text)
-        size = sum(b - a for a, b in spans)
-        if spans and size < min(len(text) * 0.8, MAX_REGION_CHARS):
-            yield _Region("".join(text[a:b] for a, b in spans), tuple(Piece(a, b) for a, b in spans))
-    if len(text) <= MAX_REGION_CHARS:
-        yield whole
-
-
-def _faulty_spans(text: str) -> list[tuple[int, int]]:
-    """Spans from one unindented definition to the next that do not parse by themselves, neighbours merged."""
-    cuts = [0]
-    decorated = False
-    for x in lines_of(text):
-        if x.width or x.blank:
-            continue
-        decorator = text.startswith("@", x.start)
-        definition = text.startswith(("def ", "class ", "async ", "class\t", "def\t"), x.start)
-        if (decorator or definition) and not decorated and x.start:
-            cuts.append(x.start)
-        decorated = decorator
-    cuts.append(len(text))
-    spans: list[tuple[int, int]] = []
-    bare = False
-    for a, b in itertools.pairwise(cuts):
-        fault = fault_of(text[a:b])
-        if fault is None and not (bare and not text.startswith("class", a)):
-            bare = False
-            continue
-        bare = (fault is not None and "expected an indented block" in fault.message) or bare
-        if spans and spans[-1][1] == a:
-            spans[-1] = (spans[-1][0], b)
-        else:
-            spans.append((a, b))
-    return spans
-
-
-@dataclass(frozen=True, slots=True)
-class _Origin:
-    """The file an edit is for, decoded."""
-
-    path: RepoPath
-    source: bytes
-    text: str
-    encoding: str
-    mark: bytes
-
-    def edit(self, region: Pieces, pieces: Pieces, cost: float, steps: tuple[Fix, ...]) -> Edit | None:
-        """The edit that leads from the file to the pieces; None where the encoding has no room for the new text."""
-        splices = splices_from(pieces, region, len(self.text))
-        if not splices:
-            return None
-        out = []
-        at, bytes_at = 0, len(self.mark)
-        try:
-            for start, end, new in splices:
-                bytes_at += len(self.text[at:start].encode(self.encoding))
-                stop = bytes_at + len(self.text[start:end].encode(self.encoding))
-                out.append(Splice(start=bytes_at, end=stop, text=new.encode(self.encoding)))
-                at, bytes_at = end, stop
-        except UnicodeEncodeError:
-            return None
-        operators = list(dict.fromkeys(x.operator.removeprefix("tokens.") for x in steps))
-        return Edit(
-            path=self.path,
-            splices=tuple(out),
-            operator="tokens." + "+".join(operators),
-            line=newlines_before(self.text, splices[0][0]) + 1,
-            end_line=newlines_before(self.text, splices[-1][1]) + 1,
-            prior=-cost,
-            note="; ".join(x.note for x in steps),
-        )
-
-
 def _parses(source: bytes) -> bool:
     return fault_of(source) is None
-
-
-def _decode(source: bytes) -> tuple[str, str, bytes] | None:
-    """Text, encoding and byte-order mark; None when the bytes are not what they declare or would not encode back."""
-    mark = codecs.BOM_UTF8 if source.startswith(codecs.BOM_UTF8) else b""
-    try:
-        encoding, _ = tokenize.detect_encoding(io.BytesIO(source).readline)
-        encoding = "utf-8" if encoding == "utf-8-sig" else encoding
-        text = source[len(mark) :].decode(encoding)
-        if text.encode(encoding) != source[len(mark) :]:
-            return None
-    except (SyntaxError, ValueError, LookupError):
-        return None
-    return text, encoding, mark

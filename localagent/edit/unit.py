@@ -5,11 +5,10 @@ refused (None): nothing is ever spliced by spans that were not verified.
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import libcst as cst
-from libcst.metadata import ByteSpanPositionProvider, MetadataWrapper
 
 from localagent.edit import normal, precedence
 from localagent.edit.source import SourceText
@@ -19,7 +18,10 @@ _SKIPPED = frozenset(
     | {"rbracket", "lbrace", "rbrace", "equal", "dot", "colon", "trailing_whitespace", "first_colon", "second_colon"}
 )
 _FIELDS: dict[type, tuple[str, ...]] = {}
-_COMPOUND = (cst.If, cst.For, cst.While, cst.With, cst.Try, cst.TryStar, cst.FunctionDef, cst.ClassDef, cst.Match)
+_AST_COMPOUND = (
+    *(ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.TryStar, ast.Match),
+    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef),
+)
 
 
 def fields_of(cls: type) -> tuple[str, ...]:
@@ -115,7 +117,7 @@ class Stmt:
 
 
 class Unit:
-    """A piece of a file, parsed. Use `build`; `text` is the unit's UTF-8 bytes, `base` their offset in the file's."""
+    """A piece of a file; `unit_builder.build` parses it. `text`: its UTF-8 bytes, `base`: their offset in the file."""
 
     def __init__(self, source: SourceText, base: int, end: int, first_line: int, prefix: str) -> None:
         self.source = source
@@ -128,7 +130,11 @@ class Unit:
         self.root = Suite(None, "root")
         self.newline = source.newline
         self.tree: cst.Module
-        self._spans: dict[cst.CSTNode, tuple[int, int]] = {}
+        self._spans: Mapping[cst.CSTNode, tuple[int, int]] = {}
+
+    def parsed(self, tree: cst.Module, spans: Mapping[cst.CSTNode, tuple[int, int]]) -> None:
+        """Take the text's syntax and the byte span of each of its nodes."""
+        self.tree, self._spans = tree, spans
 
     def span(self, node: cst.CSTNode) -> tuple[int, int]:
         """Byte span of a node without its own parentheses."""
@@ -222,299 +228,3 @@ class Unit:
         if isinstance(top, (ast.Try, ast.TryStar)) and len(top.handlers) == 1:
             return normal.header_digest(top.handlers[0])
         return None
-
-
-_AST_COMPOUND = (
-    *(ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.TryStar, ast.Match),
-    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef),
-)
-
-
-def build(source: SourceText, first_line: int, last_line: int) -> Unit | None:
-    """Parse whole lines [first_line, last_line] of a file; None if they cannot be given exact spans."""
-    base = source.line_starts[first_line - 1]
-    end = source.line_starts[last_line] if last_line < len(source.line_starts) else len(source.utf8)
-    indented = source.utf8[base : base + 1] in (b" ", b"\t")
-    unit = Unit(source, base, end, first_line, "class _:\n" if indented else "")
-    visible = unit.text.replace(b"\f", b" ")
-    try:
-        tree = cst.parse_module(unit.prefix.encode() + visible)
-        if tree.bytes != unit.prefix.encode() + visible:
-            return None
-        spans = MetadataWrapper(tree, unsafe_skip_copy=True).resolve(ByteSpanPositionProvider)
-    except (cst.ParserSyntaxError, cst.CSTValidationError, RecursionError, UnicodeError):
-        return None
-    shift = len(unit.prefix)
-    unit.tree = tree
-    unit._spans = {n: (s.start - shift, s.start + s.length - shift) for n, s in spans.items()}
-    try:
-        _Builder(unit).run(tree)
-        unit.suite_digest(unit.root)
-    except (ValueError, RecursionError):
-        return None
-    return unit
-
-
-class _Builder:
-    """Walks a unit's tree once and fills its statement table and its expressions."""
-
-    def __init__(self, unit: Unit) -> None:
-        self.unit = unit
-
-    def run(self, tree: cst.Module) -> None:
-        body: list[cst.BaseStatement] = list(tree.body)
-        if self.unit.prefix:
-            wrapper = body[0]
-            if not isinstance(wrapper, cst.ClassDef) or not isinstance(wrapper.body, cst.IndentedBlock):
-                raise ValueError("the unit does not stand alone")
-            body = list(wrapper.body.body)
-        self.block(self.unit.root, body, None, in_loop=False)
-
-    def block(self, suite: Suite, body: list[cst.BaseStatement], scope: cst.CSTNode | None, *, in_loop: bool) -> None:
-        for node in body:
-            if isinstance(node, cst.SimpleStatementLine):
-                self.simple(suite, list(node.body), scope, in_loop=in_loop)
-            else:
-                self.compound(suite, node, scope, in_loop=in_loop)
-
-    def record(self, suite: Suite, node: cst.CSTNode, scope: cst.CSTNode | None, *, alone: bool, in_loop: bool) -> Stmt:
-        text = self.unit.text
-        start, end = self.unit.span(node)
-        if isinstance(node, (cst.FunctionDef, cst.ClassDef)) and node.decorators:
-            start = self.unit.span(node.decorators[0])[0]
-        if isinstance(node, _COMPOUND):
-            end = len(text[:end].rstrip(b" \t\f\r\n")) if text[:end].rstrip(b" \t\f\r\n") else end
-        else:
-            end = start + len(text[start:end].rstrip(b" \t\f"))
-        line_start = max(text.rfind(b"\n", 0, start), text.rfind(b"\r", 0, start)) + 1
-        eol = _line_end(text, end)
-        line_end = eol + (2 if text[eol : eol + 2] == b"\r\n" else 1 if eol < len(text) else 0)
-        lead = text[line_start:start]
-        clear = not lead.strip(b" \t\f")
-        statement = Stmt(
-            node=node,
-            suite=suite,
-            index=len(suite.statements),
-            start=start,
-            end=end,
-            line_start=line_start,
-            line_end=line_end,
-            eol=eol,
-            line=self.unit.line(start),
-            end_line=self.unit.line(max(start, end - 1)),
-            indent=lead.decode() if clear else "",
-            alone=alone and clear,
-            in_loop=in_loop,
-            scope=scope,
-        )
-        suite.statements.append(statement)
-        self.unit.statements.append(statement)
-        return statement
-
-    def simple(
-        self, suite: Suite, body: list[cst.BaseSmallStatement], scope: cst.CSTNode | None, *, in_loop: bool
-    ) -> None:
-        for node in body:
-            statement = self.record(suite, node, scope, alone=len(body) == 1 and not suite.inline, in_loop=in_loop)
-            self.expressions(node, statement, scope, 0)
-
-    def compound(self, suite: Suite, node: cst.CSTNode, scope: cst.CSTNode | None, *, in_loop: bool) -> None:
-        statement = self.record(suite, node, scope, alone=True, in_loop=in_loop)
-        inner = node if isinstance(node, (cst.FunctionDef, cst.ClassDef)) else scope
-        loop = isinstance(node, (cst.For, cst.While)) or (in_loop and inner is scope)
-        self.head(node, statement, scope)
-        if isinstance(node, cst.Match):
-            statement.head_end = self.after_colon(self.unit.outer(node.subject)[1])
-            for case in node.cases:
-                at = self.unit.outer(case.guard)[1] if case.guard else self.unit.outer(case.pattern)[1]
-                sub = self.sub(statement, "case", case.body, inner, in_loop=loop)
-                sub.head = (self.unit.span(case)[0], self.after_colon(at))
-            return
-        body = node.body  # type: ignore[attr-defined]
-        statement.head_end = self.after_colon(self.head_tail(node, statement))
-        self.sub(statement, "body", body, inner, in_loop=loop)
-        if isinstance(node, (cst.Try, cst.TryStar)):
-            for handler in node.handlers:
-                start = self.unit.span(handler)[0]
-                at = start + 6
-                if handler.type is not None:
-                    at = self.unit.outer(handler.type)[1]
-                if handler.name is not None:
-                    at = self.unit.outer(handler.name.name)[1]
-                sub = self.sub(statement, "except", handler.body, inner, in_loop=loop)
-                sub.head = (start, self.after_colon(at))
-        if isinstance(node, (cst.If, cst.For, cst.While, cst.Try, cst.TryStar)):
-            self.orelse(
-                statement, node.orelse, inner, in_loop=in_loop if isinstance(node, (cst.For, cst.While)) else loop
-            )
-        if isinstance(node, (cst.Try, cst.TryStar)):
-            final = node.finalbody
-            self.sub(statement, "finally", final.body if final else None, inner, in_loop=loop)
-
-    def orelse(self, statement: Stmt, node: cst.CSTNode | None, scope: cst.CSTNode | None, *, in_loop: bool) -> None:
-        if isinstance(node, cst.If):
-            suite = Suite(statement, "elif")
-            statement.suites.append(suite)
-            self.compound(suite, node, scope, in_loop=in_loop)
-        else:
-            self.sub(statement, "else", node.body if isinstance(node, cst.Else) else None, scope, in_loop=in_loop)
-
-    def sub(
-        self,
-        statement: Stmt,
-        slot: str,
-        body: cst.BaseSuite | None,
-        scope: cst.CSTNode | None,
-        *,
-        in_loop: bool,
-    ) -> Suite:
-        suite = Suite(statement, slot)
-        statement.suites.append(suite)
-        if isinstance(body, cst.IndentedBlock):
-            self.block(suite, list(body.body), scope, in_loop=in_loop)
-        elif isinstance(body, cst.SimpleStatementSuite):
-            suite.inline = True
-            self.simple(suite, list(body.body), scope, in_loop=in_loop)
-        return suite
-
-    def head_tail(self, node: cst.CSTNode, statement: Stmt) -> int:
-        """Offset after the last header expression, from where the header's colon is found."""
-        if isinstance(node, (cst.If, cst.While)):
-            return self.unit.outer(node.test)[1]
-        if isinstance(node, cst.For):
-            return self.unit.outer(node.iter)[1]
-        if isinstance(node, cst.With):
-            last = node.items[-1]
-            return self.unit.outer(last.asname.name if last.asname else last.item)[1]
-        if isinstance(node, (cst.FunctionDef, cst.ClassDef)):
-            return -self.unit.span(node.name)[1]
-        return statement.start + 3
-
-    def after_colon(self, at: int) -> int:
-        """Offset right after the first colon outside brackets, strings and comments, from `at` on."""
-        text = self.unit.text
-        if at < 0:  # a definition: its parameters lie between
-            return _definition_colon(text, -at)
-        while True:
-            char = text[at : at + 1]
-            if char == b"#":
-                at = _line_end(text, at)
-            elif char == b":":
-                return at + 1
-            elif not char:
-                raise ValueError("no colon ends this header")
-            else:
-                at += 1
-
-    def head(self, node: cst.CSTNode, statement: Stmt, scope: cst.CSTNode | None) -> None:
-        for name in fields_of(node.__class__):
-            if name in ("body", "orelse", "handlers", "finalbody", "cases", "name"):
-                continue
-            value = getattr(node, name)
-            for item in value if isinstance(value, (list, tuple)) else [value]:
-                if isinstance(item, cst.BaseExpression):
-                    self.expression(item, node, statement, scope, 0, in_fstring=False)
-                elif isinstance(item, cst.CSTNode):
-                    self.expressions(item, statement, scope, 0)
-        if isinstance(node, (cst.Try, cst.TryStar)):
-            for handler in node.handlers:
-                if handler.type is not None:
-                    self.expression(handler.type, handler, statement, scope, 0, in_fstring=False)
-        if isinstance(node, cst.Match):
-            for case in node.cases:
-                if case.guard is not None:
-                    self.expression(case.guard, case, statement, scope, 0, in_fstring=False)
-
-    def expressions(
-        self, node: cst.CSTNode, statement: Stmt, scope: cst.CSTNode | None, depth: int, *, in_fstring: bool = False
-    ) -> None:
-        if isinstance(node, (cst.Global, cst.Nonlocal, cst.Import, cst.ImportFrom)):
-            return
-        for child in children(node):
-            if isinstance(child, cst.BaseExpression):
-                self.expression(child, node, statement, scope, depth, in_fstring=in_fstring)
-            else:
-                self.expressions(child, statement, scope, depth, in_fstring=in_fstring)
-
-    def expression(
-        self,
-        node: cst.BaseExpression,
-        parent: cst.CSTNode,
-        statement: Stmt,
-        scope: cst.CSTNode | None,
-        depth: int,
-        *,
-        in_fstring: bool,
-    ) -> None:
-        start, end = self.unit.outer(node)
-        is_label = isinstance(node, cst.Name) and (
-            (isinstance(parent, cst.Attribute) and parent.attr is node)
-            or (isinstance(parent, cst.Arg) and parent.keyword is node)
-            or (isinstance(parent, (cst.Param, cst.NameItem, cst.FunctionDef, cst.ClassDef)) and parent.name is node)
-            or isinstance(parent, cst.AsName)
-        )
-        if not is_label:
-            expr = Expr(
-                node=node,
-                parent=parent,
-                statement=statement,
-                start=start,
-                end=end,
-                text=self.unit.slice(start, end),
-                level=precedence.binding(node),
-                need=precedence.needed(parent, node),
-                line=self.unit.line(start),
-                end_line=self.unit.line(max(start, end - 1)),
-                depth=depth,
-                in_fstring=in_fstring,
-                scope=scope,
-                store=_stored(parent, node),
-            )
-            self.unit.exprs.append(expr)
-        quoted = isinstance(node, cst.FormattedString)
-        self.expressions(node, statement, scope, depth + 1, in_fstring=in_fstring or quoted)
-
-
-def _stored(parent: cst.CSTNode, node: cst.CSTNode) -> bool:
-    return (
-        isinstance(parent, cst.AssignTarget)
-        or (
-            isinstance(parent, (cst.AugAssign, cst.AnnAssign, cst.For, cst.CompFor, cst.NamedExpr))
-            and parent.target is node
-        )
-        or isinstance(parent, cst.Del)
-    )
-
-
-def _line_end(text: bytes, at: int) -> int:
-    ends = [i for i in (text.find(b"\n", at), text.find(b"\r", at)) if i >= 0]
-    return min(ends, default=len(text))
-
-
-def _definition_colon(text: bytes, at: int) -> int:
-    """Offset after the colon that ends a `def`/`class` header, scanning brackets, strings and comments."""
-    depth = 0
-    while at < len(text):
-        char = text[at : at + 1]
-        if char == b"#":
-            at = _line_end(text, at)
-            continue
-        if char in (b'"', b"'"):
-            at = _string_end(text, at)
-            continue
-        if char in (b"(", b"[", b"{"):
-            depth += 1
-        elif char in (b")", b"]", b"}"):
-            depth -= 1
-        elif char == b":" and depth == 0:
-            return at + 1
-        at += 1
-    raise ValueError("no colon ends this definition")
-
-
-def _string_end(text: bytes, at: int) -> int:
-    quote = text[at : at + 3] if text[at : at + 3] in (b'"""', b"'''") else text[at : at + 1]
-    at += len(quote)
-    while at < len(text) and not text.startswith(quote, at):
-        at += 2 if text[at : at + 1] == b"\\" else 1
-    return at + len(quote)

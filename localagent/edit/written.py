@@ -14,7 +14,8 @@ from localagent.edit.context import Change
 from localagent.edit.partial import exists, may_continue, scan
 from localagent.edit.source import read_source
 from localagent.edit.space import made_edit, unit_scope
-from localagent.edit.unit import Stmt, Unit, build
+from localagent.edit.unit import Stmt, Unit
+from localagent.edit.unit_builder import build
 from localagent.index.facts import FactIndex, FileFacts, UnitSpan
 from localagent.index.known import Known
 from localagent.ports import Sources

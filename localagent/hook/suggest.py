@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 
-from localagent.app.fixing import Stop
 from localagent.app.policies import open_policy
 from localagent.app.proving import Ground, ProofRequest, Prover, open_ground
 from localagent.app.settings import Settings
+from localagent.app.stop import Stop
 from localagent.app.suggesting import search
 from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath

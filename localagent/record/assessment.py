@@ -5,8 +5,9 @@ from typing import Any
 
 from localagent.domain.strength import Share
 from localagent.domain.verification import Assessment
+from localagent.record.near_text import near_lines
 from localagent.record.verify_report import differential_json, mutants_json, strength_json
-from localagent.record.visible import ends, one_line
+from localagent.record.visible import one_line
 
 _PARTS = (
     ("lines", "changed lines run by tests"),
@@ -65,16 +66,5 @@ def assessment_lines(told: Mapping[str, Any], *, most: int) -> Iterator[str]:
     yield from (f"  to the next grade: {text}" for text in strength["short"])
     yield from (f"  cut: {text}" for text in told["cut"])
     near = told["differential"]
-    if near is None or not near["functions"]:
-        return
-    others = len(near["differences"]) + near["differences_left_out"]
-    demanded = f", {near['demanded']} differ where turned tests want it" if near["demanded"] else ""
-    yield f"old against new: {near['inputs']} inputs{demanded}, {others} others differ"
-    for d in near["differences"][:most]:
-        crash = "  [crash]" if d["crash"] else ""
-        yield f"  {ends(d['call'], 90)}: {ends(d['old'], 50)} -> {ends(d['new'], 50)}{crash}"
-    if others > most:
-        yield f"  and {others - most} more"
-    for b in near["broken_properties"][:most]:
-        held = f"{b['property']} held on {b['held']} inputs before"
-        yield f"  {b['function']}: {held}, and not on {one_line(b['call'], 160)}"
+    if near is not None:
+        yield from near_lines(near, most=most)

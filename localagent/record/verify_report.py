@@ -7,6 +7,7 @@ from localagent import __version__
 from localagent.domain.strength import Share, Strength
 from localagent.domain.verification import Basis, Differential, Mutants, Symbolic, Verification, VerifyVerdict
 from localagent.record.gate_report import review_json, review_text
+from localagent.record.near_text import near_lines
 from localagent.record.visible import ends, one_line
 
 SCHEMA = "localagent/verify/1"
@@ -191,8 +192,8 @@ def _lines(v: Verification) -> Iterator[str]:
         yield from _comparison(v)
     if v.strength is not None:
         yield from _strength_lines(v)
-    if v.differential is not None:
-        yield from _near_lines(v.differential)
+    if (near := differential_json(v.differential)) is not None:
+        yield from near_lines(near, most=_SHOWN_DIFFERENCES, whole=True)
     for s in v.symbolic or ():
         yield f"CrossHair on {one_line(s.function)}: {s.said}" + (f" ({one_line(s.why, 200)})" if s.why else "")
     if v.jail_backend:
@@ -239,23 +240,3 @@ def _strength_lines(v: Verification) -> Iterator[str]:
                 yield f"      {'alive' if key == 'mutants' else 'not'}: {one_line(text, 300)}"
     for text in strength.short:
         yield f"  to the next grade: {one_line(text)}"
-
-
-def _near_lines(near: Differential) -> Iterator[str]:
-    for note in near.notes:
-        yield f"old against new: {one_line(note, 500)}"
-    if not near.functions:
-        return
-    demanded = f", {near.demanded} differ where turned tests want it" if near.demanded else ""
-    others = len(near.differences) + near.differences_left_out
-    yield f"old against new: {near.inputs} inputs to {len(near.functions)} functions{demanded}, {others} others differ"
-    for d in near.differences[:_SHOWN_DIFFERENCES]:
-        crash = "  [crash]" if d.crash else ""
-        yield f"  {ends(d.call, 110)}: {ends(d.old, 60)} -> {ends(d.new, 60)}  [{d.origin}]{crash}"
-    if others > _SHOWN_DIFFERENCES:
-        yield f"  and {others - _SHOWN_DIFFERENCES} more (--json, --html)"
-    for b in near.broken_properties:
-        yield (
-            f"  {one_line(b.function)}: {one_line(b.name)} held on {b.held} inputs before, and not on "
-            f"{one_line(b.call, 160)}: {one_line(b.old, 100)} -> {one_line(b.new, 100)}"
-        )

@@ -25,9 +25,9 @@ from localagent.verify.client import OpenRequest, RunRequest, WorkerLost
 from localagent.verify.covering import Covered, covered, nothing_covered
 from localagent.verify.differential import Differ
 from localagent.verify.mutants import ALIVE_SHOWN, CPU_SECONDS, Key, mutants_of, told
-from localagent.verify.quick import Warm
 from localagent.verify.rooms import Rooms
 from localagent.verify.selection import CHECK_PREFIX, COLLECT_PREFIX
+from localagent.verify.warm import Warm
 
 TESTS_LIMIT = 200
 _COVERAGE_SHARE, _DIFFER_SHARE = 0.4, 0.5  # of what is left when each begins

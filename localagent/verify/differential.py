@@ -25,10 +25,10 @@ from localagent.verify.disagreement import Call, Comparison, Twin, calls_of, mis
 from localagent.verify.inverse import inverse_name
 from localagent.verify.parameters import Signature, signature_of
 from localagent.verify.place import Use
-from localagent.verify.quick import Warm
 from localagent.verify.regions import Region, regions
 from localagent.verify.rooms import Room, Rooms
 from localagent.verify.suite import Suite
+from localagent.verify.warm import Warm
 
 TESTS_LIMIT = 40
 FUNCTIONS_LIMIT = 30

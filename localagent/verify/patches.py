@@ -14,9 +14,10 @@ from localagent.domain.task import Snapshot, Task
 from localagent.jail.profile import load
 from localagent.ports import Jail
 from localagent.verify.answers import Collected
-from localagent.verify.baseline import OPTIONS, BaselineRunner
+from localagent.verify.baseline import BaselineRunner
 from localagent.verify.changed import ChangedFile
 from localagent.verify.client import OpenRequest, WorkerLost
+from localagent.verify.collecting import OPTIONS
 from localagent.verify.delta import Delta, ToolAnswer
 from localagent.verify.full import FullChecker
 from localagent.verify.place import Place, Use

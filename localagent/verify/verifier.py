@@ -17,9 +17,10 @@ from localagent.verify.client import OpenRequest
 from localagent.verify.delta import Delta
 from localagent.verify.full import FullChecker
 from localagent.verify.place import Place, Use
-from localagent.verify.quick import Warm, WarmQuickCheck
+from localagent.verify.quick import WarmQuickCheck
 from localagent.verify.rooms import Rooms
 from localagent.verify.tool_run import Silence, ToolFinding, lint, type_errors
+from localagent.verify.warm import Warm
 
 
 class JailVerifier:

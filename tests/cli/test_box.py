@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from localagent.app.fixing import Stop
+from localagent.app.stop import Stop
 from localagent.cli import box as box_module
 from localagent.cli.box import (
     MOST_SLOWED,

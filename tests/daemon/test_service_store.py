@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localagent.app.fixing import Stop
+from localagent.app.stop import Stop
 from localagent.daemon.service import leases, schema, worker
 from localagent.daemon.service.blobs import Blobs, BlobWriter
 from localagent.daemon.service.configuration import Keeping

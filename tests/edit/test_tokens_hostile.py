@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localagent.domain.paths import RepoPath
-from localagent.edit import tokens
+from localagent.edit import tokens, tokens_regions
 from localagent.edit.tokens import TokenEditSpace
 from localagent.edit.tokens_view import Fault, fault_of, lexemes_of, lines_of
 
@@ -50,7 +50,8 @@ def test_bounded_and_quiet(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         parsed += len(text)
         return real(text)
 
-    monkeypatch.setattr(tokens, "fault_of", counting)
+    for module in (tokens, tokens_regions):
+        monkeypatch.setattr(module, "fault_of", counting)
     source = HOSTILE[name]
     for edit in itertools.islice(TokenEditSpace().edits(PATH, {PATH: source}, lines=None, failures=()), 20):
         assert real(edit.apply(source)) is None

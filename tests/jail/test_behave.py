@@ -1,17 +1,17 @@
 """The behaviour table's own parts: what is captured, and how a call's end is told."""
 
-import datetime
 import os
 import sys
 import types
 from collections.abc import Callable
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from localagent.jail.worker import behave
-from localagent.jail.worker.behave import Capture, call_all, inputs, shape
-from localagent.jail.worker.neighbours import Chance
+from localagent.jail.worker.behave import call_all, inputs
+from localagent.jail.worker.capture import Capture
+from localagent.jail.worker.chance import Chance
+from localagent.jail.worker.shapes import shape
 from localagent.jail.worker.wire import Reader, send
 
 CODE = """
@@ -89,7 +89,7 @@ def test_only_inputs_a_test_asks_for_are_kept_ones(tmp_path: Path) -> None:
     found = inputs(heard(m, "inner", lambda: m.entry([2, 3, 5])), Chance(0))
     assert {f.__name__ for f, _, _, kept in found if kept} == {"entry"}
     assert found[0][1:] == (([2, 3, 5],), {}, False)
-    assert len({behave.shape(one[1:3]) + one[0].__name__ for one in found}) == len(found)
+    assert len({shape(one[1:3]) + one[0].__name__ for one in found}) == len(found)
 
 
 def test_the_object_whose_method_is_called_stays_as_it_is(tmp_path: Path) -> None:
@@ -143,22 +143,3 @@ def in_child(work: Callable[[], Any]) -> Any:
     os.close(read_fd)
     os.waitpid(pid, 0)
     return answer["row"], answer["crashes"]
-
-
-def test_shapes_are_equal_where_a_test_could_not_tell_values_apart() -> None:
-    assert shape([True, 1.0, {0: False}]) == shape([1, 1, {0: 0}])
-    assert len({shape(v) for v in (1, 1.5, "1", None, [1], (1,), float("inf"), float("nan"))}) == 8
-
-
-def test_values_without_attributes_are_told_apart() -> None:
-    class Slotted:
-        __slots__ = ("n",)
-
-        def __init__(self, n: int) -> None:
-            self.n = n
-
-    day = datetime.date(2024, 3, 1)
-    assert shape(day) != shape(day + datetime.timedelta(days=1))
-    assert shape(Decimal("1.5")) != shape(Decimal("2.5"))
-    assert shape(Slotted(1)) != shape(Slotted(2))
-    assert shape(Slotted(1)) == shape(Slotted(1))

@@ -6,7 +6,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localagent.jail.worker.neighbours import Chance, neighbours
+from localagent.jail.worker.chance import Chance
+from localagent.jail.worker.neighbours import neighbours
 
 numbers = st.lists(st.integers(1, 60), min_size=2, max_size=8)
 seeds = st.integers(0, 2**16)

@@ -9,7 +9,8 @@ from localagent.domain.paths import RepoPath
 from localagent.errors import AnswerIsNo
 from localagent.tree.git import Git
 from localagent.tree.overlay import overlaid
-from localagent.tree.snapshot import SourceMap, take_snapshot
+from localagent.tree.snapshot import take_snapshot
+from localagent.tree.sources import SourceMap
 from localagent.tree.staged import unstaged
 
 

@@ -7,11 +7,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from localagent.domain.paths import RepoPath
 from localagent.domain.task import FileKind
-from localagent.errors import AnswerIsNo, InternalFault
+from localagent.errors import AnswerIsNo
 from localagent.tree import snapshot as snapshot_module
-from localagent.tree.snapshot import SourceMap, take_snapshot
+from localagent.tree.snapshot import take_snapshot
 
 OLD = 1_500_000_000_123_456_789
 
@@ -87,26 +86,6 @@ def test_ignored_as_git_sees_it(repo: Path, tmp_path: Path) -> None:
     less = take_snapshot(repo, tmp_path / "less", keep_ignored=False)
     assert set(snap.entries) - set(less.entries) == ignored
     assert less.left_out["a.log"] == "ignored"
-
-
-def test_sources_are_what_may_be_repaired(repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (repo / "large.py").write_bytes(b"#" * (2 << 20) + b"\n")
-    (repo / "link.py").symlink_to("pkg/mod.py")
-    sources = SourceMap(take_snapshot(repo, tmp_path / "store"))
-    assert set(sources) == {"pkg/mod.py", "tests/test_mod.py", "out/keep.py"}
-    assert sources[RepoPath("pkg/mod.py")] == b"x = 1\r\n"
-    assert RepoPath("large.py") not in sources
-    with pytest.raises(KeyError):
-        sources[RepoPath("large.py")]
-    monkeypatch.setattr(snapshot_module, "_CACHED_BYTES", 8)
-    assert [sources[p] for p in sources] == [sources[p] for p in sources]
-
-
-def test_altered_store_is_noticed(repo: Path, tmp_path: Path) -> None:
-    snap = take_snapshot(repo, tmp_path / "store")
-    (tmp_path / "store/pkg/mod.py").write_bytes(b"x = 2\r\n")
-    with pytest.raises(InternalFault, match="altered"):
-        SourceMap(snap)[RepoPath("pkg/mod.py")]
 
 
 def test_digest_speaks_of_paths_modes_and_contents(repo: Path, tmp_path: Path) -> None:

@@ -15,8 +15,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from localagent.app.fixing import FixOutcome, FixRequest, Stop, run_fix
+from localagent.app.fix_request import FixOutcome, FixRequest
+from localagent.app.fixing import run_fix
 from localagent.app.settings import Settings
+from localagent.app.stop import Stop
 from localagent.daemon.service.blobs import Blobs
 from localagent.daemon.service.configuration import Configuration, load_configuration
 from localagent.daemon.service.layout import lay_out

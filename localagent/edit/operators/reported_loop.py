@@ -6,8 +6,8 @@ import libcst as cst
 
 from localagent.edit.context import Change, Context
 from localagent.edit.layout import movable, step
-from localagent.edit.operators.reported import undefined
 from localagent.edit.registry import operator
+from localagent.edit.reports import undefined
 from localagent.edit.unit import Stmt
 
 _MOST_NAMES = 8

@@ -12,33 +12,27 @@ import ast
 import copy
 import hashlib
 import itertools
-import math
-import os
 import random
-import re
 import signal
-import time
 import types
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
-from . import confine
-from .behave import Capture, on_purpose, own_arguments, shape
+from .behave import on_purpose
+from .capture import Capture, own_arguments
+from .chance import Chance
+from .child import answer_of_child
 from .failures import bounded
-from .neighbours import Chance, neighbours
+from .neighbours import neighbours
 from .properties import properties
-from .wire import Reader, WireClosed, WireFault, WireTimeout, send
+from .shapes import SHAPE_LIMIT, shape
+from .showing import ADDRESS, TEXT_LIMIT, literal, show
 
 CALLS_LIMIT = 24  # of one function, as the tests make them
 NEAR_LIMIT = 12  # variations of one call
 INPUTS_LIMIT = 160  # of one function, those of the host apart
-TEXT_LIMIT = 240
-SHAPE_LIMIT = 4000
 CALL_SECONDS = 0.05
 LATE_LIMIT = 10
 _GENERATOR, _ASYNC = 0x20, 0x80 | 0x200
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
-_exit = os._exit
-_PLAIN = (int, float, str, bool, type(None), bytes)
 
 Function = Optional[types.FunctionType]
 
@@ -193,7 +187,7 @@ def _answer(one: Input, function: types.FunctionType, inverse: Function) -> Dict
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
     digest = hashlib.sha256((kind[:2] + answer).encode("utf-8", "surrogatepass")).hexdigest()[:24]
-    return {"k": kind, "t": bounded(_ADDRESS.sub("", text), TEXT_LIMIT), "d": digest, "p": held}
+    return {"k": kind, "t": bounded(ADDRESS.sub("", text), TEXT_LIMIT), "d": digest, "p": held}
 
 
 def _held(
@@ -213,38 +207,6 @@ def _message(fault: BaseException) -> str:
     except BaseException:  # of the code under test
         return ""
     return ": " + said if said else ""
-
-
-def show(value: Any, depth: int = 0) -> str:
-    """A value for a person: literals as such, objects by their attributes, nothing that changes from run to run."""
-    if literal(value):
-        return bounded(repr(value), TEXT_LIMIT)
-    if depth > 6:
-        return "..."
-    if type(value) in (list, tuple):
-        inner = ", ".join(show(v, depth + 1) for v in value[:20])
-        return bounded("[%s]" % inner if type(value) is list else "(%s)" % inner, TEXT_LIMIT)
-    attributes = getattr(value, "__dict__", None)
-    if type(attributes) is dict and not isinstance(value, (type, types.ModuleType, types.FunctionType)):
-        inner = ", ".join("%s=%s" % (k, show(v, depth + 1)) for k, v in list(attributes.items())[:20])
-        return bounded("%s(%s)" % (type(value).__qualname__, inner), TEXT_LIMIT)
-    return bounded(_ADDRESS.sub("", shape(value)), TEXT_LIMIT)
-
-
-def literal(value: Any, depth: int = 0) -> bool:
-    """Whether `ast.literal_eval` gives the value back from its repr."""
-    kind = type(value)
-    if kind in _PLAIN:
-        return kind is not float or math.isfinite(value)
-    if depth > 20:
-        return False
-    if kind in (list, tuple):
-        return all(literal(v, depth + 1) for v in value)
-    if kind is set:
-        return bool(value) and all(literal(v, depth + 1) for v in value)
-    if kind is dict:
-        return all(literal(k, depth + 1) and literal(v, depth + 1) for k, v in value.items())
-    return False
 
 
 def table(
@@ -298,25 +260,6 @@ def _ask(
     calls: List[Input], functions: Sequence[Function], inverses: Dict[int, Function], seconds: float
 ) -> List[Dict[str, Any]]:
     """The answers of one child; none when it did not come to its end."""
-    read_fd, write_fd = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            os.close(read_fd)
-            confine.guard_child()
-            confine.limit_cpu(seconds)
-            send(write_fd, {"row": answers(calls, functions, inverses)})
-        finally:
-            _exit(0)
-    os.close(write_fd)
-    row: List[Dict[str, Any]] = []
-    try:
-        got = Reader(read_fd).receive(time.monotonic() + 3 * seconds + 1).get("row")
-        if isinstance(got, list) and len(got) == len(calls):
-            row = got
-    except (WireClosed, WireFault, WireTimeout):
-        row = []
-    os.close(read_fd)
-    os.kill(pid, signal.SIGKILL)  # not reaped yet, so the number is still its own
-    os.waitpid(pid, 0)
-    return row
+    told = answer_of_child(lambda: {"row": answers(calls, functions, inverses)}, seconds, 3 * seconds + 1)
+    row = told.get("row")
+    return row if isinstance(row, list) and len(row) == len(calls) else []

@@ -10,7 +10,7 @@ import math
 import types
 from typing import Any, Dict, Optional, Tuple
 
-from .behave import shape
+from .shapes import shape
 
 _ITEMS_LIMIT = 300
 _NUMBERS = (int, float)

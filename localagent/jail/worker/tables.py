@@ -7,7 +7,8 @@ from time import monotonic as _monotonic
 from typing import Any, Callable, Dict, List
 
 from . import differ
-from .behave import Capture, table
+from .behave import table
+from .capture import Capture
 from .forked import Forks, end_child
 from .runner import Watch, run_items
 from .wire import Reader, WireClosed, WireFault, WireTimeout, send

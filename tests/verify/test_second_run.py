@@ -7,7 +7,7 @@ import pytest
 
 from localagent.domain.outcome import Failure, Outcome, TestResult
 from localagent.verify.answers import Item
-from localagent.verify.baseline import RUNS_OF_CHANGING, RUNS_OF_FAILING, BaselineRunner
+from localagent.verify.second_run import RUNS_OF_CHANGING, RUNS_OF_FAILING, unsteady_ones
 
 
 class Coin:
@@ -38,5 +38,5 @@ def test_further_runs(messages: tuple[str, str], nth: int, found: set[str], runs
     )
     suite: Any = Coin(nth)
     items = [Item(index=0, id="t", path=None, line=1)]
-    assert BaselineRunner._unsteady(suite, items, first, second) == found
+    assert unsteady_ones(suite, items, first, second) == found
     assert suite.runs == runs

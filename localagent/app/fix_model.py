@@ -1,0 +1,71 @@
+"""The model of a `fix` task: which one, in what process, and what it reads in front of a source."""
+
+import os
+from dataclasses import dataclass
+
+from localagent.app.fix_request import FixRequest
+from localagent.app.settings import Settings
+from localagent.domain.outcome import Baseline
+from localagent.domain.paths import RepoPath
+from localagent.domain.task import Event, Task
+from localagent.errors import CannotEnforce
+from localagent.llm.hosted import Hosted
+from localagent.llm.prompt import build_context
+from localagent.llm.registry import ModelFile, Registry
+from localagent.llm.scorer import ModelScorer
+from localagent.llm.tuned import serving
+from localagent.ports import Jail, Sink, Sources
+from localagent.repair.progress import baseline_failures
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OpenModel:
+    """A model with what scores by it; neither, and in `missing` why, where the default one is not there."""
+
+    file: ModelFile | None = None
+    scorer: ModelScorer | None = None
+    missing: str = ""
+
+
+def open_model(request: FixRequest, settings: Settings, jail: Jail, sink: Sink) -> OpenModel:
+    """Nothing runs yet: the scorer starts its process when it is asked. To be closed by the caller."""
+    file, missing = _model(request, settings)
+    if missing:
+        sink.emit(Event(kind="warning", at_seconds=0.0, data={"text": missing}))
+    scorer = _scorer(file, settings, jail, request) if file is not None else None
+    return OpenModel(file=file, scorer=scorer, missing=missing)
+
+
+def context_of(path: RepoPath, baseline: Baseline, sources: Sources, task: Task) -> str:
+    """What the model reads in front of the source: the visible tests that fail, first."""
+    failing = set(baseline.failing)
+    tests = dict.fromkeys(t.path for t in baseline.tests if t.id in failing and t.path is not None)
+    texts = [(p, sources[p]) for p in tests if p in sources]
+    return build_context(texts, baseline_failures(baseline), path, task=task.text, source=sources[path])
+
+
+def free_cores() -> int:
+    """Cores that nobody uses right now, at least one."""
+    cores = len(os.sched_getaffinity(0))
+    return max(1, min(cores, round(cores - os.getloadavg()[0])))
+
+
+def _model(request: FixRequest, settings: Settings) -> tuple[ModelFile | None, str]:
+    """The model, or why there is none. The default one may be missing or altered; one that was named may not."""
+    if not request.use_model:
+        return None, ""
+    registry = Registry(settings.models_dir, settings.data_dir)
+    try:
+        return (registry.resolve(request.model) if request.model else registry.default()), ""
+    except CannotEnforce as fault:
+        if request.model:
+            raise
+        return None, f"no model: {fault}"
+
+
+def _scorer(model: ModelFile, settings: Settings, jail: Jail, request: FixRequest) -> ModelScorer:
+    """With the format of the weights that is fastest on this machine, where that was measured."""
+    tuned = serving(model, settings.data_dir)
+    spare = None if tuned is model else model
+    starter = jail if request.model_line is None else Hosted(descriptor=request.model_line)
+    return ModelScorer(tuned, starter, threads=request.threads, spare=spare, taken=request.scored)

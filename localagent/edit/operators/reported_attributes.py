@@ -1,0 +1,116 @@
+"""Edits that a report of a missing attribute or method suggests."""
+
+from collections.abc import Iterator, Mapping
+
+import libcst as cst
+
+from localagent.edit.context import Change, Context
+from localagent.edit.operators.attributes import known_attributes
+from localagent.edit.operators.variables import BUILTINS, likeness
+from localagent.edit.precedence import ATOM, LAMBDA
+from localagent.edit.registry import operator
+from localagent.edit.reports import missing_attribute, placed, undefined
+from localagent.edit.unit import Expr
+from localagent.index.builtin_types import ATTRIBUTES, SYNONYMS
+
+
+@operator("missing-attribute", prior=1.8)
+def another_attribute(ctx: Context) -> Iterator[Change]:
+    """An attribute the type lacks becomes one it has, what another language means by it, or is dropped."""
+    for failure in ctx.failing_with("AttributeError"):
+        found = missing_attribute(failure)
+        if found is None:
+            continue
+        kind, name = found
+        for expr, node in ctx.of(cst.Attribute):
+            if node.attr.value != name:
+                continue
+            bonus = placed(ctx, failure, expr.line, expr.end_line)
+            span = ctx.unit.span(node.attr)
+            offers = dict.fromkeys(ATTRIBUTES.get(kind, ()), 0.0)
+            own = ctx.facts.classes.get(kind)
+            for other in (*own.attributes, *own.methods) if own else ():
+                offers[other] = 0.3
+            if not offers:
+                offers = known_attributes(ctx, node.value, name)
+            for other, near in offers.items():
+                if other != name:
+                    delta = bonus + near + 1.2 * likeness(name, other) - 0.8
+                    yield ctx.splice(expr, (*span, other), delta=delta, note=f".{name} -> .{other}")
+            yield ctx.put(expr, ctx.unit.code(node.value), ATOM, bonus - 0.6)
+            yield from _uncalled(ctx, expr, offers, bonus)
+            yield ctx.put(
+                expr, name, ATOM, bonus + (0.2 if name in ctx.visible(expr.statement) or name in BUILTINS else -0.8)
+            )
+            yield from _synonyms(ctx, expr, node, bonus)
+
+
+def _uncalled(ctx: Context, expr: Expr, offers: Mapping[str, float], bonus: float) -> Iterator[Change]:
+    """The call of a missing method becomes an attribute that is there, or the receiver."""
+    node = expr.node
+    if not isinstance(expr.parent, cst.Call) or expr.parent.func is not node or not isinstance(node, cst.Attribute):
+        return
+    start, end = ctx.unit.outer(expr.parent)
+    receiver = ctx.unit.code(node.value)
+    if not expr.parent.args:
+        for other in offers:
+            text, alike = f"{receiver}.{other}", likeness(node.attr.value, other)
+            yield ctx.splice(expr, (start, end, text), delta=bonus + 1.2 * alike - 0.9, note=f"{expr.text}() -> {text}")
+        yield ctx.splice(expr, (start, end, receiver), delta=bonus - 0.6, note=f"{expr.text}() -> {receiver}")
+
+
+def _synonyms(ctx: Context, expr: Expr, node: cst.Attribute, bonus: float) -> Iterator[Change]:
+    templates = SYNONYMS.get(node.attr.value, ())
+    call = next((e for e in ctx.exprs if isinstance(e.node, cst.Call) and e.node.func is node), None)
+    target = call or expr
+    args = (
+        [ctx.unit.code(a.value) for a in call.node.args] if call is not None and isinstance(call.node, cst.Call) else []
+    )
+    receiver = ctx.unit.code(node.value)
+    for place, template in enumerate(templates):
+        text = (
+            template.replace("{x}", receiver)
+            .replace("{a0}", args[0] if args else "")
+            .replace("{a1}", args[1] if len(args) > 1 else "")
+            .replace("{a}", ", ".join(args))
+        )
+        yield ctx.put(target, text, LAMBDA if " " in text else ATOM, bonus + 1.0 - 0.2 * place)
+        if "=" in text and isinstance(target.parent, cst.Expr):
+            yield ctx.splice(target, (target.start, target.end, text), delta=bonus + 1.0 - 0.2 * place, note=text)
+
+
+@operator("missing-method-body", prior=1.0)
+def missing_method_body(ctx: Context) -> Iterator[Change]:
+    """A call of what does not exist becomes one of its arguments, a known function of them, or a value."""
+    for failure in ctx.failing_with("AttributeError", "NameError"):
+        found = missing_attribute(failure)
+        name = found[1] if found else undefined(failure)
+        for expr, node in ctx.of(cst.Call):
+            func = node.func
+            called = (
+                func.attr.value if isinstance(func, cst.Attribute) else func.value if isinstance(func, cst.Name) else ""
+            )
+            if called != name or not name:
+                continue
+            bonus = placed(ctx, failure, expr.line, expr.end_line)
+            args = [ctx.unit.code(a.value) for a in node.args]
+            for place, text in enumerate(args):
+                yield ctx.put(expr, text, LAMBDA, bonus + 0.4 - 0.2 * place)
+            for text in args[:1]:
+                for wrap in ("len", "sorted", "list", "sum", "max", "min", "set", "str", "int", "abs"):
+                    yield ctx.put(expr, f"{wrap}({text})", ATOM, bonus + 0.3 * likeness(wrap, name))
+                    yield ctx.put(expr, f"list({text}.values())", ATOM, bonus - 0.2)
+                for method in ("lower", "upper", "strip", "sort", "copy", "values", "keys", "items", "pop", "reverse"):
+                    delta = bonus + 0.8 * likeness(method, name) - 0.3
+                    yield ctx.put(expr, f"{text}.{method}()", ATOM, delta)
+            if len(args) == 2:
+                for op in ("+", "-", "*", "//", "%", "in", "==", "<", ">", "and", "or"):
+                    yield ctx.put(expr, f"({args[0]} {op} {args[1]})", ATOM, bonus - 0.3)
+            for other in ctx.facts.functions:
+                if other != name and not other.startswith("__"):
+                    prefix = "self." if ctx.facts.functions[other][0].is_method else ""
+                    text = f"{prefix}{other}({', '.join(args)})"
+                    yield ctx.put(expr, text, ATOM, bonus + 0.8 * likeness(other, name) - 0.2)
+            for constant in (*list(ctx.facts.constants)[:20], "''", "0", "[]"):
+                alike = likeness(constant.strip("'\"").lower(), name.lower())
+                yield ctx.put(expr, constant, ATOM, bonus + alike - 0.5)

@@ -1,0 +1,113 @@
+"""Edits that a report of a crash suggests: an index out of bounds, a recursion without end, a wrong type."""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from localagent.edit.context import Change, Context
+from localagent.edit.layout import before, body_statements, inside_function, step
+from localagent.edit.operators.guards import returned_values
+from localagent.edit.precedence import ATOM
+from localagent.edit.registry import operator
+
+
+@operator("reported-bounds", prior=1.0)
+def reported_bounds(ctx: Context) -> Iterator[Change]:
+    """IndexError: an index one less, zero or last, a guard on the length, at the line that raised."""
+    inner = step(ctx)
+    for failure in ctx.failing_with("IndexError", "KeyError", "ZeroDivisionError"):
+        lines = ctx.lines_of(failure)
+        for expr, node in ctx.of(cst.Subscript):
+            if expr.line not in lines or len(node.slice) != 1 or not isinstance(node.slice[0].slice, cst.Index):
+                continue
+            base, index = ctx.unit.code(node.value), ctx.unit.code(node.slice[0].slice.value)
+            s = expr.statement
+            if failure.exception == "KeyError" and not expr.store:
+                for default in ("0", "None", "[]", "''"):
+                    yield ctx.put(expr, f"{base}.get({index}, {default})", ATOM, -0.1)
+            if not s.alone or s.is_elif or s.suite.inline or not inside_function(ctx, s) or "\n" in expr.text:
+                continue
+            conditions = (
+                [f"{index} not in {base}"]
+                if failure.exception == "KeyError"
+                else [f"{index} >= len({base})", f"not {base}"]
+            )
+            for condition in conditions:
+                for value, plus in returned_values(ctx, s)[:6]:
+                    action = "return" if value == "None" else f"return {value}"
+                    rows = (f"if {condition}:", f"{inner}{action}")
+                    yield ctx.splice(s, before(ctx, s, *rows), delta=plus - 0.6, note=f"{rows[0]} {action}")
+                if s.in_loop:
+                    for word in ("continue", "break"):
+                        rows = (f"if {condition}:", f"{inner}{word}")
+                        yield ctx.splice(s, before(ctx, s, *rows), delta=-0.4, note=f"{rows[0]} {word}")
+        for expr, division in ctx.of(cst.BinaryOperation):
+            if failure.exception == "ZeroDivisionError" and expr.line in lines and expr.statement.alone:
+                divisor = ctx.unit.code(division.right)
+                if (
+                    isinstance(division.operator, (cst.Divide, cst.FloorDivide, cst.Modulo))
+                    and not expr.statement.is_elif
+                ):
+                    for value, plus in returned_values(ctx, expr.statement)[:6]:
+                        action = "return" if value == "None" else f"return {value}"
+                        rows = (f"if {divisor} == 0:", f"{inner}{action}")
+                        note = f"{rows[0]} {action}"
+                        yield ctx.splice(expr, before(ctx, expr.statement, *rows), delta=plus, note=note)
+
+
+@operator("reported-recursion", prior=0.6)
+def reported_recursion(ctx: Context) -> Iterator[Change]:
+    """RecursionError: a base case at the function's start, or an argument of the recursive call that gets smaller."""
+    inner = step(ctx)
+    if not any(True for _ in ctx.failing_with("RecursionError")):
+        return
+    for s in body_statements(ctx):
+        owner = s.suite.owner
+        if owner is None or not isinstance(owner.node, cst.FunctionDef) or s.index > 1:
+            continue
+        for name in ctx.names.params.get(owner.node, ()):
+            for condition in (f"not {name}", f"{name} <= 0", f"{name} <= 1", f"{name} is None", f"{name} == 0"):
+                for value, plus in returned_values(ctx, s)[:8]:
+                    if name not in ("self", "cls"):
+                        action = "return" if value == "None" else f"return {value}"
+                        rows = (f"if {condition}:", f"{inner}{action}")
+                        yield ctx.splice(s, before(ctx, s, *rows), delta=plus, note=f"{rows[0]} {action}")
+    for expr, node in ctx.of(cst.Call):
+        scope = ctx.function(expr.statement)
+        if scope is not None and isinstance(node.func, cst.Name) and node.func.value == scope.name.value:
+            for arg in node.args:
+                span = ctx.unit.outer(arg.value)
+                text = ctx.unit.slice(*span)
+                for tail in (" - 1", " + 1", "[1:]", "[:-1]", " // 2", ".next"):
+                    if text.isidentifier():
+                        yield ctx.splice(expr, (*span, text + tail), delta=0.4, note=f"{text}{tail}")
+
+
+@operator("reported-type", prior=0.8)
+def reported_type(ctx: Context) -> Iterator[Change]:
+    """TypeError: conversions, a subscript for a call or a call for a subscript, at the line that raised."""
+    for failure in ctx.failing_with("TypeError"):
+        lines, message = ctx.lines_of(failure), failure.message
+        for expr in ctx.exprs:
+            if expr.line not in lines or expr.store or expr.in_fstring:
+                continue
+            node = expr.node
+            if "not callable" in message and isinstance(node, cst.Call):
+                args = ", ".join(ctx.unit.code(a.value) for a in node.args)
+                yield ctx.put(
+                    expr, f"{ctx.unit.code(node.func)}[{args}]" if args else ctx.unit.code(node.func), ATOM, 0.6
+                )
+                yield ctx.put(expr, ctx.unit.code(node.func), ATOM, 0.2)
+            if "not subscriptable" in message and isinstance(node, cst.Subscript):
+                inner = ", ".join(ctx.unit.code(e.slice) for e in node.slice)
+                yield ctx.put(expr, f"{ctx.unit.code(node.value)}({inner})", ATOM, 0.6)
+                yield ctx.put(expr, ctx.unit.code(node.value), ATOM, 0.4)
+            if isinstance(node, (cst.Name, cst.Call, cst.Subscript, cst.BinaryOperation, cst.Attribute)):
+                wanted = [
+                    w
+                    for w in ("str", "int", "list", "tuple", "float", "set", "len", "range")
+                    if w in message or w == "len"
+                ]
+                if not isinstance(expr.parent, (cst.Attribute, cst.Call)) and expr.text not in ("self", "None"):
+                    for wrap in wanted:
+                        yield ctx.put(expr, f"{wrap}({expr.text})", ATOM, 0.0)

@@ -1,0 +1,170 @@
+"""Edits that a report of an undefined name suggests. They come before all others."""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from localagent.edit.context import Change, Context
+from localagent.edit.layout import before, removed
+from localagent.edit.operators.variables import BUILTINS, likeness, names_for
+from localagent.edit.precedence import ATOM
+from localagent.edit.registry import operator
+from localagent.edit.reports import placed, undefined
+from localagent.edit.unit import Stmt
+from localagent.index.builtin_types import FOREIGN_NAMES
+
+_STARTS = ("0", "[]", "{}", "set()", "''", "None", "1", "False", "True", "float('inf')", "-1", "float('-inf')")
+_ONE_OF_SEVERAL = 0.4  # a name that is missing in several places stays missing in the others
+
+
+@operator("undefined-name", prior=2.0)
+def undefined_name(ctx: Context) -> Iterator[Change]:
+    """An undefined name becomes one alike in scope, a builtin, what another language means by it, or `self.x`."""
+    for failure in ctx.failing_with("NameError", "UnboundLocalError"):
+        name = undefined(failure)
+        several = sum(e.text == name for e in ctx.unit.exprs if isinstance(e.node, cst.Name)) > 1
+        for expr, node in ctx.of(cst.Name):
+            if node.value != name:
+                continue
+            bonus = placed(ctx, failure, expr.line, expr.end_line) - (_ONE_OF_SEVERAL if several else 0.0)
+            offers = dict(names_for(ctx, expr.statement))
+            offers.update({b: -0.8 for b in sorted(BUILTINS) if b not in offers and likeness(name, b) > 0.5})
+            offers.update({s: -0.8 for s in _from_star_imports(ctx, name) if s not in offers})
+            for other, near in offers.items():
+                if other != name:
+                    yield ctx.put(expr, other, ATOM, bonus + near * 0.5 + 1.2 * likeness(name, other) - 0.6)
+            for text in FOREIGN_NAMES.get(name, ()):
+                yield ctx.put(expr, text, ATOM, bonus + 0.8)
+            if ctx.span.class_path:
+                yield ctx.put(expr, f"self.{name}", ATOM, bonus + 0.4)
+            for place, text in enumerate(("0", "1", "-1", "None", "[]", "''")):
+                yield ctx.put(expr, text, ATOM if text != "-1" else 13, bonus - 0.8 - 0.05 * place)
+            if isinstance(expr.parent, cst.BinaryOperation):
+                other_side = expr.parent.right if expr.parent.left is node else expr.parent.left
+                start, end = ctx.unit.outer(expr.parent)
+                text = ctx.unit.code(other_side)
+                yield ctx.splice(
+                    expr, (start, end, f"({text})" if " " in text else text), delta=bonus - 0.4, note=f"{name} dropped"
+                )
+
+
+def _from_star_imports(ctx: Context, name: str) -> list[str]:
+    """Names like `name` that the library's modules of the file's `from x import *` bring."""
+    from localagent.index.builtin_types import IMPORTS  # noqa: PLC0415 - a large table, needed for these failures alone
+
+    modules = set(ctx.facts.star_imports)
+    if not modules:
+        return []
+    return [
+        known
+        for known, origins in IMPORTS.items()
+        if likeness(name, known) > 0.5
+        and any(o.partition(":")[0] in modules and o.endswith(f":{known}") for o in origins)
+    ]
+
+
+@operator("undefined-everywhere", prior=1.6)
+def undefined_everywhere(ctx: Context) -> Iterator[Change]:
+    """All uses of an undefined name in the function become one other name."""
+    for failure in ctx.failing_with("NameError", "UnboundLocalError"):
+        name = undefined(failure)
+        uses = [e for e in ctx.unit.exprs if isinstance(e.node, cst.Name) and e.text == name]
+        if len(uses) < 2:
+            continue
+        offers = dict(names_for(ctx, uses[0].statement))
+        targets = [
+            *offers,
+            *_from_star_imports(ctx, name),
+            *FOREIGN_NAMES.get(name, ()),
+            *([f"self.{name}"] if ctx.span.class_path else []),
+        ]
+        foreign = FOREIGN_NAMES.get(name, ())
+        told = ctx.lines_of(failure)
+        at = next((e for e in uses if e.line in told), uses[0])  # the first use may stand where no test comes
+        for other in dict.fromkeys(targets):
+            if other != name:
+                splices = tuple((e.start, e.end, other) for e in uses)
+                delta = 1.6 if other in foreign else 1.2 * likeness(name, other) - 0.6
+                yield ctx.splice(at, *splices, delta=delta, note=f"{name} -> {other} everywhere")
+
+
+@operator("parameter-rename", prior=1.4)
+def parameter_rename(ctx: Context) -> Iterator[Change]:
+    """A parameter takes the undefined name that the body reads, in the definition alone or wherever it is used."""
+    for failure in ctx.failing_with("NameError"):
+        name = undefined(failure)
+        if not name or not any(e.text == name for e in ctx.unit.exprs):
+            continue
+        for s in ctx.statements:
+            if not isinstance(s.node, cst.FunctionDef):
+                continue
+            taken = ctx.names.params.get(s.node, [])
+            for param in s.node.params.params:
+                old = param.name.value
+                if old in ("self", "cls") or name in taken:
+                    continue
+                uses = [
+                    (e.start, e.end, name)
+                    for e in ctx.unit.exprs
+                    if isinstance(e.node, cst.Name) and e.text == old and s.start <= e.start < s.end
+                ]
+                own = (*ctx.unit.span(param.name), name)
+                delta = 0.8 * likeness(old, name) + (-0.2 if uses else 0.6) - 0.4
+                yield ctx.splice(s, own, *uses, delta=delta, note=f"parameter {old} -> {name} everywhere")
+                if uses:
+                    yield ctx.splice(s, own, delta=delta - 0.4, note=f"parameter {old} -> {name}")
+
+
+@operator("undefined-initialise", prior=1.2)
+def undefined_initialise(ctx: Context) -> Iterator[Change]:
+    """An undefined name is initialised before its first use, at the function's start or before its loop."""
+    for failure in ctx.failing_with("NameError", "UnboundLocalError"):
+        name = undefined(failure)
+        use = next((e for e in ctx.unit.exprs if isinstance(e.node, cst.Name) and e.text == name), None)
+        if use is None or not name:
+            continue
+        kind = ctx.names.kinds.get(name, "")
+        likely = {"list": "[]", "dict": "{}", "set": "set()", "int": "0", "str": "''"}.get(kind, "")
+        extra = ("defaultdict(list)", "defaultdict(int)", "deque()", "Counter()")
+        usable = [t for t in extra if t.split("(")[0] in ctx.facts.imports or "collections" in ctx.facts.star_imports]
+        names = [n for n in ctx.visible(use.statement) if n not in (name, "self", "cls")][:8]
+        values = [*_STARTS, *usable, *(f"len({n})" for n in names), *names]
+        for at, place in _places_before(use.statement):
+            for rank, value in enumerate(values):
+                delta = 0.6 if value == likely else -0.04 * rank
+                yield ctx.splice(
+                    at, before(ctx, at, f"{name} = {value}"), delta=delta - place, note=f"{name} = {value}"
+                )
+
+
+def _places_before(s: Stmt) -> Iterator[tuple[Stmt, float]]:
+    place, at = 0.0, s
+    while True:
+        if at.alone and not at.is_elif and not at.suite.inline:
+            yield at, place
+            place += 0.2
+        owner = at.suite.owner
+        if owner is None or isinstance(owner.node, cst.FunctionDef):
+            break
+        at = owner
+    first = at.suite.statements[0]
+    if first is not at and first.alone and not first.suite.inline:
+        yield first, place
+
+
+@operator("undefined-drop", prior=0.8)
+def undefined_drop(ctx: Context) -> Iterator[Change]:
+    """The statement, the argument or the element that holds an undefined name is dropped."""
+    for failure in ctx.failing_with("NameError", "UnboundLocalError", "AttributeError", "TypeError"):
+        name = undefined(failure)
+        lines = ctx.lines_of(failure)
+        for s in ctx.statements:
+            if s.compound or not (s.line in lines or (name and f"{name}" in ctx.unit.slice(s.start, s.end).split())):
+                continue
+            if not (s.suite.inline and len(s.suite.statements) > 1):
+                delta = 0.0 if name else -0.8
+                yield ctx.splice(
+                    s, removed(s), delta=delta + placed(ctx, failure, s.line, s.end_line) - 0.4, note="deleted"
+                )
+            if isinstance(s.node, cst.Expr) and isinstance(s.node.value, cst.Call):
+                yield ctx.splice(s, (s.start, s.end, "pass"), delta=-1.0, note="pass")
