@@ -227,7 +227,7 @@ def test_weak_tests_do_not_make_a_rival_of_what_costs_far_more() -> None:
 
 def test_many_programs_that_all_behave_alike_are_no_sign_of_weak_tests() -> None:
     made = [candidate(k, 0.1 * k, SWAP) for k in range(1, 6)]
-    alike = ranked(made, near({k: ("ok:a",) for k in range(1, 6)}))
+    alike = ranked(made, near(dict.fromkeys(range(1, 6), ("ok:a",))))
     assert not weak(alike, 12)
     assert weak(ranked(made, near({k: (f"ok:{k % 2}",) for k in range(1, 6)})), 12)
     assert weak(ranked(made, Behaviours()), 12)  # nobody knows what they do
