@@ -7,19 +7,8 @@ from localagent.domain.behaviour import Crash, Row
 from localagent.domain.edit import WRITTEN, Candidate
 from localagent.domain.outcome import Baseline, FullResult
 from localagent.domain.task import Choosing, Stage, Verdict
-from localagent.repair.choice import (
-    FEW_TESTS,
-    READ,
-    Standing,
-    crashes,
-    explained,
-    ranked,
-    reread,
-    settled,
-    undecided,
-    unproven,
-    weak,
-)
+from localagent.repair.choice import READ, Standing, crashes, ranked, reread
+from localagent.repair.doubt import FEW_TESTS, explained, settled, undecided, unproven, weak
 from localagent.repair.followed import PATIENCE
 from localagent.repair.hardening import Hardening
 from localagent.repair.naturalness import naturalness

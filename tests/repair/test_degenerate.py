@@ -4,8 +4,9 @@ import pytest
 
 from localagent.domain.edit import Candidate, Edit, FileChange, Patch, Splice
 from localagent.domain.paths import RepoPath
-from localagent.repair.choice import Standing, unproven
+from localagent.repair.choice import Standing
 from localagent.repair.degenerate import degenerate
+from localagent.repair.doubt import unproven
 
 M = RepoPath("m.py")
 

@@ -1,0 +1,38 @@
+"""Plausible candidates and what they do, for tests of the choice and of its doubts."""
+
+from collections.abc import Mapping
+
+from localagent.domain.behaviour import Behaviours
+from localagent.domain.edit import Candidate, Edit, FileChange, Patch, Splice
+from localagent.domain.paths import RepoPath
+from localagent.repair.choice import Standing
+
+M = RepoPath("m.py")
+
+
+def edit(operator: str, note: str = "") -> Edit:
+    splice = Splice(start=0, end=1, text=b"b")
+    return Edit(path=M, splices=(splice,), operator=operator, line=1, end_line=1, prior=0, note=note)
+
+
+def candidate(number: int, cost: float, *edits: Edit) -> Candidate:
+    change = FileChange(path=M, before=b"a\n", after=b"b\n")
+    return Candidate(number=number, patch=Patch(changes=(change,)), edits=edits, cost=cost)
+
+
+def near(rows: Mapping[int, tuple[str, ...]]) -> Behaviours:
+    width = max((len(r) for r in rows.values()), default=0)
+    return Behaviours(rows=rows, kept=(True,) * width, seen=(False,) * width)
+
+
+def alone(made: Candidate) -> list[Standing]:
+    return [Standing(candidate=made, cost=0.0, row=())]
+
+
+SWAP, COLON = edit("compare-swap", "< -> <="), edit("tokens.insert-colon")
+
+
+def standings(*costs: float, row: str = "") -> list[Standing]:
+    return [
+        Standing(candidate=candidate(n, c, SWAP), cost=c, row=(row or f"ok:{n}",)) for n, c in enumerate(costs, start=1)
+    ]
