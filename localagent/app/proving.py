@@ -19,7 +19,7 @@ from localagent.domain.edit import Candidate, Patch
 from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Permission, Policy
-from localagent.domain.task import Budget, Task
+from localagent.domain.task import Budget, Snapshot, Task
 from localagent.errors import AnswerIsNo
 from localagent.jail.open import Kind, open_jail, scratch_folder
 from localagent.ports import Jail, Sink
@@ -41,6 +41,16 @@ class ProofRequest:
     max_seconds: float = 300.0
     backend: Kind | None = None
     overlay: Mapping[RepoPath, bytes | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tree:
+    """A snapshot of a repository, and what is to be run there; `scratch` is its opener's, and gone at the end."""
+
+    task: Task
+    snapshot: Snapshot
+    sources: Mapping[RepoPath, bytes]
+    scratch: Path
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -144,11 +154,30 @@ def open_ground(
     choose: Callable[[Mapping[RepoPath, bytes]], tuple[str, ...]] | None = None,
 ) -> Iterator[Ground]:
     """A snapshot with the request's overlay, and its verifier; nothing has run yet. `choose` picks tests from it."""
-    jail = open_jail(
+    jail = jail_for(request, settings, policy)
+    with (
+        open_tree(request, settings, choose) as tree,
+        ground_on(tree, jail, settings, policy, sink, stop) as ground,
+    ):
+        yield ground
+
+
+def jail_for(request: ProofRequest, settings: Settings, policy: Policy) -> Jail:
+    """CannotEnforce without a sound one."""
+    return open_jail(
         backend=request.backend,
         allow_third_party=policy.third_party_binaries is Permission.ALLOW,
         least=least_level(settings, policy),
     )
+
+
+@contextlib.contextmanager
+def open_tree(
+    request: ProofRequest,
+    settings: Settings,
+    choose: Callable[[Mapping[RepoPath, bytes]], tuple[str, ...]] | None = None,
+) -> Iterator[Tree]:
+    """A snapshot with the request's overlay, gone at the end. `choose` picks tests from it."""
     task = Task(
         id="",
         repo=str(request.repo.resolve()),
@@ -158,22 +187,30 @@ def open_ground(
         seed=request.seed,
         budget=Budget(max_seconds=request.max_seconds),
     )
-    with contextlib.ExitStack() as stack:
-        scratch = stack.enter_context(scratch_folder(settings.scratch_dir))
+    with scratch_folder(settings.scratch_dir) as scratch:
         snapshot = overlaid(take_snapshot(Path(task.repo), scratch / "store"), request.overlay)
         sources = SourceMap(snapshot)
         task = replace(task, tests=choose(sources)) if choose is not None else task
-        verifier = JailVerifier(
-            jail=jail,
-            task=task,
-            snapshot=snapshot,
-            python=interpreter_of(task),
-            scratch=scratch,
-            sandbox_dir=settings.sandbox_dir,
-            policy=policy,
-            sink=sink,
-        )
+        yield Tree(task=task, snapshot=snapshot, sources=sources, scratch=scratch)
+
+
+@contextlib.contextmanager
+def ground_on(
+    tree: Tree, jail: Jail, settings: Settings, policy: Policy, sink: Sink, stop: Stop | None = None
+) -> Iterator[Ground]:
+    """What runs a tree's tests; ended at the end, or by `stop`."""
+    verifier = JailVerifier(
+        jail=jail,
+        task=tree.task,
+        snapshot=tree.snapshot,
+        python=interpreter_of(tree.task),
+        scratch=tree.scratch,
+        sandbox_dir=settings.sandbox_dir,
+        policy=policy,
+        sink=sink,
+    )
+    with contextlib.ExitStack() as stack:
         stack.callback(verifier.cancel)
         if stop is not None:
             stack.enter_context(stop.calling(verifier.cancel))
-        yield Ground(task=task, jail=jail, verifier=verifier, sources=sources)
+        yield Ground(task=tree.task, jail=jail, verifier=verifier, sources=tree.sources)

@@ -7,6 +7,7 @@ ends with its budget.
 """
 
 import contextlib
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -27,8 +28,12 @@ from localagent.domain.edit import digest_of
 from localagent.errors import CannotEnforce, LocalagentError, UsageFault
 
 _CONNECT_SECONDS = 30.0
-STRAGGLE_SECONDS = 60.0  # over its budget and that of the one before: then its worker is taken for lost
+STRAGGLE_SECONDS = 60.0  # over its budget and that of those before: then its worker is taken for lost
+AHEAD = 2  # out for each thread: the one that runs, and the one that lies there when it has ended
+_COUNTED_SECONDS = 1.0  # threads are counted so often: each count is a question to the scheduler
+_FETCH_SECONDS = 120.0  # for an answer that is there: its worker may die just then
 _LOST = 1
+_TALKING = "running"  # Dask's word for a client whose connection stands
 Remote = Callable[[bytes, bytes], bytes]
 
 
@@ -62,7 +67,8 @@ def connected(cluster: Cluster) -> Iterator[Any]:
         try:
             yield client
         finally:
-            client.close(timeout=5)
+            with contextlib.suppress(OSError):  # nobody is there to take leave of
+                client.close(timeout=5)
 
 
 @dataclass(slots=True)
@@ -78,7 +84,7 @@ class _Sent:
 
 
 class ClusterCrew:
-    """ports.Crew on a cluster: one task more is out than it has threads, so that no worker waits for us to pack."""
+    """ports.Crew on a cluster: two tasks are out for each of its threads, so that no worker waits for us to pack."""
 
     def __init__(
         self, client: Any, remote: Remote, run: RunRecord, fleet: Fleet, settings: Settings, jobs: int
@@ -90,12 +96,19 @@ class ClusterCrew:
         self._sent: dict[int, _Sent] = {}
         self._ended: list[Ended] = []
         self._tries: dict[str, int] = {}
+        self._threads = 0
+        self._counted = -math.inf
 
     @property
     def free(self) -> bool:
         """Whether one more may be sent. As workers come and go, so do places."""
-        threads = sum(self._client.nthreads().values())
-        return not self._ended and len(self._sent) < max(1, min(self._jobs or threads + 1, threads + 1))
+        if self._ended:
+            return False
+        if time.monotonic() - self._counted > _COUNTED_SECONDS:
+            with self._reached():
+                self._threads, self._counted = sum(self._client.nthreads().values()), time.monotonic()
+        places = AHEAD * self._threads
+        return len(self._sent) < max(1, min(self._jobs or places, places))
 
     @property
     def busy(self) -> tuple[int, ...]:
@@ -103,8 +116,9 @@ class ClusterCrew:
         return (*self._sent, *(ended.number for ended in self._ended))
 
     def running_seconds(self) -> float:
-        """Seconds that the tasks which are out have taken, together."""
-        return sum(time.monotonic() - sent.began for sent in self._sent.values())
+        """Seconds that the tasks at work have taken, together: as many of those that are out as there are threads."""
+        oldest = sorted(sent.began for sent in self._sent.values())[: max(1, self._threads)]
+        return sum(time.monotonic() - began for began in oldest)
 
     def start(self, number: int, seconds: float) -> None:
         """Send a repository, or answer at once: a kept answer, a twin that is out, a tree that cannot be sent."""
@@ -120,9 +134,8 @@ class ClusterCrew:
                     self._run.save_answer(replace(kept, number=number, name=member.name, commit=commit))
                     self._end(number, 0, began)
                     return
-                level = self._fleet.cluster.level if self._fleet.cluster else "L1"
                 tool = self._run.plan.basis.tool
-                data = request_of(member, snapshot.digest, seconds, level, tool, self._settings).json()
+                data = request_of(self._fleet, number, snapshot.digest, seconds, tool, self._settings).json()
                 tree = pack(snapshot)
         except LocalagentError as no:
             self._run.save_answer(unsent(member, number, no))
@@ -130,14 +143,21 @@ class ClusterCrew:
             return
         again = self._tries[key] = self._tries.get(key, 0) + 1
         name = f"answer-{digest_of(data)}-{again}"
-        future = self._client.submit(self._remote, data, tree, key=name, pure=False, retries=1)
-        deadline = began + seconds + self._longest + STRAGGLE_SECONDS
+        with self._reached():
+            future = self._client.submit(self._remote, data, tree, key=name, pure=False, retries=1)
+        before = -(-len(self._sent) // max(1, self._threads))  # on its worker, at the most
+        deadline = began + seconds + before * self._longest + STRAGGLE_SECONDS
         self._sent[number] = _Sent(future, key, snapshot.digest, commit, time.monotonic(), deadline)
 
     def wait(self, seconds: float) -> list[Ended]:
-        """Those that ended within so many seconds; stragglers end without an answer, to be sent to another."""
+        """Those that ended within so many seconds; stragglers end without an answer, to be sent to another.
+
+        CannotEnforce where the scheduler is gone: what was out is lost with it, and no repository's fault.
+        """
         until = time.monotonic() + seconds
         while self._sent and not self._ended and time.monotonic() < until:
+            with self._reached():
+                pass
             for number, sent in list(self._sent.items()):
                 if sent.future.done():
                     self._settle(number, self._sent.pop(number))
@@ -152,16 +172,30 @@ class ClusterCrew:
 
     def end(self) -> None:
         """Forget what is out."""
-        for sent in self._sent.values():
-            sent.future.cancel()
+        with contextlib.suppress(OSError):  # it is gone, and what it had with it
+            for sent in self._sent.values() if self._client.status == _TALKING else ():
+                sent.future.cancel()
         self._sent.clear()
+
+    @contextlib.contextmanager
+    def _reached(self) -> Iterator[None]:
+        """CannotEnforce where there is no scheduler to speak to."""
+        try:
+            if self._client.status != _TALKING:
+                raise ConnectionError("the connection broke")
+            yield
+        except OSError as gone:
+            raise CannotEnforce(
+                f"the cluster's scheduler is gone: {gone}",
+                remedy=f"when it is back: localagent batch run --resume {self._run.id}",
+            ) from gone
 
     def _settle(self, number: int, sent: _Sent) -> None:
         """Keep the answer of a task that is done; without one it is tried again."""
         code = _LOST
         if sent.future.status == "finished":
-            with contextlib.suppress(ValueError, TypeError):  # not an answer of ours: as if there were none
-                answer = received(sent.future.result(), self._fleet.members[number], number, sent.tree)
+            with contextlib.suppress(ValueError, TypeError, OSError):  # none of ours, or gone with its worker
+                answer = received(sent.future.result(_FETCH_SECONDS), self._fleet.members[number], number, sent.tree)
                 answer = replace(answer, key=sent.key, commit=sent.commit)
                 self._run.save_answer(answer)
                 RunStore(self._settings.state_dir).kept.put(answer, self._run.id)

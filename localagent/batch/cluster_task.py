@@ -16,7 +16,7 @@ from localagent.app.least_level import least_level
 from localagent.app.policies import OpenPolicy, open_policy
 from localagent.app.settings import Settings
 from localagent.batch.answer import Answer, State, parse_answer
-from localagent.batch.fleet import Member
+from localagent.batch.fleet import Fleet, Member
 from localagent.batch.keys import Basis, basis_of, policy_of
 from localagent.batch.night import Begun, Night
 from localagent.batch.parcel import WrongParcel, unpack
@@ -68,8 +68,10 @@ def parse_request(data: bytes) -> Request:
     return Request(**found, logs=tuple(logs))
 
 
-def request_of(member: Member, tree: str, seconds: float, level: str, tool: str, settings: Settings) -> Request:
+def request_of(fleet: Fleet, number: int, tree: str, seconds: float, tool: str, settings: Settings) -> Request:
     """What to ask of a worker for a repository that has so many seconds left. `tool` is the run's."""
+    member = fleet.members[number]
+    level = fleet.cluster.level if fleet.cluster else JailLevel.L1.value
     opened = open_policy(settings, policy_of(member))
     values: dict[str, Any] = {
         "name": member.name,
@@ -89,7 +91,8 @@ def request_of(member: Member, tree: str, seconds: float, level: str, tool: str,
     if logs:
         values["sarif"] = [f"{n}.sarif" for n in range(len(logs))]
         values["sarif_was_at"] = member.sarif_was_at or str(member.source.folder.resolve())
-    lines = [f'schema = "{FLEET_SCHEMA}"', 'name = "cluster"', "[polite]", 'disk = "normal"', "[[repository]]"]
+    polite = ["[polite]", f"nice = {fleet.nice}", 'disk = "normal"']  # ionice is not on every machine
+    lines = [f'schema = "{FLEET_SCHEMA}"', 'name = "cluster"', *polite, "[[repository]]"]
     return Request(
         name=member.name,
         fleet="\n".join((*lines, *(f"{key} = {_toml(value)}" for key, value in values.items()))) + "\n",

@@ -46,8 +46,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for one in (check, suggest):
         one.add_argument("--deadline", default="3s", metavar="TIME", help="from the start of the program (3s)")
         one.add_argument("--python", default="", metavar="PY", help="the project's interpreter or virtual environment")
+        asked = one.add_mutually_exclusive_group()
+        asked.add_argument("--daemon", metavar="SOCKET", help="the daemon that is asked first; default: the machine's")
+        asked.add_argument("--no-daemon", action="store_true", help="ask none")
     install = verbs.add_parser("install", help="a git hook without the pre-commit framework", allow_abbrev=False)
-    install.add_argument("--fix", action="store_true", help="the hook repairs; default: it reports")
+    does = install.add_mutually_exclusive_group()
+    does.add_argument("--fix", action="store_true", help="the hook repairs; default: it reports")
+    does.add_argument("--suggest", action="store_true", help="it reports, then looks for verified patches, 3 s")
     install.add_argument("--chain", action="store_true", help="keep a hook that is there, and run it first")
     verbs.add_parser("uninstall", help="take that hook away, exactly", allow_abbrev=False)
 
@@ -219,7 +224,8 @@ def _installed(args: argparse.Namespace, render: Render) -> int:
     if args.hook_verb == "uninstall":
         render.line(f"took away {uninstall(git, os.environ)}")
         return 0
-    command = (*_ourselves(), "hook", "fix" if args.fix else "check", "--staged")
+    more = ("--suggest",) if args.suggest else ()
+    command = (*_ourselves(), "hook", "fix" if args.fix else "check", "--staged", *more)
     render.line(f"wrote {install(git, os.environ, command, chain=args.chain)}")
     return 0
 

@@ -66,7 +66,8 @@ def show(made: list[dict[str, Any]], remarks: list[str], render: Render) -> None
     """Every suggestion with its diff, and how to take it."""
     for one in made:
         what = "failing tests pass with" if one["origin"] == "failing-tests" else "the tests bear"
-        render.line(f"suggestion: {what} {'; '.join(one['titles'])} ({', '.join(one['tests'])})")
+        who = ", by the daemon's word" if one["found_by"] == "daemon" else ""
+        render.line(f"suggestion: {what} {'; '.join(one['titles'])} ({', '.join(one['tests'])}){who}")
         render.line(one["patch"].encode("utf-8", "surrogateescape").decode("utf-8", "replace").rstrip("\n"))
         render.line(f"to take it: git apply {one['kept_at']}")
     for remark in remarks:

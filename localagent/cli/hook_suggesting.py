@@ -18,8 +18,10 @@ from localagent.domain.task import Event
 from localagent.hook import work
 from localagent.record.files import write_private
 from localagent.tree.diff import unified_diff
+from localagent.tree.find import default_python
 from localagent.tree.git import Git
 from localagent.tree.staged import staged_files, unstaged, work_tree
+from localagent.wire.service.client import DEFAULT_SOCKET
 
 
 def search(args: argparse.Namespace, settings: Settings, box: Box, say: Say) -> None:
@@ -38,7 +40,7 @@ def search(args: argparse.Namespace, settings: Settings, box: Box, say: Say) -> 
     from localagent.hook.suggest import LocalSuggester  # noqa: PLC0415 - the repair loop takes long to import
 
     stop = Stop()
-    suggester = LocalSuggester(settings, getattr(args, "policy", None), _Remarks(say), stop)
+    suggester = LocalSuggester(settings, getattr(args, "policy", None), _Remarks(say), stop, daemon_of(args, root))
 
     def ask() -> None:
         request = SuggestRequest(repo=root, changed=changed, overlay=_overlay(git, changed), python=args.python)
@@ -55,6 +57,18 @@ def search(args: argparse.Namespace, settings: Settings, box: Box, say: Say) -> 
         say({"over": True})
 
 
+def daemon_of(args: argparse.Namespace, root: Path) -> Path | None:
+    """The daemon to ask: the one named, else the machine's where it is there for this user.
+
+    None for a project with an interpreter of its own, which the daemon does not have.
+    """
+    if args.no_daemon or args.python or default_python(root) is not None:
+        return None
+    if args.daemon is not None:
+        return Path(args.daemon)
+    return DEFAULT_SOCKET if os.access(DEFAULT_SOCKET, os.W_OK) else None
+
+
 def _overlay(git: Git, changed: Mapping[RepoPath, bytes]) -> dict[RepoPath, bytes | None]:
     return {**unstaged(git), **changed}
 
@@ -67,6 +81,7 @@ def as_json(suggestion: Suggestion, diff: bytes, path: Path) -> dict[str, Any]:
         "tests": list(suggestion.tests),
         "patch": diff.decode("utf-8", "surrogateescape"),
         "kept_at": str(path),
+        "found_by": suggestion.finder.value,
     }
 
 

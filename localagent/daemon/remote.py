@@ -17,8 +17,7 @@ from localagent.app.evidence import BUNDLE, land_recorded
 from localagent.app.fix_request import FixOutcome, FixRequest
 from localagent.app.settings import Settings
 from localagent.domain.edit import Patch, digest_of
-from localagent.domain.paths import RepoPath
-from localagent.domain.task import Event, FileKind, Snapshot, Stage, Task
+from localagent.domain.task import Event, Snapshot, Stage, Task
 from localagent.errors import AnswerIsNo, InternalFault, Interrupted, LocalagentError, UsageFault
 from localagent.jail.open import scratch_folder
 from localagent.ports import Sink
@@ -28,13 +27,12 @@ from localagent.record.patchfile import parse_patch
 from localagent.record.report import write_report
 from localagent.record.store import TaskRecord, TaskStore
 from localagent.repair.sinks import combined
-from localagent.tree import descend
-from localagent.tree.snapshot import MAX_FILE_BYTES, take_snapshot
+from localagent.tree.snapshot import take_snapshot
 from localagent.wire.service.client import Client, DaemonGone, DaemonRefuses, wait_after
 from localagent.wire.service.manifest import pack_manifest
 from localagent.wire.service.order import TASK_ID, TaskOrder, TaskState, pack_order
+from localagent.wire.service.uploads import upload
 
-_ASKED_AT_ONCE = 5000
 _BUSY_SECONDS = 60.0  # how long a busy daemon is asked again
 _GONE_SECONDS = 120.0  # how long a daemon that went away is waited for while it works for us
 
@@ -109,29 +107,6 @@ def _ordered(client: Client, request: FixRequest, snapshot: Snapshot, priority: 
             if time.monotonic() > until:
                 raise
             time.sleep(0.2)
-
-
-def upload(client: Client, snapshot: Snapshot, manifest: str, data: bytes) -> None:
-    """Everything of the snapshot that the daemon lacks, each content once."""
-    where = {x.digest: x for x in snapshot.entries.values() if x.kind is FileKind.REGULAR}
-    digests = [manifest, *where]
-    for start in range(0, len(digests), _ASKED_AT_ONCE):
-        part = digests[start : start + _ASKED_AT_ONCE]
-        missing = client.post("/v1/blobs/missing", {"digests": part}).json().get("missing", [])
-        for digest in missing:
-            if digest == manifest:
-                client.put(f"/v1/blobs/{digest}", data)
-            elif digest in where:
-                client.put(f"/v1/blobs/{digest}", _content(snapshot, where[digest].path))
-
-
-def _content(snapshot: Snapshot, path: RepoPath) -> bytes:
-    """From our private copy: it is what the manifest says, whatever happens in the repository meanwhile."""
-    try:
-        with descend.root_directory(Path(snapshot.store)) as root, descend.parent_directory(root, path.parts) as parent:
-            return descend.read_regular(path.name, parent, MAX_FILE_BYTES)[0]
-    except OSError as fault:
-        raise InternalFault(f"the copy of {path!r} cannot be read: {fault.strerror}") from fault
 
 
 def _followed(client: Client, request: FixRequest, task: str, settings: Settings, sink: Sink) -> FixOutcome:

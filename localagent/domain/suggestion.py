@@ -16,6 +16,13 @@ class Origin(StrEnum):
     FINDINGS = "findings"
 
 
+class Finder(StrEnum):
+    """Who found a suggestion, and says that its tests bear it."""
+
+    HERE = "here"
+    DAEMON = "daemon"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SuggestRequest:
     """A change that is about to be committed.
@@ -32,9 +39,10 @@ class SuggestRequest:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Suggestion:
-    """A patch against what is staged, verified in the jail; `tests` are the files whose tests bore it."""
+    """A patch against what is staged, verified in a jail; `tests` are the files whose tests bore it."""
 
     origin: Origin
     titles: tuple[str, ...]
     patch: Patch
     tests: tuple[str, ...]
+    finder: Finder = Finder.HERE

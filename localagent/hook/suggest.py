@@ -1,9 +1,9 @@
 """Stage 2 of the hook: suggestions for what is staged, verified in the jail by the tests that have to do with it.
 
-Two kinds: an edit that turns related tests that fail, found by the repair loop without a model; and repairs of findings
-that are never made without asking, and of what ruff and bandit find and do not repair themselves, where a test that
-passes runs their lines. Nothing is applied. Not promised: that either is found in the time; suggestions for what none
-of our rules finds as well.
+Two kinds: an edit that turns related tests that fail, found by a daemon where there is one, else here by the repair
+loop without a model; and repairs of findings that are never made without asking, and of what ruff and bandit find and
+do not repair themselves, where a test that passes runs their lines. Nothing is applied. Not promised: that either is
+found in the time; suggestions for what none of our rules finds as well.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -11,15 +11,18 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from localagent.app.policies import open_policy
-from localagent.app.proving import Ground, ProofRequest, Prover, open_ground
+from localagent.app.proving import Ground, ProofRequest, Prover, Tree, ground_on, jail_for, open_tree
 from localagent.app.settings import Settings
 from localagent.app.stop import Stop
 from localagent.app.suggesting import search
+from localagent.domain.edit import FileChange
 from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy
-from localagent.domain.suggestion import Origin, Suggestion, SuggestRequest
+from localagent.domain.suggestion import Finder, Origin, Suggestion, SuggestRequest
 from localagent.domain.task import Event
+from localagent.errors import CannotEnforce, LocalagentError
+from localagent.hook.at_daemon import SHARE, AtDaemon, NoRepair
 from localagent.hook.equivalents import PERSON, rules_for
 from localagent.hook.find import choose, find
 from localagent.hook.remediate import State, Work
@@ -27,7 +30,7 @@ from localagent.hook.rule import Grade
 from localagent.hook.view import CannotReadError, view_of
 from localagent.hook.work import Gates
 from localagent.index.related import related_tests
-from localagent.ports import Sink
+from localagent.ports import Jail, Sink
 from localagent.record.sarif_log import Reported
 from localagent.verify.tool_run import Silence
 
@@ -36,13 +39,16 @@ LEAST_LINT_SECONDS = 0.5  # below that a tool does not even start
 
 
 class LocalSuggester:
-    """ports.Suggester in this process. `stop` ends its jails at once."""
+    """ports.Suggester in this process, with a daemon beside it where `daemon` names one. `stop` ends its jails."""
 
-    def __init__(self, settings: Settings, policy: Path | None, sink: Sink, stop: Stop) -> None:
+    def __init__(
+        self, settings: Settings, policy: Path | None, sink: Sink, stop: Stop, daemon: Path | None = None
+    ) -> None:
         self._settings = settings
         self._named = policy
         self._sink = sink
         self._stop = stop
+        self._daemon = daemon
 
     def suggest(self, request: SuggestRequest, left: Callable[[], float]) -> Iterator[Suggestion]:
         """CannotEnforce without a sound jail, AnswerIsNo where tests cannot be run; nothing where none is related."""
@@ -52,21 +58,84 @@ class LocalSuggester:
         asked = ProofRequest(
             repo=request.repo, python=request.python, max_seconds=max(0.1, left()), overlay=request.overlay
         )
+        jail = self._jail(asked, policy)
 
         def related(sources: Mapping[RepoPath, bytes]) -> tuple[str, ...]:
             return related_tests(request.changed.keys(), sources, most=MOST_TESTS)
 
-        with open_ground(asked, self._settings, policy, self._sink, self._stop, related) as ground:
-            if not ground.task.tests:
-                self._sink.emit(Event(kind="warning", at_seconds=0.0, data={"text": "no test is related to it"}))
+        with open_tree(asked, self._settings, related) as tree:
+            if not tree.task.tests:
+                self._remark("no test is related to it")
                 return
+            far = AtDaemon(self._daemon, tree, SHARE * max(0.0, left())) if self._daemon is not None else None
+            try:
+                yield from self._found(request, tree, far, jail, policy, left)
+            except (LocalagentError, KeyboardInterrupt):
+                if far is not None:
+                    far.drop()
+                raise
+
+    def _found(
+        self,
+        request: SuggestRequest,
+        tree: Tree,
+        far: AtDaemon | None,
+        jail: Jail | CannotEnforce,
+        policy: Policy,
+        left: Callable[[], float],
+    ) -> Iterator[Suggestion]:
+        """What comes of a tree with related tests. The daemon works while the baseline is made here."""
+        if isinstance(jail, CannotEnforce):
+            found = self._afar(far, tree, Baseline(tests=()), policy)
+            if found is None:
+                raise jail
+            yield found
+            self._remark(f"only the daemon was asked: {jail}")
+            return
+        with ground_on(tree, jail, self._settings, policy, self._sink, self._stop) as ground:
             baseline = ground.verifier.baseline()
-            if baseline.failing:
-                found = search(ground, baseline, self._settings, policy, self._sink, left)
-                if found is not None:
-                    titles, patch = found
-                    yield Suggestion(origin=Origin.FAILING_TESTS, titles=titles, patch=patch, tests=ground.task.tests)
+            if not baseline.failing and far is not None:
+                far.drop()
+            elif baseline.failing and (found := self._afar(far, tree, baseline, policy)) is not None:
+                yield found
+            elif baseline.failing:
+                yield from self._turned(ground, baseline, policy, left)
             yield from self._repairs(request, ground, baseline, policy, left)
+
+    def _jail(self, asked: ProofRequest, policy: Policy) -> Jail | CannotEnforce:
+        """Without one only a daemon can help, which has its own."""
+        try:
+            return jail_for(asked, self._settings, policy)
+        except CannotEnforce as none:
+            if self._daemon is None:
+                raise
+            return none
+
+    def _afar(self, far: AtDaemon | None, tree: Tree, baseline: Baseline, policy: Policy) -> Suggestion | None:
+        """The daemon's repair of what fails; without one it is said why, and it is looked for here."""
+        if far is None:
+            return None
+        try:
+            patch = far.repair(baseline, policy)
+        except NoRepair as no:
+            self._remark(str(no))
+            return None
+        titles = tuple(f"{change.path}:{_first_line(change)}" for change in patch.changes)
+        return Suggestion(
+            origin=Origin.FAILING_TESTS, titles=titles, patch=patch, tests=tree.task.tests, finder=Finder.DAEMON
+        )
+
+    def _turned(
+        self, ground: Ground, baseline: Baseline, policy: Policy, left: Callable[[], float]
+    ) -> Iterator[Suggestion]:
+        """A repair of what fails, found here."""
+        found = search(ground, baseline, self._settings, policy, self._sink, left)
+        if found is not None:
+            titles, patch = found
+            yield Suggestion(origin=Origin.FAILING_TESTS, titles=titles, patch=patch, tests=ground.task.tests)
+
+    def _remark(self, text: str) -> None:
+        self._sink.emit(Event(kind="warning", at_seconds=0.0, data={"text": text}))
 
     def _repairs(
         self,
@@ -98,7 +167,7 @@ class LocalSuggester:
                 return
             found = ground.verifier.lint(tool, sorted(request.changed), {}, seconds=left())
             if isinstance(found, Silence):
-                self._sink.emit(Event(kind="warning", at_seconds=0.0, data={"text": found.why}))
+                self._remark(found.why)
                 continue
             for n, one in enumerate(found):
                 ours = rules_for(tool, one.rule) or ()
@@ -114,6 +183,13 @@ class LocalSuggester:
                         end_line=one.end_line,
                         column=one.column,
                     )
+
+
+def _first_line(change: FileChange) -> int:
+    """The first line that a change touches."""
+    before, after = change.before.splitlines(), change.after.splitlines()
+    same = (n for n, (one, other) in enumerate(zip(before, after, strict=False), 1) if one != other)
+    return next(same, min(len(before), len(after)) + 1)
 
 
 def _reported(changed: Mapping[RepoPath, bytes]) -> list[Reported]:

@@ -1,7 +1,8 @@
 """The parent's side of the confined child: starts it at once, has it load a model, asks it, and never trusts it.
 
-One child serves all who ask; their requests queue. Absent, altered, slow, crashing or starved, the model costs a
-warning; a request is never repeated and a dropped model stays dropped. No answer of the child is taken unchecked.
+One child serves all who ask; they take turns, in the order they come. Absent, altered, slow, crashing or starved, the
+model costs a warning; a request is never repeated and a dropped model stays dropped. No answer of the child is taken
+unchecked.
 """
 
 import select
@@ -21,6 +22,7 @@ from localagent.jail.open import interpreter_binds
 from localagent.llm.cores import free_threads
 from localagent.llm.frames import TARGET, WEIGHTS, FrameBuffer, FrameFault, Message, send
 from localagent.llm.registry import ModelFile
+from localagent.llm.turns import Turns
 from localagent.ports import JailProcess
 
 PACKAGE = Path(__file__).resolve().parent.parent
@@ -95,7 +97,7 @@ def _always() -> bool:
 
 
 class Served:
-    """One model in one confined child. Safe to use from several threads; requests queue."""
+    """One model in one confined child. Safe to use from several threads, whose requests take turns."""
 
     def __init__(
         self, model: ModelFile, jail: Starter, *, threads: int | None = None, spare: ModelFile | None = None
@@ -116,7 +118,7 @@ class Served:
         self._process: JailProcess | None = None
         self._buffer = FrameBuffer()
         self._pending: list[Message] = []
-        self._turn = threading.Lock()
+        self._turn = Turns()
         self._state = threading.Lock()
         self._loaded = threading.Event()
         self._closed = False

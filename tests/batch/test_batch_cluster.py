@@ -146,19 +146,19 @@ def test_a_changed_parcel_is_no_parcel_or_another_tree(data: st.DataObject) -> N
         assert not named == found == snapshot.digest or bad.partition(b"\n")[2] == good.partition(b"\n")[2]
 
 
-def asked(h: Home, monkeypatch: pytest.MonkeyPatch, level: str = "L1") -> tuple[Request, bytes, Settings, Member]:
+def asked(h: Home, monkeypatch: pytest.MonkeyPatch) -> tuple[Request, bytes, Settings, Member]:
     for name, value in h.environment().items():
         monkeypatch.setenv(name, value)
     at = Settings.from_environ()
     folder = Batch(h).add("one", {"work.py": MISTAKE, "x.py": 'NAME = "\x7f"\n'})
-    text = HEAD + '[each]\nwork = ["codemods"]\n'
+    text = HEAD + '[polite]\nnice = 3\ndisk = "normal"\n[each]\nwork = ["codemods"]\n'
     fleet = parse_fleet(
         (text + f'[[repository]]\npath = "{folder}"\ntests = ["a\\u007fb"]\n').encode(), "f", h.root, ()
     )
     member = fleet.members[0]
     snapshot = take_snapshot(folder, h.root / "seen")
     tool = basis_of((member,), at).tool
-    return request_of(member, snapshot.digest, 100.0, level, tool, at), pack(snapshot), at, member
+    return request_of(fleet, 0, snapshot.digest, 100.0, tool, at), pack(snapshot), at, member
 
 
 def judged(request: Request, parcel: bytes, at: Settings) -> Answer:
@@ -170,6 +170,7 @@ def test_a_worker_judges_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     with home({}) as h:
         request, parcel, at, member = asked(h, monkeypatch)
         assert parse_request(request.json()) == request
+        assert parse_fleet(request.fleet.encode(), "f", h.root, (), look=False).nice == 3, "as polite as the fleet says"
         changes: tuple[tuple[dict[str, Any], State, str], ...] = (
             ({"tool": "other"}, State.CANNOT_ENFORCE, "a worker's localagent is not the run's"),
             ({"policy_digest": "other"}, State.CANNOT_ENFORCE, "the policy that holds on a worker is not the run's"),

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from batch_builder import MISTAKE, Batch, states
@@ -140,6 +141,14 @@ def began(dask: Cluster) -> None:
         time.sleep(0.1)
 
 
+def undisturbed(batch: Batch, fleet: Path) -> dict[str, Any]:
+    """The report of the same fleet by processes of this machine, whose kept answers go."""
+    assert batch.run(str(fleet)).code in (0, 1)
+    report = batch.report()
+    (batch.home.root / "state" / "localagent" / "batch" / "kept").rename(batch.home.root / "away")
+    return report
+
+
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
 def test_a_worker_that_is_lost_costs_no_answer(how: signal.Signals, tmp_path: Path) -> None:
     """Its connection breaks, or the scheduler hears nothing of it: another does what it had, also what waited there."""
@@ -148,13 +157,16 @@ def test_a_worker_that_is_lost_costs_no_answer(how: signal.Signals, tmp_path: Pa
         batch.add("one", HANGS)
         batch.add("two", QUICK)
         fleet = batch.write_all(each=EACH.replace('"codemods"', '"failing-tests", "codemods"'))
+        alone = undisturbed(batch, fleet)
         fleet.write_text(fleet.read_text() + dask.table)
         with h.start("batch", "run", str(fleet)) as process:
             began(dask)
             os.killpg(dask.processes[1].pid, how)
             dask.start_worker()
             process.communicate(timeout=600)
-        assert states(batch.report()) == {"one": "clean", "two": "refused"}
+        report = batch.report()
+        assert states(report) == {"one": "clean", "two": "refused"}
+        assert report["digest"] == alone["digest"]
         assert list(h.scratch.iterdir()) == []
 
 
@@ -186,3 +198,53 @@ def test_a_straggler_is_given_up_and_another_asked(tmp_path: Path, monkeypatch: 
         answer = begun.run.answer(0)
         assert answer is not None
         assert (answer.state, notes) == (State.CLEAN, [f"one: clean: {answer.reason}"])
+
+
+def test_one_that_is_given_up_and_answers_all_the_same_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stood still, lost its task to another, and goes on where it stood: the report is that of one machine."""
+    with home({}) as h, cluster(tmp_path, 1) as dask:
+        for name, value in h.environment().items():
+            monkeypatch.setenv(name, value)
+        batch = Batch(h)
+        batch.add("one", HANGS)
+        batch.add("two", QUICK)
+        fleet = batch.write_all(each=EACH.replace('"codemods"', '"failing-tests", "codemods"'))
+        alone = undisturbed(batch, fleet)
+        fleet.write_text(fleet.read_text() + dask.table)
+        settings = Settings.from_environ()
+        begun = begin(fleet, settings, ways(), anytime=True)
+        assert begun.fleet.cluster is not None
+        with cluster_module.connected(begun.fleet.cluster) as client:
+            crew = cluster_module.ClusterCrew(client, work_one, begun.run, begun.fleet, settings, 0)
+            crew.start(0, 150.0)
+            began(dask)
+            os.killpg(dask.processes[1].pid, signal.SIGSTOP)
+            dask.start_worker()
+            crew._sent[0].deadline = 0.0  # as if its time had come
+            assert [lost.code for lost in crew.wait(60.0)] == [1]
+            os.killpg(dask.processes[1].pid, signal.SIGCONT)
+            night = Night(begun, settings, ways(), jobs=1, told=lambda _: None, crew=crew)
+            assert night.work(anytime=True) == ""
+        assert batch.report()["digest"] == alone["digest"]
+        assert list(h.scratch.iterdir()) == []
+
+
+def test_a_scheduler_that_is_killed_ends_the_run_and_the_run_goes_on(tmp_path: Path) -> None:
+    with home({}) as h, cluster(tmp_path, 1) as dask:
+        batch = Batch(h)
+        batch.add("one", HANGS)
+        batch.add("two", QUICK)
+        fleet = batch.write_all(each=EACH.replace('"codemods"', '"failing-tests", "codemods"'))
+        alone = undisturbed(batch, fleet)
+        fleet.write_text(fleet.read_text() + dask.table)
+        with h.start("batch", "run", str(fleet)) as process:
+            began(dask)
+            dask.processes[0].kill()
+            _, err = process.communicate(timeout=600)
+        assert (process.returncode, b"scheduler is gone" in err, b"batch run --resume" in err) == (4, True, True), err
+        dask.start("scheduler", "--host", dask.address, "--no-show")
+        dask.start_worker()
+        assert batch.run("--resume").code in (0, 1)
+        assert batch.report()["digest"] == alone["digest"]

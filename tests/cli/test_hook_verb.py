@@ -209,6 +209,18 @@ def test_the_installed_hook_that_fixes_with_commit_all(repo: Repo, hook: Run) ->
     assert repo.git("status", "--short") == b""
 
 
+def test_the_installed_hook_that_suggests_blocks_no_more_than_the_check(repo: Repo, hook: Run) -> None:
+    assert hook("install", "--suggest")[0] == 0
+    assert hook("install", "--suggest", "--fix")[0] == 2
+    assert "'--staged' '--suggest'" in repo.read(".git/hooks/pre-commit").decode()
+    repo.stage("a.py", BAD)
+    repo.git("commit", "-m", "bad", check=False)
+    assert repo.git("log", "--oneline", "--all") == b""
+    repo.stage("a.py", FIXED)
+    repo.git("commit", "-m", "good")
+    assert repo.git("show", "HEAD:a.py") == FIXED
+
+
 def test_in_a_subfolder_and_outside_a_repository(
     repo: Repo, hook: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -16,7 +16,6 @@ from schema_checker import check_schema, checker
 from service_builder import Served, digest, ordered, put, served, talk, uploaded
 
 from localagent.cli.main import main
-from localagent.daemon.remote import upload
 from localagent.daemon.service.configuration import load_configuration
 from localagent.daemon.service.desk import depth_of
 from localagent.daemon.service.door import Door
@@ -29,6 +28,7 @@ from localagent.tree.snapshot import take_snapshot
 from localagent.wire.service.client import Client, DaemonGone, DaemonRefuses
 from localagent.wire.service.manifest import pack_manifest
 from localagent.wire.service.order import TaskOrder, pack_order
+from localagent.wire.service.uploads import upload
 
 FILES = {"a.py": "x = 1\n"}
 

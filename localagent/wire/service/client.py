@@ -5,6 +5,7 @@ what it answers is data. Not promised: anything about the answers' content; call
 """
 
 import json
+import math
 import os
 import pwd
 import socket
@@ -69,17 +70,32 @@ class ServerEvent:
 
 @dataclass(slots=True)
 class Client:
-    """One daemon. A connection is kept between requests and made anew when it is gone. One thread's alone."""
+    """One daemon. A connection is kept between requests and made anew when it is gone. One thread's alone.
+
+    `until` (of the monotonic clock) ends every waiting, however slowly something comes. An answer larger than
+    `most_bytes` is a fault.
+    """
 
     path: Path
+    until: float = math.inf
+    most_bytes: int = MOST_ANSWER_BYTES
     _socket: socket.socket | None = field(default=None, init=False)
     _http: h11.Connection | None = field(default=None, init=False)
+    _silent_seconds: float = field(default=ANSWER_SECONDS, init=False)
 
     def close(self) -> None:
         """End the connection."""
         if self._socket is not None:
             self._socket.close()
         self._socket = self._http = None
+
+    def interrupt(self) -> None:
+        """From another thread: what is being waited for ends with DaemonGone, and nothing further is asked."""
+        self.until = -math.inf
+        connection = self._socket
+        if connection is not None:
+            with suppress(OSError):  # it has ended already
+                connection.shutdown(socket.SHUT_RDWR)
 
     def get(self, target: str) -> Answer:
         """DaemonRefuses for every status from 400 on."""
@@ -114,16 +130,24 @@ class Client:
         if response.status_code != 200:
             raise refusal(self._whole(response))
         try:
-            self._connected().settimeout(SILENT_SECONDS)
+            self._silent_seconds = SILENT_SECONDS
             yield from _events(self._pieces())
         finally:
             self.close()
 
     def _connected(self) -> socket.socket:
+        self._silent_seconds = ANSWER_SECONDS
         if self._socket is None:
-            self._socket, self._http = connect(self.path), h11.Connection(h11.CLIENT)
-        self._socket.settimeout(ANSWER_SECONDS)
+            self._socket, self._http = connect(self.path, self._patience()), h11.Connection(h11.CLIENT)
+        self._socket.settimeout(self._patience())
         return self._socket
+
+    def _patience(self) -> float:
+        """Seconds to wait for the next piece. DaemonGone when there are none."""
+        left = self.until - time.monotonic()
+        if left <= 0:
+            raise DaemonGone(f"the daemon at {self.path} did not answer in the time that there was")
+        return min(self._silent_seconds, left)
 
     def _sent(self, method: str, target: str, body: bytes | None, headers: Mapping[str, str]) -> h11.Response:
         fields = {"host": "localagent", **headers}
@@ -142,6 +166,7 @@ class Client:
         ]
         try:
             for piece in pieces:
+                connection.settimeout(self._patience())
                 connection.sendall(piece or b"")
         except TimeoutError as fault:
             self.close()
@@ -168,6 +193,7 @@ class Client:
             raise DaemonGone(f"no connection to the daemon at {self.path}")
         try:
             while (event := http.next_event()) is h11.NEED_DATA:
+                connection.settimeout(self._patience())
                 http.receive_data(connection.recv(_PIECE))
         except h11.RemoteProtocolError as fault:
             raise DaemonGone(f"the daemon at {self.path} broke off: {fault}") from fault
@@ -188,7 +214,7 @@ class Client:
         try:
             for piece in self._pieces():
                 body += piece
-                if len(body) > MOST_ANSWER_BYTES:
+                if len(body) > self.most_bytes:
                     raise InternalFault("the daemon's answer is larger than anything it should say")
         except LocalagentError:
             self.close()
@@ -202,10 +228,10 @@ class Client:
         return Answer(status=response.status_code, headers=headers, body=bytes(body))
 
 
-def connect(path: Path) -> socket.socket:
+def connect(path: Path, seconds: float = ANSWER_SECONDS) -> socket.socket:
     """A connection to the daemon. DaemonGone with the reason when nobody listens; CannotEnforce for a stranger."""
     client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
-    client.settimeout(ANSWER_SECONDS)
+    client.settimeout(seconds)
     try:
         client.connect(str(path.absolute()))
         data = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
@@ -304,3 +330,5 @@ def _events(pieces: Iterator[bytes]) -> Iterator[ServerEvent]:
                 kind = value
             elif name == "data":
                 data += value
+                if len(data) > _MOST_LINE_BYTES:
+                    raise InternalFault("the daemon's stream has an event larger than any it should have")
