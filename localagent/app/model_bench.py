@@ -31,6 +31,7 @@ from localagent.errors import CannotEnforce, InternalFault
 from localagent.jail.open import open_jail
 from localagent.llm.prompt import build_context
 from localagent.llm.registry import ModelFile, Registry
+from localagent.llm.replies import Way
 from localagent.llm.scorer import ModelScorer
 from localagent.llm.tuned import machine, serving
 from localagent.ports import EditSpace
@@ -38,7 +39,7 @@ from localagent.repair.weights import Weights, load_weights
 
 _SCORING_SECONDS = 120.0
 _WRITING_SECONDS = 120.0
-_SPAN_STEPS = 12
+_STEPS = {SPAN: 12, Way.SKELETON.value: 2}  # an outline is one, a body along it another
 _KINDS = ("order", "write")
 
 
@@ -176,7 +177,7 @@ def _rank(edits: Sequence[Edit], costs: Sequence[float], right: set[int]) -> int
 
 
 def _written(scorer: ModelScorer, way: str, bugs: Sequence[Bug], space: EditSpace, weights: Weights) -> WayYield | None:
-    """One question (some steps of a span search) at each known place; None where the model knows no such way."""
+    """Some questions at each known place, as `_STEPS` says, else one; None where the model knows no such way."""
     replies = valid = exact = tokens = asked = 0
     began = time.monotonic()
     for bug in bugs:
@@ -187,7 +188,7 @@ def _written(scorer: ModelScorer, way: str, bugs: Sequence[Bug], space: EditSpac
         place = Suspicion(path=path, line=bug.line, end_line=bug.line, score=1.0)
         writer.begin(sources, (place,), Baseline(tests=(), failing=(), passing=()))
         hit = False
-        for _ in range(_SPAN_STEPS if way == SPAN else 1):
+        for _ in range(_STEPS.get(way, 1)):
             if math.isinf(writer.next_cost):
                 break
             asked += 1
