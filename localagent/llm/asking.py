@@ -9,8 +9,10 @@ import re
 from collections.abc import Sequence
 
 from localagent.llm.replies import View, Way
+from localagent.llm.surroundings import signatures
 
 CODE_BYTES = 2400
+KNOWN_BYTES = 500  # of signatures, where the code leaves room
 TESTS_BYTES = 900
 HEARD_BYTES = 600
 _TICKS = re.compile(r"`+")
@@ -45,7 +47,10 @@ def messages(
 
     Where the way takes an outline first, it is asked for as long as there is none.
     """
-    parts = [f"File {_plain(view.page.path)}:", _fence(_numbered(view, numbers=way is Way.LINE))]
+    shown = _numbered(view, numbers=way is Way.LINE)
+    parts = [f"File {_plain(view.page.path)}:", _fence(shown)]
+    if known := signatures(view.page.text, view.lines, min(KNOWN_BYTES, CODE_BYTES - len(shown.encode()))):
+        parts += ["What stands around it in the file:", _fence(known)]
     if tests:
         parts += ["The test that fails, and how:", _fence(_clip(tests, TESTS_BYTES))]
     if task:
