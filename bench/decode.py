@@ -10,9 +10,10 @@ bug of the built-in set, where each builds on branches of earlier ones. Both sid
 the same prefix in the cache already, and the same rows to answer. `Llama` is used as cheaply as it can be: the longest
 beginning that it still has is never decoded again (as its `generate` reuses it), branches come in the order in which
 they share most, rows that it keeps are read where they lie, and what needs no decoding is not. Ours goes through pipe,
-jail and frames. Bars: 8 times as fast (median of the rounds' ratios) on both, the child at most 450 MB resident.
+jail and frames. Bars: 8 times as fast (median of the rounds) on both, the child at most 450 MB resident.
 Answers differ because kernels round by the number of tokens decoded at once; `Llama` beside itself, decoding token by
-token, says how much. Load is printed: a ratio of two sides measured in turn bears it better than seconds do.
+token, says how much. Processor seconds are compared, the clock's stand in brackets: the child is nicer to others than
+this process, so on a busy machine the clock says more about the others. Load is printed.
 """
 
 import argparse
@@ -26,6 +27,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import psutil
 from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -222,6 +224,12 @@ def shifted(work: Workload, by: int) -> Workload:
     return Workload(name=work.name, questions=questions)
 
 
+def busy() -> float:
+    """Processor seconds of this process and of everything below it, the confined child among them."""
+    below = psutil.Process().children(recursive=True)
+    return time.process_time() + sum(sum(one.cpu_times()[:2]) for one in below)
+
+
 def measure(decoder: ModelDecoder, beside: HighLevel, work: Workload, rounds: int) -> float:
     """The median ratio; a line for each round."""
     ratios = []
@@ -232,15 +240,16 @@ def measure(decoder: ModelDecoder, beside: HighLevel, work: Workload, rounds: in
         beside.read(trunk)
         if decoder.grow(trunk, [Branch(at=1, tokens=(), rows=())], timeout_seconds=_SECONDS) is None:
             raise SystemExit("decode: the child did not answer")
-        before, begun = decoder.tokens_used, time.perf_counter()
+        before, begun, cost = decoder.tokens_used, time.perf_counter(), busy()
         own = ours(decoder, fresh)
-        middle, spent = time.perf_counter(), decoder.tokens_used - before
+        middle, between, spent = time.perf_counter(), busy(), decoder.tokens_used - before
         other = beside.answer(fresh)
-        ended = time.perf_counter()
-        ratios.append((ended - middle) / (middle - begun))
+        ended, after = time.perf_counter(), busy()
+        ratios.append((after - between) / (between - cost))
         print(
-            f"{work.name} {number}: ours {middle - begun:.2f} s ({spent} tokens), Llama {ended - middle:.2f} s,"
-            f" {ratios[-1]:.1f} times; apart by %.3f nats (median), %.2f at most" % apart(own, other),
+            f"{work.name} {number}: ours {between - cost:.2f} ({middle - begun:.2f} s, {spent} tokens),"
+            f" Llama {after - between:.2f} ({ended - middle:.2f} s): {ratios[-1]:.1f} times;"
+            f" apart by %.3f nats (median), %.2f at most" % apart(own, other),
             flush=True,
         )
     few = Workload(name=work.name, questions=[Question(q.trunk, q.branches[:8]) for q in work.questions[:1]])
