@@ -111,7 +111,7 @@ def _bench(args: argparse.Namespace, settings: Settings, render: Render) -> int:
 def table(found: Sequence[Bench]) -> Iterator[str]:
     """A row for each model, and one for the order without any; aligned columns."""
     heads = ("", "median rank", "<=10", "<=50", "<=100", "tokens/s", "MiB", "load s", "correct", "precision")
-    rows = [heads]
+    rows: list[tuple[str, ...]] = [heads]
     for one in found:
         speed = (f"{one.tokens_per_second:.0f}", f"{one.resident_bytes >> 20}", f"{one.load_seconds:.1f}")
         rows.append((one.name, *_order(one.ranks), *speed, *_repaired(one)))
