@@ -83,6 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     continue
                 told["twins"] += 1
                 out.write(made.as_json() + "\n")
+                out.flush()
                 print(f"{case.id}: {remark}", flush=True)
     except (CaseError, JudgeError, OSError, ValueError, TypeError) as fault:
         print(f"twins: {fault}", file=sys.stderr)
