@@ -37,10 +37,10 @@ def main() -> int:
     space = open_edit_space(load_prior(ROOT / "models" / "prior.json"))
     rows: dict[str, list[dict[str, object]]] = {"order": [], "write": []}
     for case in [*casefile.read_all(casefile.CASES.parent / "spans"), *casefile.read_all()]:
-        if len(case.oracle) != 1:
+        if len(case.oracle) != 1 or len(case.files) != 1:
             continue
         ((path, after),) = case.oracle.items()
-        before, tests = case.files[path], "".join(case.visible.values())
+        before, tests, hidden = case.files[path], *("".join(part.values()) for part in (case.visible, case.hidden))
         blocks = difflib.SequenceMatcher(None, before.split("\n"), after.split("\n")).get_opcodes()
         changed = [block for block in blocks if block[0] != "equal"]
         if len(before) > LARGEST or not path.endswith(".py") or len(changed) != 1 or changed[0][0] != "replace":
@@ -48,13 +48,13 @@ def main() -> int:
         if not parses(before):
             continue
         line = changed[0][1] + 1
-        bug = Bug(id=case.id, kind="", path=path, line=line, before=before, after=after, tests=tests)
+        bug = Bug(id=case.id, kind="", path=path, line=line, before=before, after=after, tests=tests, hidden=hidden)
         source, near = {RepoPath(path): before.encode()}, frozenset(range(max(1, line - 3), line + 4))
         kind = "order" if right_edits(bug, space.edits(RepoPath(path), source, lines=near, failures=())) else "write"
         if kind == "write" and changed[0][2] - changed[0][1] > 1:
             continue
         rows[kind].append(
-            {n: getattr(bug, n) for n in ("id", "path", "line", "before", "after", "tests")} | {"kind": kind}
+            {n: getattr(bug, n) for n in ("id", "path", "line", "before", "after", "tests", "hidden")} | {"kind": kind}
         )
         if len(rows["order"]) >= MOST_ORDER:
             break

@@ -1,8 +1,9 @@
 """`model bench`: how well a model orders edits and writes them, how fast and large it is, on built-in bugs.
 
-The set is `models/reference-bugs.json`, made from this project's own cases. Nothing of it runs: an edit is right where
-the file it makes has the repaired file's syntax tree. Other repairs may be as good, so yields are lower bounds. Not
-promised: that the numbers carry over to other programs; localization, which finds the place, is no part of it.
+The set is `models/reference-bugs.json`, made from this project's own cases. In order and yield an edit is right where
+the file it makes has the repaired file's syntax tree: other repairs may be as good, so these are lower bounds, and
+localization, which finds the place, is no part of them. Whole repairs (`model_repairs`) are judged by tests held back.
+Not promised: that the numbers carry over to other programs.
 """
 
 import ast
@@ -12,11 +13,12 @@ import statistics
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from localagent.app.least_level import least_level
+from localagent.app.model_measured import Bench, WayYield, keep
+from localagent.app.model_repairs import repair_all
 from localagent.app.prior import load_prior
 from localagent.app.settings import Settings
 from localagent.app.written import NAMES, open_writer
@@ -25,27 +27,25 @@ from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Budget, Suspicion, Task
 from localagent.edit.space import open_edit_space
-from localagent.errors import AnswerIsNo, CannotEnforce, InternalFault
+from localagent.errors import CannotEnforce, InternalFault
 from localagent.jail.open import open_jail
 from localagent.llm.prompt import build_context
 from localagent.llm.registry import ModelFile, Registry
+from localagent.llm.replies import Way
 from localagent.llm.scorer import ModelScorer
 from localagent.llm.tuned import machine, serving
 from localagent.ports import EditSpace
-from localagent.record.files import write_through
 from localagent.repair.weights import Weights, load_weights
 
-SCHEMA = 1
-_MAX_BYTES = 4 << 20
 _SCORING_SECONDS = 120.0
 _WRITING_SECONDS = 120.0
-_SPAN_STEPS = 12
+_STEPS = {SPAN: 12, Way.SKELETON.value: 2}  # an outline is one, a body along it another
 _KINDS = ("order", "write")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bug:
-    """One file with a bug at a line, the file repaired, and the tests that see it."""
+    """One file with a bug at a line, the file repaired, the tests that see it, and others held back."""
 
     id: str
     kind: str
@@ -54,53 +54,7 @@ class Bug:
     before: str
     after: str
     tests: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class WayYield:
-    """What came of one way of writing: different replies, those that were edits, bugs whose repair was one."""
-
-    bugs: int
-    replies: int
-    valid: int
-    exact: int
-    tokens: int
-    seconds: float
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Bench:
-    """What was measured of one model on one machine. `ranks` and `plain` are of the right edit, with and without it."""
-
-    name: str
-    sha256: str
-    machine: str
-    threads: int
-    ranks: tuple[int, ...]
-    plain: tuple[int, ...]
-    edits: int
-    tokens_per_second: float
-    tokens_per_cpu_second: float
-    load_seconds: float
-    resident_bytes: int
-    ways: dict[str, WayYield] = field(default_factory=dict)
-
-    @property
-    def median(self) -> float:
-        """Median rank of the right edit."""
-        return statistics.median(self.ranks)
-
-    @property
-    def best(self) -> str:
-        """The way that wrote most exact repairs; span search where none is better."""
-        spans = self.ways[SPAN].exact if SPAN in self.ways else 0
-        better = [(w.exact, w.valid / max(1, w.replies), name) for name, w in self.ways.items() if w.exact > spans]
-        return max(better)[2] if better else SPAN
-
-
-def share(ranks: Sequence[int], most: int) -> float:
-    """How much of some ranks is at most so much."""
-    return sum(rank <= most for rank in ranks) / max(1, len(ranks))
+    hidden: str
 
 
 def load_bugs(models_dir: Path) -> list[Bug]:
@@ -122,13 +76,21 @@ def right_edits(bug: Bug, edits: Iterable[Edit]) -> list[Edit]:
     return [edit for edit in near if _tree(edit.apply(source)) == wanted]
 
 
-def bench_model(
-    name: str, settings: Settings, say: Callable[[str], None], *, only: Sequence[str] = (), most: int | None = None
-) -> Bench:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Extent:
+    """How much is measured: `only` some ways of writing, at most so many bugs of each kind, whole repairs or none."""
+
+    only: tuple[str, ...] = ()
+    most: int | None = None
+    repairs: bool = True
+
+
+def bench_model(name: str, settings: Settings, say: Callable[[str], None], extent: Extent) -> Bench:
     """Measure one model ("": the default), keep the result, and for a user's own model the way it writes best.
 
-    `only` names ways of writing, `most` bounds the bugs of each kind. CannotEnforce where the model cannot be used.
+    CannotEnforce where the model cannot be used.
     """
+    only, most = extent.only, extent.most
     registry = Registry(settings.models_dir, settings.data_dir)
     model = registry.verify(name)
     bugs = load_bugs(settings.models_dir)
@@ -148,9 +110,14 @@ def bench_model(
             raise CannotEnforce(scorer.warning)
     finally:
         scorer.close()
-    _keep(found, settings)
     if not only:
         registry.writes(model.name, (found.best,))
+    if extent.repairs:
+        repairs, dropped = repair_all(name, [*order, *write], settings, say)
+        if dropped:
+            raise CannotEnforce(dropped)
+        found = replace(found, repairs=repairs)
+    keep(found, settings)
     return found
 
 
@@ -210,7 +177,7 @@ def _rank(edits: Sequence[Edit], costs: Sequence[float], right: set[int]) -> int
 
 
 def _written(scorer: ModelScorer, way: str, bugs: Sequence[Bug], space: EditSpace, weights: Weights) -> WayYield | None:
-    """One question (some steps of a span search) at each known place; None where the model knows no such way."""
+    """Some questions at each known place, as `_STEPS` says, else one; None where the model knows no such way."""
     replies = valid = exact = tokens = asked = 0
     began = time.monotonic()
     for bug in bugs:
@@ -221,7 +188,7 @@ def _written(scorer: ModelScorer, way: str, bugs: Sequence[Bug], space: EditSpac
         place = Suspicion(path=path, line=bug.line, end_line=bug.line, score=1.0)
         writer.begin(sources, (place,), Baseline(tests=(), failing=(), passing=()))
         hit = False
-        for _ in range(_SPAN_STEPS if way == SPAN else 1):
+        for _ in range(_STEPS.get(way, 1)):
             if math.isinf(writer.next_cost):
                 break
             asked += 1
@@ -243,39 +210,3 @@ def _tree(source: bytes) -> str | None:
             return ast.dump(ast.parse(source))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-
-
-def record_path(settings: Settings, sha256: str) -> Path:
-    """Where the last measurement of a model lies."""
-    return settings.data_dir / "models" / "bench" / f"{sha256}.json"
-
-
-def _keep(found: Bench, settings: Settings) -> None:
-    path = record_path(settings, found.sha256)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
-        write_through(path, (json.dumps(as_json(found), indent=1, sort_keys=True) + "\n").encode())
-    except OSError as fault:
-        raise AnswerIsNo(f"cannot keep the measurement at {path}: {fault.strerror or fault}") from None
-
-
-def as_json(found: Bench) -> dict[str, Any]:
-    """What is kept and shown; `last_bench` reads it back."""
-    return {"schema": SCHEMA, **asdict(found)}
-
-
-def last_bench(settings: Settings, sha256: str) -> Bench | None:
-    """The last measurement of a model on this machine; None where there is none that can be read."""
-    try:
-        with record_path(settings, sha256).open("rb") as stream:
-            table = json.loads(stream.read(_MAX_BYTES))
-        if not isinstance(table, dict) or table.pop("schema", None) != SCHEMA:
-            return None
-        ways = {str(name): WayYield(**way) for name, way in table.pop("ways").items()}
-        numbers = [float(table[name]) for name in ("tokens_per_second", "load_seconds", "resident_bytes", "edits")]
-        ranks, plain = (tuple(int(rank) for rank in table.pop(name)) for name in ("ranks", "plain"))
-        found = Bench(**table, ranks=ranks, plain=plain, ways=ways)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return None
-    sound = ranks and len(ranks) == len(plain) and all(map(math.isfinite, numbers))
-    return found if sound and found.sha256 == sha256 and found.machine == machine() else None

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-from localagent.app.model_bench import Bench, share
+from localagent.app.model_measured import Bench, share
 
 _WIDTH, _HEIGHT, _LEFT, _TOP, _RIGHT, _BOTTOM = 720, 420, 60, 30, 200, 50
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
@@ -41,5 +41,8 @@ def plot(found: Sequence[Bench]) -> str:
         steps = sorted({1, ends[-1], *ranks, *(rank - 1 for rank in ranks if rank > 1)})
         line = " ".join(f"{x(rank):.1f},{y(share(ranks, rank)):.1f}" for rank in steps)
         rows.append(f'<polyline fill="none" stroke="{colour}" stroke-width="2"{dashes} points="{line}"/>')
-        rows.append(f'<text x="{_WIDTH - _RIGHT + 10}" y="{_TOP + 18 * k + 10}" fill="{colour}">{escape(name)}</text>')
+        rows.append(f'<text x="{_WIDTH - _RIGHT + 10}" y="{_TOP + 34 * k + 10}" fill="{colour}">{escape(name)}</text>')
+        if k < len(found) and (repairs := found[k].repairs) is not None:
+            told = f"{repairs.correct} of {repairs.bugs} repaired, {repairs.answered - repairs.correct} wrong"
+            rows.append(f'<text x="{_WIDTH - _RIGHT + 10}" y="{_TOP + 34 * k + 25}" fill="#444">{told}</text>')
     return "\n".join([*rows, "</svg>"]) + "\n"

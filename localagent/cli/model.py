@@ -2,12 +2,14 @@
 
 import argparse
 import statistics
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from localagent.app import Settings
-from localagent.app.model_bench import Bench, as_json, bench_model, last_bench, share
+from localagent.app.model_bench import Extent, bench_model
+from localagent.app.model_measured import Bench, as_json, last_bench, share
 from localagent.app.model_plot import plot
 from localagent.app.tuning import tune_model
 from localagent.app.written import known_ways
@@ -42,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     benching.add_argument("models", nargs="*", metavar="NAME", help="default: the default model")
     benching.add_argument("--way", action="append", default=[], metavar="WAY", help="ways of writing (default: all)")
     benching.add_argument("--bugs", type=int, metavar="N", help="at most so many bugs of each kind (default: all)")
+    benching.add_argument("--no-repairs", action="store_true", help="measure order and writing, repair nothing whole")
     benching.add_argument("--svg", metavar="FILE", help="write a plot here")
     for action in (listing, adding, verifying, tuning, benching):
         action.add_argument("--json", action="store_true", help="write JSON")
@@ -88,21 +91,47 @@ def _bench(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     if faults:
         raise UsageFault(faults)
     names = args.models or [""]
-    found = [bench_model(name, settings, render.note, only=ways, most=args.bugs) for name in names]
+    extent = Extent(only=ways, most=args.bugs, repairs=not args.no_repairs)
+    found = [bench_model(name, settings, render.note, extent) for name in names]
     if args.svg:
         write_through(Path(args.svg), plot(found).encode())
     if args.json:
         render.json([as_json(one) for one in found])
         return 0
+    for row in table(found):
+        render.line(row)
     for one in found:
-        for words, ranks in ((one.name, one.ranks), ("without a model", one.plain)):
-            shares = "  ".join(f"<={most} {share(ranks, most):.0%}" for most in (10, 50, 100))
-            render.line(f"{words}: median rank {statistics.median(ranks):g} of {len(ranks)} bugs  {shares}")
         for name, way in one.ways.items():
             rate = f"{way.valid} of {way.replies} replies are edits, {way.tokens} tokens, {way.seconds:.0f} s"
-            render.line(f"  writes by {name}: {way.exact} of {way.bugs} exact, {rate}")
-        render.line(f"  {_speed(one)}, loaded in {one.load_seconds:.1f} s, writes best by {one.best}")
+            render.line(f"{one.name} writes by {name}: {way.exact} of {way.bugs} exact, {rate}")
+        render.line(f"{one.name} writes best by {one.best}")
     return 0
+
+
+def table(found: Sequence[Bench]) -> Iterator[str]:
+    """A row for each model, and one for the order without any; aligned columns."""
+    heads = ("", "median rank", "<=10", "<=50", "<=100", "tokens/s", "MiB", "load s", "correct", "precision")
+    rows: list[tuple[str, ...]] = [heads]
+    for one in found:
+        speed = (f"{one.tokens_per_second:.0f}", f"{one.resident_bytes >> 20}", f"{one.load_seconds:.1f}")
+        rows.append((one.name, *_order(one.ranks), *speed, *_repaired(one)))
+    rows += [("without a model", *_order(one.plain), "", "", "", "", "") for one in found[:1]]
+    widths = [max(len(row[k]) for row in rows) for k in range(len(heads))]
+    for row in rows:
+        cells = (cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
+        yield "  ".join([row[0].ljust(widths[0]), *cells]).rstrip()
+
+
+def _order(ranks: Sequence[int]) -> tuple[str, ...]:
+    return (f"{statistics.median(ranks):g} of {len(ranks)}", *(f"{share(ranks, most):.0%}" for most in (10, 50, 100)))
+
+
+def _repaired(one: Bench) -> tuple[str, str]:
+    """Whole repairs: correct ones of all bugs, and of those that were answered; "-" where not measured."""
+    if one.repairs is None:
+        return "-", "-"
+    precise = f"{one.repairs.precision:.0%}" if one.repairs.precision is not None else "-"
+    return f"{one.repairs.correct}/{one.repairs.bugs}", precise
 
 
 def _speed(one: Bench) -> str:
@@ -122,7 +151,9 @@ def _list(models: tuple[ModelFile, ...], settings: Settings, render: Render, *, 
         form = model.quantization if served is model else f"{model.quantization} (here: {served.quantization})"
         render.line(f"{mark} {model.name}  {form}  {model.bytes / 1e6:.0f} MB  {model.licence}  {where}")
         if (bench := last_bench(settings, model.sha256)) is not None:
-            render.line(f"    measured: median rank {bench.median:g} of {len(bench.ranks)}, {_speed(bench)}")
+            correct, precise = _repaired(bench)
+            whole = f", {correct} repaired, precision {precise}" if bench.repairs is not None else ""
+            render.line(f"    measured: median rank {bench.median:g} of {len(bench.ranks)}, {_speed(bench)}{whole}")
     if not models:
         render.note("no models are known; add one with `localagent model add FILE`")
     return 0

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from localagent.domain.paths import RepoPath
 
-SPAN = "span"  # the operator of spans that the model searched,
-WRITTEN = frozenset({SPAN, "continue", "fim", "line", "search", "function"})  # and all of edits that it wrote
+SPAN = "span"  # the operator of spans that the model searched, and all of edits that it wrote
+WRITTEN = frozenset({SPAN, "continue", "fim", "line", "search", "function", "skeleton"})
 
 
 def digest_of(data: bytes) -> str:

@@ -9,8 +9,10 @@ import re
 from collections.abc import Sequence
 
 from localagent.llm.replies import View, Way
+from localagent.llm.surroundings import signatures
 
 CODE_BYTES = 2400
+KNOWN_BYTES = 500  # of signatures, where the code leaves room
 TESTS_BYTES = 900
 HEARD_BYTES = 600
 _TICKS = re.compile(r"`+")
@@ -30,12 +32,25 @@ _HOW = {
         " belong there instead, `>>>>>>> REPLACE`."
     ),
     Way.FUNCTION: "Answer with the whole corrected function in one fenced block.",
+    Way.SKELETON: "Answer with the whole corrected function in one fenced block, its body written along the outline.",
 }
+_OUTLINE = (
+    "First only an outline: answer with the function's header and below it one comment for each step that its corrected"
+    " body takes, in one fenced block. Write no code yet."
+)
 
 
-def messages(way: Way, view: View, *, tests: str, task: str = "", heard: Sequence[str] = ()) -> list[tuple[str, str]]:
-    """The conversation that asks for one reply. `heard` is what became of earlier ones."""
-    parts = [f"File {_plain(view.page.path)}:", _fence(_numbered(view, numbers=way is Way.LINE))]
+def messages(
+    way: Way, view: View, *, tests: str, task: str = "", heard: Sequence[str] = (), outline: str = ""
+) -> list[tuple[str, str]]:
+    """The conversation that asks for one reply. `heard` is what became of earlier ones.
+
+    Where the way takes an outline first, it is asked for as long as there is none.
+    """
+    shown = _numbered(view, numbers=way is Way.LINE)
+    parts = [f"File {_plain(view.page.path)}:", _fence(shown)]
+    if known := signatures(view.page.text, view.lines, min(KNOWN_BYTES, CODE_BYTES - len(shown.encode()))):
+        parts += ["What stands around it in the file:", _fence(known)]
     if tests:
         parts += ["The test that fails, and how:", _fence(_clip(tests, TESTS_BYTES))]
     if task:
@@ -45,7 +60,10 @@ def messages(way: Way, view: View, *, tests: str, task: str = "", heard: Sequenc
     if way is Way.CHOICE:
         edits = [f"{k}: line {e.line}: {_plain(e.note or e.operator)}" for k, e in enumerate(view.choices, 1)]
         parts += ["Edits to choose from:", _fence("\n".join(edits))]
-    return [("system", f"{_RULES} {_HOW[way]}"), ("user", "\n".join(parts))]
+    if outline:
+        parts += ["Its outline:", _fence(_clip(outline, CODE_BYTES))]
+    how = _OUTLINE if way is Way.SKELETON and not outline else _HOW[way]
+    return [("system", f"{_RULES} {how}"), ("user", "\n".join(parts))]
 
 
 def around(view: View, line: int, *, tests: str, room_bytes: int) -> tuple[str, str]:

@@ -18,6 +18,7 @@ from localagent.errors import CannotEnforce
 
 BATCH_TOKENS = 128
 SEQUENCES = 128  # resident at most, the trunk among them
+GROUP = SEQUENCES - 2  # branches at once: beside the trunk one resident branch stays that another is built upon
 BRANCH_CELLS = 1024  # of the cache, beside the trunk's
 MAX_TOP = 64
 
@@ -90,6 +91,7 @@ class Grove:
             raise CannotEnforce("llama.cpp cannot make room for a context of many sequences")
         self._memory = llama.llama_get_memory(self._context)
         self._batch = llama.llama_batch_init(BATCH_TOKENS, 0, SEQUENCES)
+        self._parts = np.empty(self._vocabulary, dtype=np.float32)  # what a row is reduced in
         self._trunk: list[int] = []
         self._resident: OrderedDict[int, tuple[int, ...]] = OrderedDict()  # sequence -> its whole path
         self.fresh = True
@@ -184,8 +186,9 @@ class Grove:
                 slot.sequences.append(sequence)
                 slot.asked.extend([asking[at]] if at in asking else [])
         todo = list(slots.items())
-        for first in range(0, len(todo), BATCH_TOKENS):
-            batch = todo[first : first + BATCH_TOKENS]
+        size = _even(len(todo))
+        for first in range(0, len(todo), size):
+            batch = todo[first : first + size]
             if not self.decode([(p[-1], len(p) - 1, slot.sequences, bool(slot.asked)) for p, slot in batch]):
                 self._resident.update(fresh)
                 self._forget()  # some cells of this group were never written
@@ -245,7 +248,8 @@ class Grove:
             return
         logits = self.logits(slot)
         most = float(logits.max())
-        total = most + float(np.log(np.exp(logits - most).sum(dtype=np.float64)))
+        parts = np.subtract(logits, np.float32(most), out=self._parts)
+        total = most + float(np.log(np.exp(parts, out=parts).sum(dtype=np.float64)))
         for branch, number, row in asked:
             top: list[tuple[int, float]] = []
             if row.top:
@@ -262,12 +266,17 @@ def _groups(branches: Sequence[Branch]) -> Iterator[list[tuple[int, Branch]]]:
     cells = 0
     for number, branch in enumerate(branches):
         cells += len(branch.tokens) + 1
-        if group and (len(group) == SEQUENCES // 2 or cells > BRANCH_CELLS):
+        if group and (len(group) == GROUP or cells > BRANCH_CELLS):
             yield group
             group, cells = [], len(branch.tokens) + 1
         group.append((number, branch))
     if group:
         yield group
+
+
+def _even(tokens: int) -> int:
+    """How many tokens a batch gets: as many in each, for few tokens cost much more each than many do."""
+    return max(1, -(-tokens // max(1, -(-tokens // BATCH_TOKENS))))
 
 
 def _common(one: Sequence[int], other: Sequence[int]) -> int:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 
 from localagent.errors import CannotEnforce, LocalagentError
+from localagent.llm.cores import worthwhile
 from localagent.llm.departure import Text
 from localagent.llm.drawing import Drawing
 from localagent.llm.engine import Ask, Engine
@@ -114,15 +115,18 @@ def _open(request: Message, descriptor: int, inbox: Inbox) -> tuple[Engine, Mess
     """Digest, then header, then llama.cpp: all on the very file that was opened."""
     began = time.monotonic()
     header = checked(request, descriptor)
-    engine = Engine(
-        descriptor, threads=int(request["threads"]), context_tokens=CONTEXT_TOKENS, cancelled=inbox.cancelled
-    )
+    threads = int(request["threads"])
+    engine = Engine(descriptor, threads=threads, context_tokens=CONTEXT_TOKENS, cancelled=inbox.cancelled)
+    if request.get("try") is True:
+        threads = worthwhile(engine.rate, threads)
+        engine.use(threads)
+        engine.tokens_decoded = 0
     return engine, {
         "kind": "ready",
         "name": str(header.scalars.get("general.name", "")),
         "load_seconds": time.monotonic() - began,
         "resident_bytes": resident_bytes(),
-        "threads": int(request["threads"]),
+        "threads": threads,
     }
 
 

@@ -11,6 +11,7 @@ import importlib.util
 import math
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -21,8 +22,10 @@ import numpy as np
 
 from localagent.errors import CannotEnforce
 from localagent.llm.branches import Grove
+from localagent.llm.cores import TRIAL_SECONDS
 
 CHUNK_TOKENS = 128
+_TRIAL_TOKENS = 16
 
 # What a position is asked: (index of the asker, token that stands there, token that would).
 Ask = tuple[int, int, int]
@@ -191,6 +194,25 @@ class Engine:
             trunk_tokens=self.context_tokens,
             cancelled=self._cancelled,
         )
+
+    def rate(self, threads: int) -> float:
+        """Tokens a second with so many threads, tried for a moment. What was decoded before is forgotten."""
+        self.use(threads)
+        trial = [self.end_token] * _TRIAL_TOKENS
+        decoded, began = 0, 0.0
+        while not decoded or time.monotonic() - began < TRIAL_SECONDS:
+            self._resume([], 0)
+            if not self._decode(trial, 0, len(trial), {}):
+                break
+            decoded += len(trial) if began else 0  # the first one wakes threads and reads weights in
+            began = began or time.monotonic()
+        self._resume([], 0)
+        return decoded / max(1e-6, time.monotonic() - began)
+
+    def use(self, threads: int) -> None:
+        """From now on so many threads."""
+        self._threads = threads
+        self._llama.llama_set_n_threads(self._context, threads, threads)
 
     def compare(self, tokens: Sequence[int], asks: Mapping[int, Sequence[Ask]]) -> Iterator[list[Answer]]:
         """For each position asked, what it says of new and old given tokens[:position]; one list a decoded chunk.

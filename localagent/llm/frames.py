@@ -3,7 +3,7 @@
 A frame is four bytes of length (big endian) and that many bytes of JSON, always one object with a `kind`.
 
     parent to child                                     child to parent
-    load    bytes, sha256, threads                      ready    name, threads, load_seconds, resident_bytes,
+    load    bytes, sha256, threads, try                 ready    name, threads, load_seconds, resident_bytes,
                                                                  fim, chat
                                                         refused  why (the child then ends)
     score   id, context, source, edits                  scores   id, items: [[edit, score or null], ...], tokens
@@ -17,6 +17,8 @@ A frame is four bytes of length (big endian) and that many bytes of JSON, always
             grammar, seconds                            crowded  id, why
     cancel  id                                          done     (as above, with what was scored so far)
     end                                                 (the child ends)
+
+`try` (may be left out) lets the child use fewer threads where more do not help; `ready` says how many it uses.
 
 A child that serves several parents answers `queued  id` at once to what has to wait (`hosted`).
 

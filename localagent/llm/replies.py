@@ -31,6 +31,7 @@ class Way(Enum):
     LINE = "line"  # a statement instead of the one at a numbered line
     SEARCH = "search"  # a text instead of one that stands exactly once
     FUNCTION = "function"  # the whole function
+    SKELETON = "skeleton"  # the same along an outline that it gave before
 
     @property
     def chat(self) -> bool:
@@ -41,6 +42,7 @@ class Way(Enum):
 LADDER = (Way.CHOICE, Way.LINE, Way.SEARCH, Way.FUNCTION)
 MOST_TOKENS = {
     Way.CONTINUE: 40, Way.FIM: 64, Way.CHOICE: 8, Way.LINE: 96, Way.SEARCH: 160, Way.FUNCTION: 320,
+    Way.SKELETON: 320,
 }  # fmt: skip
 
 
@@ -54,7 +56,11 @@ class View:
     choices: tuple[Edit, ...] = ()
 
 
-LEADS = {Way.CHOICE: "EDIT ", Way.LINE: "LINE ", Way.SEARCH: "<<<<<<< SEARCH\n", Way.FUNCTION: "```python\n"}
+LEADS = {
+    Way.CHOICE: "EDIT ", Way.LINE: "LINE ", Way.SEARCH: "<<<<<<< SEARCH\n", Way.FUNCTION: "```python\n",
+    Way.SKELETON: "```python\n",
+}  # fmt: skip
+_WHOLE = (Way.FUNCTION, Way.SKELETON)
 
 
 def grammar(way: Way, view: View) -> str:
@@ -67,7 +73,7 @@ def grammar(way: Way, view: View) -> str:
         return f'root ::= ({numbers}) "\\n```python\\n" line+ "```"\n{_LINES}'
     if way is Way.SEARCH:
         return f'root ::= old+ "=======\\n" new* ">>>>>>> REPLACE"\n{_HALVES}'
-    if way is Way.FUNCTION:
+    if way in _WHOLE:
         return f'root ::= [ \\t]* ("def " | "async def " | "@") line+ "```"\n{_LINES}'
     return ""
 
@@ -84,7 +90,7 @@ def can_ask(way: Way, view: View) -> bool:
     """Whether a view has what a way needs."""
     if way is Way.CHOICE:
         return len(view.choices) > 1
-    if way is Way.FUNCTION:
+    if way in _WHOLE:
         whole = view.function
         return whole is not None and all(line in view.lines for line in _span(view.page, whole))
     return bool(_statements(view))
@@ -92,23 +98,29 @@ def can_ask(way: Way, view: View) -> bool:
 
 def edit_of(way: Way, reply: bytes, view: View, *, line: int = 0, prior: float = 0.0) -> Edit | str:
     """The edit that a reply is, or why it is refused. `line` is where a way without an envelope was asked."""
-    if len(reply) > MAX_REPLY_BYTES:
-        return f"the reply is longer than {MAX_REPLY_BYTES} bytes"
-    try:
-        text = reply.decode("utf-8").replace("\r\n", "\n")
-    except UnicodeDecodeError:
-        return "the reply is not UTF-8"
-    if "\0" in text or "\r" in text:
-        return "the reply has characters that no source has"
+    text, why = text_of(reply)
+    if why:
+        return why
     if way is Way.CHOICE:
         return _chosen(text, view)
     if way is Way.LINE:
         return _at_line(text, view, prior)
     if way is Way.SEARCH:
         return _searched(text, view, prior)
-    if way is Way.FUNCTION:
-        return _whole(text, view, prior)
+    if way in _WHOLE:
+        return _whole(text, view, way, prior)
     return _instead(line, text, view, way, prior, known=way is Way.CONTINUE)
+
+
+def text_of(reply: bytes) -> tuple[str, str]:
+    """The text of a reply, and why it is none, or ""."""
+    if len(reply) > MAX_REPLY_BYTES:
+        return "", f"the reply is longer than {MAX_REPLY_BYTES} bytes"
+    try:
+        text = reply.decode("utf-8").replace("\r\n", "\n")
+    except UnicodeDecodeError:
+        return "", "the reply is not UTF-8"
+    return text, "the reply has characters that no source has" if "\0" in text or "\r" in text else ""
 
 
 def _chosen(text: str, view: View) -> Edit | str:
@@ -121,7 +133,7 @@ def _chosen(text: str, view: View) -> Edit | str:
     return view.choices[number - 1]
 
 
-def _fenced(text: str) -> str | None:
+def fenced(text: str) -> str | None:
     """The code of a reply that is one fenced block and nothing else."""
     found = _FENCED.fullmatch(text)
     return None if found is None or "```" in found.group(1) else found.group(1)
@@ -129,7 +141,7 @@ def _fenced(text: str) -> str | None:
 
 def _at_line(text: str, view: View, prior: float) -> Edit | str:
     found = _LINE.fullmatch(text)
-    code = _fenced(found.group(2)) if found else None
+    code = fenced(found.group(2)) if found else None
     if found is None or code is None:
         return "the reply must be `LINE`, a number, and one fenced block of code"
     line = int(found.group(1))
@@ -174,23 +186,21 @@ def _searched(text: str, view: View, prior: float) -> Edit | str:
     return view.page.put(first, start + skip, end, new[skip:], prior=prior, operator=Way.SEARCH.value, known=False)
 
 
-def _whole(text: str, view: View, prior: float) -> Edit | str:
-    code, stretch = _fenced(text), view.function
+def _whole(text: str, view: View, way: Way, prior: float) -> Edit | str:
+    code, stretch = fenced(text), view.function
     if code is None:
         return "the reply must be one fenced block of code"
     if stretch is None:
         return "what was shown is not one function"
     old = view.page.text[stretch.start : stretch.end].decode("utf-8")
-    names = [_defined(textwrap.dedent(stretch.indent + old)), _defined(textwrap.dedent(code))]
+    names = [defined(textwrap.dedent(stretch.indent + old)), defined(textwrap.dedent(code))]
     if names[1] is None or names[0] != names[1]:
         return f"the block must define {names[0] or 'the function'} and nothing else"
     code = _indented(code, stretch.indent)
-    return view.page.put(
-        stretch.line, stretch.start, stretch.end, code, prior=prior, operator=Way.FUNCTION.value, known=False
-    )
+    return view.page.put(stretch.line, stretch.start, stretch.end, code, prior=prior, operator=way.value, known=False)
 
 
-def _defined(code: str) -> tuple[str, bool] | None:
+def defined(code: str) -> tuple[str, bool] | None:
     """The name of the one function that a text defines, and whether it is asynchronous."""
     try:
         with warnings.catch_warnings(action="ignore"):

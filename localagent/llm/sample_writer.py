@@ -18,6 +18,7 @@ from localagent.domain.task import Suspicion
 from localagent.edit.written import Page
 from localagent.index.facts import FactIndex
 from localagent.llm.asking import CODE_BYTES, around, messages
+from localagent.llm.outline import OUTLINE_GRAMMAR, OUTLINE_TOKENS, OUTLINES, Outline, outline_of
 from localagent.llm.replies import LEADS, MOST_TOKENS, View, Way, can_ask, edit_of, grammar
 from localagent.llm.sampler import Answer, ModelSampler, Prompt, chat_prompt, fim_prompt, text_prompt
 from localagent.llm.sampling import Draw, Drawn, SampleEnd
@@ -49,6 +50,7 @@ class _Target:
     weight: float
     tests: str
     rounds: int = 0
+    outline: str = ""
     heard: deque[str] = field(default_factory=lambda: deque(maxlen=HEARD))
 
     @property
@@ -151,19 +153,42 @@ class SampleWriter:
             target.rounds = MAX_ROUNDS
             return []
         way = ways[target.rounds % len(ways)]
+        if way is Way.SKELETON and not target.outline:
+            self._draw_outline(target, timeout_seconds)
+            return []
         target.rounds += 1
         answer = self._ask(way, target, timeout_seconds)
+        target.outline = ""  # what comes of this round stands in the next outline's question
         if answer.refused:
             target.rounds = MAX_ROUNDS  # no room for it, or the template does not carry it
             return []
         self._silent = 0 if answer.drawn else self._silent + 1
         return list(self._edits(way, target, answer.drawn))
 
-    def _ask(self, way: Way, target: _Target, timeout_seconds: float) -> Answer:
+    def _draw_outline(self, target: _Target, timeout_seconds: float) -> None:
+        """The likeliest of some that is an outline; without one the place has had its round."""
+        seeds = self._seeds(OUTLINES)
+        how = Draw(seeds=seeds, most_tokens=OUTLINE_TOKENS, grammar=OUTLINE_GRAMMAR)
+        answer = self._sampler.draw(self._prompt(Way.SKELETON, target), how, timeout_seconds=timeout_seconds)
+        self._silent = 0 if answer.drawn else self._silent + 1
+        for said in sorted(answer.drawn, key=lambda d: -d.likelihood):
+            found = outline_of(LEADS[Way.SKELETON].encode() + said.text, target.view)
+            if isinstance(found, Outline):
+                target.outline = found.text
+                return
+            self.replies, self.refused = self.replies + 1, self.refused + 1
+            _remember(target, f"refused: {found}")
+        target.rounds = MAX_ROUNDS if answer.refused else target.rounds + 1
+
+    def _seeds(self, count: int) -> tuple[int, ...]:
+        """Seeds that no other question has."""
         self._asked += 1
         first = (self._seed << 20) + self._asked * 256
+        return tuple(range(first, first + count))
+
+    def _ask(self, way: Way, target: _Target, timeout_seconds: float) -> Answer:
         how = Draw(
-            seeds=tuple(range(first, first + (ANSWERS if way is not Way.CHOICE else 3))),
+            seeds=self._seeds(ANSWERS if way is not Way.CHOICE else 3),
             most_tokens=MOST_TOKENS[way],
             stops=() if way.chat else (b"\n",),
             grammar=grammar(way, target.view),
@@ -172,7 +197,8 @@ class SampleWriter:
 
     def _prompt(self, way: Way, target: _Target) -> Prompt:
         if way.chat:
-            asked = messages(way, target.view, tests=target.tests, task=self._task, heard=tuple(target.heard))
+            heard = tuple(target.heard)
+            asked = messages(way, target.view, tests=target.tests, task=self._task, heard=heard, outline=target.outline)
             return chat_prompt(asked, LEADS[way])
         front, behind = around(target.view, target.line, tests=target.tests, room_bytes=CODE_BYTES // 2)
         return fim_prompt(front, behind) if way is Way.FIM else text_prompt(front)

@@ -102,8 +102,12 @@ class Served:
     def __init__(
         self, model: ModelFile, jail: Starter, *, threads: int | None = None, spare: ModelFile | None = None
     ) -> None:
-        """`spare` is loaded where `model` cannot be: the registered file of rewritten weights."""
+        """`spare` is loaded where `model` cannot be: the registered file of rewritten weights.
+
+        `threads` None: as many as cores are free and are seen to help; the child says how many.
+        """
         self._model = model
+        self._try = threads is None
         self._spare = spare
         self.remark = ""
         self._jail = jail
@@ -212,6 +216,7 @@ class Served:
             "bytes": self._model.bytes,
             "sha256": self._model.sha256,
             "threads": self.threads,
+            "try": self._try,
         }
         send(process.channel, request)
         answer = self._next(process.channel, time.monotonic() + _LOAD_SECONDS)
@@ -222,7 +227,7 @@ class Served:
         self.load_seconds = number(answer.get("load_seconds"))
         self.resident_bytes = int(number(answer.get("resident_bytes")))
         self._forms = frozenset({"text", *(form for form in ("fim", "chat") if answer.get(form) is True)})
-        self.threads = int(number(answer.get("threads", self.threads)))  # a shared child has its own
+        self.threads = int(number(answer.get("threads", self.threads)))  # a shared child has its own, and one may try
 
     def _ready_by(self, deadline: float) -> bool:
         self._loaded.wait(max(0.0, deadline - time.monotonic()))

@@ -9,22 +9,14 @@ from xml.etree import ElementTree
 
 import pytest
 
-from localagent.app.model_bench import (
-    Bench,
-    WayYield,
-    _rank,
-    as_json,
-    bench_model,
-    last_bench,
-    load_bugs,
-    record_path,
-    right_edits,
-    share,
-)  # fmt: skip
+from localagent.app.model_bench import Extent, _rank, bench_model, load_bugs, right_edits
+from localagent.app.model_measured import Bench, WayYield, as_json, last_bench, record_path, share
 from localagent.app.model_plot import plot
+from localagent.app.model_repairs import Repairs, holds, repair_all
 from localagent.app.prior import load_prior
 from localagent.app.settings import Settings
 from localagent.cli import main as entry
+from localagent.cli.model import table
 from localagent.cli.render import Render
 from localagent.domain.paths import RepoPath
 from localagent.edit.space import open_edit_space
@@ -44,6 +36,7 @@ BENCH = Bench(
     load_seconds=0.5,
     resident_bytes=300 << 20,
     ways={"span": WayYield(bugs=4, replies=9, valid=9, exact=1, tokens=500, seconds=3.0)},
+    repairs=Repairs(bugs=8, answered=4, correct=3, seconds=9.0),
 )
 
 
@@ -92,11 +85,13 @@ def test_a_record_is_read_back_on_its_machine_and_nothing_else_is(settings: Sett
     wrong = [
         {**table, "machine": "other"}, {**table, "sha256": "1" * 64}, {**table, "ranks": []}, {**table, "ranks": "12"},
         {**table, "ways": {"x": 1}}, {**table, "load_seconds": "x"},
-        {**table, "more": 1}, {**table, "schema": 2}, [], 1,
+        {**table, "more": 1}, {**table, "schema": 1}, [], 1, {**table, "repairs": {"bugs": 1}}, {**table, "repairs": 1},
     ]  # fmt: skip
     for broken in wrong:
         path.write_text(json.dumps(broken))
         assert last_bench(settings, BENCH.sha256) is None, broken
+    path.write_text(json.dumps({**table, "repairs": None}))
+    assert last_bench(settings, BENCH.sha256) == replace(BENCH, repairs=None)
     path.write_bytes(b"\xff" * 100)
     assert last_bench(settings, BENCH.sha256) is None
 
@@ -114,6 +109,7 @@ def test_the_plot_is_one_self_contained_picture() -> None:
     lines = [e for e in root if e.tag.endswith("polyline")]
     assert len(lines) == 3
     assert "m&lt;odel" in picture
+    assert "3 of 8 repaired, 1 wrong" in picture
     assert not [e for e in root.iter() if e.tag.endswith(("script", "image", "a"))]
     for line in lines:
         for point in line.attrib["points"].split():
@@ -122,13 +118,50 @@ def test_the_plot_is_one_self_contained_picture() -> None:
             assert 0 <= y <= 420
 
 
+def test_the_table_says_what_is_asked_of_a_model() -> None:
+    unanswered = replace(BENCH, name="other", repairs=Repairs(bugs=8, answered=0, correct=0, seconds=9.0))
+    heads, *rows = (row.split("  ") for row in table([BENCH, unanswered, replace(BENCH, repairs=None)]))
+    told = [[cell.strip() for cell in row if cell.strip()] for row in rows]
+    assert [cell.strip() for cell in heads if cell.strip()][-2:] == ["correct", "precision"]
+    assert told[0] == ["m<odel", "7 of 3", "67%", "67%", "100%", "50", "300", "0.5", "3/8", "75%"]
+    assert told[1][-2:] == ["0/8", "-"]
+    assert told[2][-2:] == ["-", "-"]
+    assert told[3] == ["without a model", "90 of 3", "33%", "33%", "67%"]
+
+
+def test_a_repair_is_judged_by_tests_that_it_never_saw(settings: Settings) -> None:
+    """In the jail, without the model: the file repaired holds; one that suits only the visible tests does not."""
+    bug = next(bug for bug in load_bugs(settings.models_dir) if bug.id == "basket-rows")
+    assert holds(bug, bug.after, settings)
+    assert not holds(replace(bug, hidden="def test_more():\n    assert False\n"), bug.after, settings)
+
+
+@pytest.mark.model
+@pytest.mark.slow
+def test_whole_repairs_are_counted(settings: Settings) -> None:
+    bugs = [bug for bug in load_bugs(settings.models_dir) if bug.id in ("basket-rows", "first-overdue")]
+    said: list[str] = []
+    wrong = [replace(bug, hidden="def test_more():\n    assert False\n") for bug in bugs]
+    told, dropped = repair_all("", [*bugs, *wrong], settings, said.append)
+    assert (told.bugs, dropped, len(said)) == (4, "", 4)
+    assert told.answered == 2 * told.correct > 0
+    assert told.precision == 0.5
+
+
+@pytest.mark.slow
+def test_every_repaired_file_passes_what_is_held_back(settings: Settings) -> None:
+    for bug in load_bugs(settings.models_dir):
+        assert holds(bug, bug.after, settings), bug.id
+
+
 @pytest.mark.model
 @pytest.mark.slow
 def test_the_bundled_model_is_measured_and_listed(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said: list[str] = []
-    found = bench_model("", settings, said.append, only=("choice", "fim"), most=2)
+    extent = Extent(only=("choice", "fim"), most=2, repairs=False)
+    found = bench_model("", settings, said.append, extent)
     assert len(found.ranks) == len(found.plain) == 2
     assert set(found.ways) == {"choice"}  # it has no tokens for the middle
     assert found.tokens_per_second > 0

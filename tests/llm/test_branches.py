@@ -4,9 +4,11 @@ import socket
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from localagent.jail.open import NamespaceJail
-from localagent.llm.branches import BRANCH_CELLS, Branch, Row
+from localagent.llm.branches import BATCH_TOKENS, BRANCH_CELLS, SEQUENCES, Branch, Row, _even, _groups
 from localagent.llm.decoder import ModelDecoder
 from localagent.llm.frames import CONTEXT_TOKENS, Message
 from localagent.llm.growing import Growing, RequestFault
@@ -120,6 +122,26 @@ def test_many_branches_go_in_groups(decoder: ModelDecoder) -> None:
     got = decoder.grow([5, 6], branches, timeout_seconds=120)
     assert got is not None
     assert len(got) == 200
+
+
+@given(st.integers(1, 5000))
+def test_law_batches_are_as_few_as_can_be_and_even(tokens: int) -> None:
+    size = _even(tokens)
+    batches = [min(size, tokens - first) for first in range(0, tokens, size)]
+    assert max(batches) <= BATCH_TOKENS
+    assert len(batches) == -(-tokens // BATCH_TOKENS)
+    assert sum(batches) == tokens
+    assert size - tokens / len(batches) < 1
+
+
+@given(st.lists(st.integers(0, BRANCH_CELLS - 1), max_size=400))
+def test_law_groups_hold_every_branch_once_in_order_and_fit(lengths: list[int]) -> None:
+    branches = [Branch(at=1, tokens=(7,) * length, rows=()) for length in lengths]
+    groups = list(_groups(branches))
+    assert [number for group in groups for number, _ in group] == list(range(len(branches)))
+    for group in groups:
+        assert len(group) <= SEQUENCES - 2  # one for the trunk, one for what another is built upon
+        assert sum(len(branch.tokens) + 1 for _, branch in group) <= BRANCH_CELLS
 
 
 def test_a_request_given_up_on_ends_soon_and_leaves_the_child_well(decoder: ModelDecoder, scorer: ModelScorer) -> None:

@@ -17,7 +17,7 @@ from localagent.domain.edit import Edit, Scope, Splice
 from localagent.domain.jailspec import JailResult, JailSpec
 from localagent.domain.paths import RepoPath
 from localagent.jail.open import NamespaceJail
-from localagent.llm.cores import free_threads, usable_cores
+from localagent.llm.cores import MAX_THREADS, free_threads, usable_cores, worthwhile
 from localagent.llm.prompt import build_context
 from localagent.llm.registry import ModelFile
 from localagent.llm.scorer import ModelScorer
@@ -351,3 +351,35 @@ def test_threads_never_exceed_free_cores(monkeypatch: pytest.MonkeyPatch) -> Non
         )
     monkeypatch.setattr(os, "getloadavg", lambda: (50.0, 50.0, 50.0))
     assert free_threads() == 1
+
+
+def test_one_more_thread_has_to_make_it_faster() -> None:
+    tried: list[int] = []
+
+    def rates(*by_threads: float) -> Callable[[int], float]:
+        def rate(threads: int) -> float:
+            tried.append(threads)
+            return by_threads[threads - 1]
+
+        return rate
+
+    assert worthwhile(rates(100.0, 190.0), 2) == 2
+    assert worthwhile(rates(100.0, 110.0), 2) == 1
+    assert worthwhile(rates(100.0, 10.0, 900.0), 3) == 1
+    assert worthwhile(rates(100.0, 150.0, 160.0), 3) == 2
+    tried.clear()
+    assert worthwhile(rates(), 1) == 1
+    assert tried == []  # nothing to choose from, nothing is tried
+
+
+def test_a_child_that_may_choose_says_how_many_threads_it_uses(bundled_model: ModelFile, jail: NamespaceJail) -> None:
+    made = ModelScorer(bundled_model, jail)
+    made._loaded.wait(120)
+    told = made.threads, made.warning
+    made.close()
+    fixed = ModelScorer(bundled_model, jail, threads=2)
+    assert fixed.ready(120)
+    assert fixed.threads == 2  # as a replay asks for, whatever helps
+    fixed.close()
+    assert 1 <= told[0] <= MAX_THREADS
+    assert told[1] == ""

@@ -9,6 +9,7 @@ from localagent.domain.edit import Edit
 from localagent.domain.paths import RepoPath
 from localagent.edit.written import Page
 from localagent.index.facts import FactIndex
+from localagent.llm.outline import Outline, outline_of
 from localagent.llm.replies import LADDER, MAX_REPLY_BYTES, View, Way, can_ask, edit_of, grammar
 
 M = RepoPath("shop.py")
@@ -164,6 +165,7 @@ def hostile_replies(count: int) -> list[tuple[Way, bytes]]:
         (Way.LINE, "LINE 9\n```python\n        out = 7\n```"),
         (Way.SEARCH, "<<<<<<< SEARCH\n        out = 0\n=======\n        out = 7\n>>>>>>> REPLACE"),
         (Way.FUNCTION, "```python\n    def total(self, rows, tax):\n        return 7\n```"),
+        (Way.SKELETON, "```python\n    def total(self, rows, tax):\n        # sum\n        return 7\n```"),
         (Way.FIM, "out = 7"),
         (Way.CONTINUE, "out = 7"),
     ]
@@ -202,6 +204,40 @@ def test_two_thousand_hostile_replies_are_each_valid_or_refused() -> None:
         assert result.endswith(before[tail:])
     assert made > 100
     assert refused > 500
+
+
+def test_an_outline_is_a_header_and_comments_and_nothing_else() -> None:
+    shown = view()
+    good = b"```python\n    def total(self, rows, tax):\n        # add prices\n\n    # tax them\n```"
+    assert outline_of(good, shown) == Outline(text="def total(self, rows, tax):\n    # add prices\n    # tax them")
+    wrong = {
+        b"```python\ndef total(self):\n```": "1 to 24 comments",
+        b"```python\ndef total(self):\n" + b"# x\n" * 25 + b"```": "1 to 24 comments",
+        b"```python\ndef total(self):\n# x\nreturn 1\n```": "nothing else",
+        b"```python\n# x\n```": "1 to 24 comments",
+        b"```python\n# x\n# y\n```": "must be of total",
+        b"```python\ndef totals(self):\n# x\n```": "must be of total",
+        b"```python\ndef total(self): return 1\n# x\n```": "must be of total",
+        b"```python\nasync def total(self):\n# x\n```": "must be of total",
+        b"def total(self):\n# x\n": "one fenced block",
+        b"```python\n\xff\n```": "not UTF-8",
+    }
+    for reply, why in wrong.items():
+        told = outline_of(reply, shown)
+        assert isinstance(told, str), reply
+        assert why in told
+    assert outline_of(good, View(page=shown.page, lines=range(1, 3))) == "what was shown is not one function"
+
+
+def test_hostile_outlines_are_outlines_or_refused() -> None:
+    shown = view()
+    for _, raw in hostile_replies(1000):
+        found = outline_of(raw, shown)
+        if isinstance(found, Outline):
+            header, *steps = found.text.split("\n")
+            ast.parse(f"{header}\n    pass\n")
+            assert steps
+            assert all(step.startswith("    #") for step in steps)
 
 
 @pytest.mark.parametrize("newline", ["\r\n", "\n"])

@@ -67,7 +67,10 @@ def valid(found: Sequence[Written]) -> None:
 @pytest.mark.model
 @pytest.mark.parametrize(
     "ways",
-    [(Way.CONTINUE, Way.CHOICE), pytest.param((Way.LINE, Way.SEARCH, Way.FUNCTION), marks=pytest.mark.slow)],
+    [
+        (Way.CONTINUE, Way.CHOICE),
+        pytest.param((Way.LINE, Way.SEARCH, Way.FUNCTION), marks=pytest.mark.slow),
+    ],
     ids=["short", "long"],
 )
 def test_the_bundled_model_writes_as_it_is_asked(
@@ -81,6 +84,20 @@ def test_the_bundled_model_writes_as_it_is_asked(
             assert writer.replies > 0, served.warning
             assert len(found) + writer.refused == writer.replies
         assert math.isinf(writer_of(served, Way.FIM).next_cost)  # its vocabulary has no tokens for it
+        assert served.warning == ""
+    finally:
+        served.close()
+
+
+@pytest.mark.model
+@pytest.mark.slow
+def test_the_bundled_model_is_asked_for_an_outline_and_a_body(bundled_model: ModelFile, jail: NamespaceJail) -> None:
+    served = ModelScorer(bundled_model, jail, threads=1)
+    try:
+        writer = writer_of(served, Way.SKELETON)
+        for _ in range(3):
+            valid(writer.more(timeout_seconds=400))
+        assert writer.tokens_used > 0
         assert served.warning == ""
     finally:
         served.close()
@@ -171,6 +188,30 @@ def test_the_ladder_is_climbed_round_by_round(monkeypatch: pytest.MonkeyPatch) -
     assert found[0].edit == choices(M, range(1, 8))[0]
     asked = [prompt.parts["answer"] for prompt, _ in sampler.asked if "def total" in user(prompt)]
     assert asked == ["EDIT ", "LINE ", "<<<<<<< SEARCH\n", "```python\n"]
+
+
+def test_an_outline_comes_first_and_the_body_is_asked_along_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    outline = b"def total(rows):\n    # add every positive row\n```"
+    body = b"def total(rows):\n    return sum(row for row in rows if row > 0)\n```"
+    sampler = Recorded([b"def total(rows):\n    return 1\n```", outline], [body], [outline], [body], [b"x"])
+    writer = recorded(monkeypatch, sampler, Way.SKELETON)
+    assert writer.more(timeout_seconds=9) == []
+    (found,) = writer.more(timeout_seconds=9)
+    assert b"return sum(row for row in rows if row > 0)\n\n\ndef name" in found.edit.apply(SOURCE)
+    assert found.edit.operator == "skeleton"
+    first, second = (prompt.parts["messages"] for prompt, _ in sampler.asked)
+    assert "Write no code yet" in first[0][1]
+    assert "along the outline" in second[0][1]
+    assert "# add every positive row" not in first[1][1]
+    assert "Its outline:\n```\ndef total(rows):\n    # add every positive row\n```" in second[1][1]
+    writer.heard(found.edit, [Failure(exception="AssertionError", message="no", left="1", right="3")])
+    assert writer.more(timeout_seconds=9) == []
+    again = sampler.asked[2][0].parts["messages"]
+    assert "Write no code yet" in again[0][1]
+    assert "expected 3, got 1" in again[1][1]
+    while not math.isinf(writer.next_cost):
+        writer.more(timeout_seconds=9)
+    assert len(sampler.asked) < 20
 
 
 def test_what_the_model_has_no_room_for_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
