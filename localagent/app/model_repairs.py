@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from localagent.app.fixing import FixRequest, Stop, work
+from localagent.app.fix_request import FixRequest
+from localagent.app.fix_work import FixWork, work
 from localagent.app.policies import open_policy
 from localagent.app.settings import Settings
+from localagent.app.stop import Stop
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Budget, Task, TaskResult, Verdict
 from localagent.jail.open import scratch_folder
@@ -102,7 +104,17 @@ def _run(files: dict[str, str], request: FixRequest, settings: Settings, budget:
     with _project(files, settings) as repo:
         task = Task(id="bench", repo=str(repo), tests=("tests",), budget=budget)
         policy = open_policy(settings).policy
-        return work(request, task, settings, policy, combined(()), Stop(), lambda _: None, Live())
+        asked = FixWork(
+            request=request,
+            task=task,
+            settings=settings,
+            policy=policy,
+            sink=combined(()),
+            stop=Stop(),
+            seen=lambda _: None,
+            pace=Live(),
+        )
+        return work(asked)
 
 
 @contextmanager

@@ -13,8 +13,8 @@ from git_builder import Repo
 from warm_start import parent
 
 from localagent.app import Settings
-from localagent.app.fixing import Stop
 from localagent.app.proving import Tree
+from localagent.app.stop import Stop
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy
 from localagent.domain.suggestion import Finder, SuggestRequest
