@@ -3,6 +3,7 @@
   run.py                                        the project's own cases, bundled model, 500 candidates, 60 s each
   run.py --no-model --json without.json         the same without a model
   run.py --compare with.json without.json       paired: won, lost, exact McNemar p
+  run.py --first --json first.json              no choice: the first patch that passes every check (--assume: the best)
   run.py --self-check                           the judge and the cases: oracle 100 %, empty patch 0 %
   run.py --build                                write cases/own.jsonl from cases/*.case, tests counted
   run.py bench/spans --max-seconds 120          bugs outside the edit space, which only span search can repair
@@ -43,7 +44,8 @@ def default_command(args: argparse.Namespace) -> list[str]:
     model = ["--no-model"] if args.no_model else ["--model", args.model] if args.model else []
     budget = ["--max-candidates", str(args.max_candidates), "--max-seconds", str(args.max_seconds)]
     asked = ["--repo", "{repo}", "--test", "tests", "--out", "{out}", "--report", "{report}", "--seed", str(args.seed)]
-    return [str(AGENT), "fix", *asked, *budget, "--jobs", "1", "--quiet", *model]
+    choosing = ["--first"] if args.first else ["--assume"] if args.assume else []
+    return [str(AGENT), "fix", *asked, *budget, "--jobs", "1", "--quiet", *model, *choosing]
 
 
 def run_one(argv: list[str], state: Path, log: Path, wall_seconds: float) -> int:
@@ -245,6 +247,8 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--cmd", help="another command; {repo} {out} {report} are filled in")
     parser.add_argument("--no-model", action="store_true")
     parser.add_argument("--model", default="")
+    parser.add_argument("--first", action="store_true", help="take the first patch that passes every check")
+    parser.add_argument("--assume", action="store_true", help="take the best patch where a person would be asked")
     parser.add_argument("--max-candidates", type=int, default=500)
     parser.add_argument("--max-seconds", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0)

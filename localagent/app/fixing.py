@@ -26,7 +26,7 @@ from localagent.app.written import open_writer
 from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Permission, Policy
-from localagent.domain.task import Budget, Event, Snapshot, Stage, Task, TaskResult, Verdict
+from localagent.domain.task import Budget, Choosing, Event, Snapshot, Stage, Task, TaskResult, Verdict
 from localagent.edit.space import open_edit_space
 from localagent.errors import AnswerIsNo, CannotEnforce, InternalFault, Interrupted, LocalagentError, UsageFault
 from localagent.gate.chain import open_gate_chain
@@ -88,6 +88,7 @@ class FixRequest:
     ways: tuple[str, ...] = ()
     cut: tuple[tuple[int, tuple[int, ...]], ...] = ()
     model_line: int | None = None
+    choosing: Choosing = Choosing.ASK
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -147,6 +148,7 @@ def run_fix(request: FixRequest, settings: Settings, sink: Sink, stop: Stop | No
         python=request.python,
         seed=request.seed,
         budget=request.budget,
+        choosing=request.choosing,
     )
     try:
         opened = open_policy(settings, request.policy, request.repo)

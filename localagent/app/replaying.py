@@ -78,6 +78,7 @@ def replay(record: TaskRecord, settings: Settings, sink: Sink, stop: Stop, *, re
         python=task.python,
         seed=task.seed,
         budget=task.budget,
+        choosing=task.choosing,
         use_model=asked["use_model"],
         model=asked["model"],
         backend=Kind(asked["backend"]) if asked["backend"] else None,

@@ -15,7 +15,7 @@ from localagent.cli.ending import ending_by
 from localagent.cli.progress import JsonSink, PlainSink, TerminalSink
 from localagent.cli.render import Render
 from localagent.daemon.remote import run_remote
-from localagent.domain.task import Budget
+from localagent.domain.task import Budget, Choosing
 from localagent.errors import UsageFault
 from localagent.ports import Sink
 from localagent.record.assessment import assessment_lines
@@ -41,6 +41,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--model", default="", metavar="M", help="a GGUF file or a registered name")
     p.add_argument("--no-writing", action="store_true", help="the model orders edits and writes none")
     p.add_argument("--write-by", action="append", default=[], metavar="WAY", help=f"how it writes: {', '.join(NAMES)}")
+    ends = p.add_mutually_exclusive_group()
+    ends.add_argument(
+        "--assume", action="store_true", help="take the best patch where a person would be asked to choose or to judge"
+    )
+    ends.add_argument(
+        "--first", action="store_true", help="take the first patch that passes every check; look for no other"
+    )
     p.add_argument("--policy", default="", metavar="NAME|FILE", help="another policy than the default one")
     add_backend(p)
     p.add_argument("--out", default="", metavar="FILE", help="write the accepted patch here, as a unified diff")
@@ -115,8 +122,15 @@ def _request(args: argparse.Namespace) -> FixRequest:
         out=Path(args.out) if args.out else None,
         report=Path(args.report) if args.report else None,
         apply=args.apply,
+        choosing=_choosing(args),
         backend=backend_of(args),
     )
+
+
+def _choosing(args: argparse.Namespace) -> Choosing:
+    if args.assume:
+        return Choosing.ASSUME
+    return Choosing.FIRST if args.first else Choosing.ASK
 
 
 def command_fault(command: str) -> str:

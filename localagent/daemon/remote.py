@@ -80,6 +80,7 @@ def order_for(request: FixRequest, manifest: str, priority: int) -> TaskOrder:
         use_model=request.use_model,
         model=request.model,
         priority=priority,
+        choosing=request.choosing,
     )
 
 

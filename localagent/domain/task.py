@@ -20,6 +20,19 @@ class Budget:
     jobs: int = 1
 
 
+class Choosing(StrEnum):
+    """What is done with several plausible candidates, or with one that the tests cannot prove.
+
+    `ASK`: the best is taken where something tells it apart and the tests bear it, else a person is asked. `ASSUME`: the
+    best is taken all the same, and the report says what it rests on. `FIRST`: the first that passes every check is
+    taken, and none is looked for beside it.
+    """
+
+    ASK = "ask"
+    ASSUME = "assume"
+    FIRST = "first"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Task:
     """One request. `repo` is the absolute real path; `tests` are pytest arguments; `checks` are shell-less commands."""
@@ -32,6 +45,7 @@ class Task:
     python: str = ""
     seed: int = 0
     budget: Budget = field(default_factory=Budget)
+    choosing: Choosing = Choosing.ASK
 
 
 class FileKind(StrEnum):

@@ -53,6 +53,7 @@ def facts_of(task: Task, result: TaskResult, setting: Setting, diff: bytes, jour
             "max_candidates": task.budget.max_candidates,
             "max_seconds": task.budget.max_seconds,
             "jobs": task.budget.jobs,
+            "choosing": task.choosing.value,
             "use_model": setting.use_model,
             "model": setting.model,
             "backend": setting.backend,

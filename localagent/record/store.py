@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from localagent.domain.edit import Patch
-from localagent.domain.task import Budget, Task, TaskResult
+from localagent.domain.task import Budget, Choosing, Task, TaskResult
 from localagent.errors import UsageFault
 from localagent.record.files import CannotRecord, RecordDamaged, read_bounded, sync_directory, write_private
 from localagent.record.jsontext import dump, load
@@ -215,6 +215,7 @@ def _task_json(task: Task) -> dict[str, Any]:
             "max_seconds": budget.max_seconds,
             "jobs": budget.jobs,
         },
+        **({} if task.choosing is Choosing.ASK else {"choosing": task.choosing.value}),
     }
 
 
@@ -238,6 +239,7 @@ def _exactly(found: object, keys: set[str]) -> dict[str, Any]:
 
 def _parse_task(found: dict[str, Any], name: str, path: Path) -> Task:
     try:
+        choosing = Choosing(found.pop("choosing", Choosing.ASK))
         _exactly(found, {"schema", "id", "repo", "tests", "checks", "text", "python", "seed", "budget"})
         budget = _exactly(found["budget"], {"max_candidates", "max_seconds", "jobs"})
         if found["schema"] != _TASK_SCHEMA or found["id"] != name:
@@ -255,6 +257,7 @@ def _parse_task(found: dict[str, Any], name: str, path: Path) -> Task:
                 max_seconds=float(budget["max_seconds"]),
                 jobs=_typed(budget["jobs"], int),
             ),
+            choosing=choosing,
         )
     except (TypeError, ValueError) as error:
         raise RecordDamaged(f"{path} is damaged: {error}") from error

@@ -6,7 +6,7 @@ from dataclasses import replace
 from localagent.domain.behaviour import Crash, Row
 from localagent.domain.edit import WRITTEN, Candidate
 from localagent.domain.outcome import Baseline, FullResult
-from localagent.domain.task import Stage, Verdict
+from localagent.domain.task import Choosing, Stage, Verdict
 from localagent.repair.choice import (
     FEW_TESTS,
     READ,
@@ -30,8 +30,13 @@ FULL_CHECKS = 8
 MORE_AFTER_FIRST = 60
 PART_CHECKS = 5
 PROPOSALS = 4
-READ_SECONDS = 10.0
+READ_SECONDS = 20.0
 SHAKY = 2.0  # nats of cost in the choice, set by hand
+_ASSUMED = (
+    "the tests are too few to tell this patch from others or to prove it; taken because of --assume, where a person "
+    "would have been asked"
+)
+_FIRST = "the first patch that passes every check was taken (--first): it was compared with no other"
 
 Accepted = tuple[Candidate, FullResult]
 
@@ -39,8 +44,10 @@ Accepted = tuple[Candidate, FullResult]
 def more_after_first(run: Run) -> int:
     """How many more candidates to try once one is plausible, so that there is a choice.
 
-    Where the model wrote it, twice as many: an enumerated one is worth more.
+    Where the model wrote it, twice as many: an enumerated one is worth more. None where the first is to be taken.
     """
+    if run.task.choosing is Choosing.FIRST:
+        return 0
     if all(any(e.operator in WRITTEN for e in c.edits) for c in run.state.plausible):
         return max(2 * MORE_AFTER_FIRST, run.state.verified)
     return max(MORE_AFTER_FIRST, min(2 * MORE_AFTER_FIRST, run.state.verified // 2))
@@ -51,11 +58,14 @@ def choose(run: Run, hardening: Hardening) -> Accepted | None:
 
     Where the tests are few, one that crashes on inputs near theirs is not believed: one more edit may end the crashes,
     or another candidate does not crash, or a person has to look (but where only the parser's complaints were mended).
+    Where the task says so, the best is taken instead of asking, or the first without comparing any.
     """
     s = run.state
     open_ones = [c for c in s.plausible if c.number not in s.rejected]
     if not open_ones:
         return None
+    if run.task.choosing is Choosing.FIRST:
+        return _first_accepted(run, open_ones)
     tests = len(run.baseline.tests) + len(run.baseline.checks)
     with run.timed(Stage.CHOOSE):
         near = run.parts.verifier.behaviours(open_ones, run.baseline, seed=run.task.seed)
@@ -78,8 +88,10 @@ def choose(run: Run, hardening: Hardening) -> Accepted | None:
         sturdier=None if sturdier is None else sturdier.number,
     )
     doubtful = shaky and sturdier is None and not (slips and not weak(order, run.state.verified))
-    if rivals or doubtful or unproven(first, tests, len(run.baseline.failing)):
+    unsure = bool(rivals) or doubtful or unproven(order, tests, len(run.baseline.failing))
+    if unsure:
         run.emit("undecided", numbers=[first.number, *(r.candidate.number for r in rivals)])
+    if unsure and run.task.choosing is Choosing.ASK:
         best = order[0] if sturdier is None else replace(order[0], candidate=sturdier)
         s.proposals = _proposals(run, [best, *(rivals or order[1:])])
         open_still = [x.candidate for x in (best, *rivals) if x.candidate.number not in s.rejected]
@@ -89,6 +101,8 @@ def choose(run: Run, hardening: Hardening) -> Accepted | None:
     for candidate in [sturdier] if sturdier is not None else [x.candidate for x in order[:FULL_CHECKS]]:
         full = _full(run, candidate, run.baseline)
         if full.accepted:
+            if unsure:
+                s.warnings.append(_ASSUMED)
             if sturdier is not None:
                 s.warnings.append(
                     "a patch that passed the tests crashed on inputs near theirs "
@@ -100,13 +114,24 @@ def choose(run: Run, hardening: Hardening) -> Accepted | None:
     return None
 
 
+def _first_accepted(run: Run, candidates: Sequence[Candidate]) -> Accepted | None:
+    """The first of them that passes the full check; what does not is booked as rejected."""
+    for candidate in candidates:
+        full = _full(run, candidate, run.baseline)
+        if full.accepted:
+            run.state.warnings.append(_FIRST)
+            return candidate, full
+        run.state.rejected[candidate.number] = full
+    return None
+
+
 def _read(run: Run, order: Sequence[Standing]) -> list[Standing] | None:
     """The order once the model has read the first of it, where that tells which is right; None where it does not."""
     reader = run.parts.reader
     pace = run.parts.pace
     if reader is None or not pace.reads(wanted=run.left() > 0):
         return None
-    seconds = PATIENCE * READ_SECONDS if pace.following else min(READ_SECONDS, run.left())
+    seconds = PATIENCE * READ_SECONDS if pace.following else min(READ_SECONDS, 0.5 * run.left())
     natural = naturalness([s.candidate for s in order[:READ]], reader, seconds) if pace.answers_reading() else {}
     run.emit("read", nats={str(number): round(nats, 2) for number, nats in natural.items()})
     if not natural:

@@ -6,6 +6,22 @@ PROGRAM = "def third(items):\n    return items[1]\n"
 WEAK = "from m import third\n\n\ndef test_third():\n    assert third([5, 6, 7, 8]) == 7\n"
 
 
+def test_the_best_is_assumed_where_the_user_says_so_and_the_report_tells() -> None:
+    with home({"m.py": PROGRAM, "test_m.py": WEAK}) as h:
+        ran = h.fix("--assume")
+        assert (ran.code, ran.report["outcome"], ran.report["proposals"]) == (0, "accepted", []), ran
+        assert any("--assume" in w for w in ran.report["warnings"])
+
+
+def test_the_first_that_passes_is_taken_where_the_user_says_so() -> None:
+    with home({"m.py": PROGRAM, "test_m.py": WEAK}) as h:
+        ran = h.fix("--first")
+        assert (ran.code, ran.report["outcome"]) == (0, "accepted"), ran
+        assert any("--first" in w for w in ran.report["warnings"])
+        assert ran.report["plausible"] <= 2  # one more may have been on its way
+        assert h.fix("--first", "--assume").code == 2
+
+
 def test_a_person_sees_the_rivals_and_takes_one() -> None:
     with home({"m.py": PROGRAM, "test_m.py": WEAK}) as h:
         ran = h.fix("--apply", "--out", str(h.root / "out.diff"))

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from localagent.domain.task import Choosing
 from localagent.errors import UsageFault
 from localagent.tree.snapshot import take_snapshot
 from localagent.wire.service.manifest import SCHEMA, manifest_of, pack_manifest
@@ -20,7 +21,14 @@ DIGEST = "sha256:" + "0" * 64
 
 def test_an_order_comes_through() -> None:
     order = TaskOrder(
-        snapshot=DIGEST, tests=("a", "-k b"), checks=("true x",), text="t", seed=-3, priority=9, model="m"
+        snapshot=DIGEST,
+        tests=("a", "-k b"),
+        checks=("true x",),
+        text="t",
+        seed=-3,
+        priority=9,
+        model="m",
+        choosing=Choosing.ASSUME,
     )
     assert order_of(json.loads(json.dumps(pack_order(order)))) == order
 
@@ -47,6 +55,8 @@ def test_an_order_comes_through() -> None:
         ({"jobs": 65}, "jobs"),
         ({"priority": 10}, "priority"),
         ({"use_model": "no"}, "use_model"),
+        ({"choosing": "best"}, "choosing: one of ask, assume, first"),
+        ({"choosing": ["ask"]}, "choosing: one of"),
         ({"repo": "/home/alice"}, "unknown: 'repo'"),
         ({"policy": "x"}, "unknown: 'policy'"),
     ],

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from localagent.domain.edit import FileChange, Patch
 from localagent.domain.paths import RepoPath
-from localagent.domain.task import Budget, Task, TaskResult, Verdict
+from localagent.domain.task import Budget, Choosing, Task, TaskResult, Verdict
 from localagent.errors import UsageFault
 from localagent.record.files import CannotRecord, RecordDamaged
 from localagent.record.store import TaskStore, new_task_id
@@ -52,6 +52,12 @@ def test_what_was_kept_comes_back(store: TaskStore) -> None:
     assert again.patch() == PATCH
     assert again.result_json() == json.loads(json.dumps(saved))
     assert saved["patch"].encode("utf-8", "surrogateescape") == b"--- a/\xe9\n"
+
+
+@pytest.mark.parametrize("choosing", Choosing)
+def test_how_a_task_chooses_comes_back(store: TaskStore, choosing: Choosing) -> None:
+    record = store.create(replace(TASK, choosing=choosing))
+    assert store.open(record.id).task.choosing is choosing
 
 
 def test_only_the_user_can_enter(store: TaskStore) -> None:
@@ -125,7 +131,16 @@ def test_a_damaged_task_is_named_and_the_others_still_listed(store: TaskStore, d
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("seed", True), ("seed", "1"), ("tests", "x"), ("tests", [1]), ("repo", None), ("id", "other"), ("schema", "x/2")],
+    [
+        ("seed", True),
+        ("seed", "1"),
+        ("tests", "x"),
+        ("tests", [1]),
+        ("repo", None),
+        ("id", "other"),
+        ("schema", "x/2"),
+        ("choosing", "x"),
+    ],
 )
 def test_a_task_file_with_a_wrong_value_is_damaged(store: TaskStore, key: str, value: object) -> None:
     record = store.create(TASK)

@@ -4,7 +4,7 @@ import pytest
 
 from localagent.domain.edit import Candidate, Edit, FileChange, Patch, Splice
 from localagent.domain.paths import RepoPath
-from localagent.repair.choice import unproven
+from localagent.repair.choice import Standing, unproven
 from localagent.repair.degenerate import degenerate
 
 M = RepoPath("m.py")
@@ -38,8 +38,9 @@ def candidate(before: str, after: str) -> Candidate:
 def test_what_says_nothing_is_seen_and_not_believed_under_few_tests(before: str, after: str) -> None:
     made = candidate(before, after)
     assert degenerate(made) == 1
-    assert unproven(made, 1, 1)
-    assert not unproven(made, 9, 1)
+    alone = [Standing(candidate=made, cost=0.0, row=())]
+    assert unproven(alone, 1, 1)
+    assert not unproven(alone, 9, 1)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from localagent.domain.edit import SPAN, Candidate, Edit, Patch, Reading, Splice
 from localagent.domain.gate import Allow, Decision, Finding, Severity
 from localagent.domain.outcome import Baseline, Failure, Frame, FullResult, Outcome, QuickResult, QuickRoute, TestResult
 from localagent.domain.paths import RepoPath
-from localagent.domain.task import Budget, Event, Suspicion, Task, TaskResult, Verdict
+from localagent.domain.task import Budget, Choosing, Event, Suspicion, Task, TaskResult, Verdict
 from localagent.localize.fuse import SpectrumLocalizer
 from localagent.ports import EditWriter, QuickCheck, Sources
 from localagent.repair.expansion import unparsed
@@ -223,6 +223,7 @@ def repair(
     writer: EditWriter | None = None,
     ranker: Ranker | None = None,
     learned: float = 0.0,
+    choosing: Choosing = Choosing.ASK,
 ) -> tuple[TaskResult, Events]:
     events = Events()
     parts = Parts(
@@ -239,7 +240,8 @@ def repair(
         writer=writer,
         ranker=ranker,
     )
-    task = Task(id="t", repo="/r", budget=budget or Budget(max_candidates=500, max_seconds=30, jobs=1))
+    limits = budget or Budget(max_candidates=500, max_seconds=30, jobs=1)
+    task = Task(id="t", repo="/r", budget=limits, choosing=choosing)
     return Repair(task, parts).run(), events
 
 
@@ -346,6 +348,46 @@ def test_rivals_that_one_test_does_not_tell_apart_need_a_person() -> None:
     assert "1 -> 6" in result.reason
 
 
+def test_rivals_are_no_obstacle_where_the_best_is_to_be_assumed() -> None:
+    lab = Laboratory(b"a = 1\n", {"a": lambda s: s["a"] in (5, 6)})
+    result, events = repair(lab, choosing=Choosing.ASSUME)
+    assert result.verdict is Verdict.ACCEPTED
+    assert result.plausible == 2
+    assert any("--assume" in w for w in result.warnings)
+    assert any(e.kind == "undecided" for e in events.seen)  # the journal says what was in doubt
+
+
+def test_assuming_does_not_take_what_the_full_check_refuses() -> None:
+    lab = Laboratory(b"a = 1\n", {"a": lambda s: s["a"] in (5, 6)}, refuse_full=99)
+    result, _ = repair(lab, choosing=Choosing.ASSUME)
+    assert (result.verdict, result.patch) == (Verdict.GAVE_UP, None)
+
+
+def test_assuming_says_nothing_where_nothing_was_in_doubt() -> None:
+    tests: Tests = {"a": number("a", 8), **{name: lambda _: True for name in "bcd"}}
+    result, _ = repair(Laboratory(b"a = 1\n", tests), choosing=Choosing.ASSUME)
+    assert result.verdict is Verdict.ACCEPTED
+    assert not any("--assume" in w for w in result.warnings)
+
+
+def test_the_first_that_passes_is_taken_without_looking_for_another() -> None:
+    lab = Laboratory(b"a = 1\n", {"a": lambda s: s["a"] in (5, 6)})
+    result, events = repair(lab, choosing=Choosing.FIRST)
+    asked, _ = repair(Laboratory(b"a = 1\n", lab.tests))
+    assert result.verdict is Verdict.ACCEPTED
+    assert result.verified < asked.verified
+    assert any("--first" in w for w in result.warnings)
+    assert not any(e.kind == "ranked" for e in events.seen)
+
+
+def test_the_first_is_not_taken_where_the_full_check_refuses_it() -> None:
+    lab = Laboratory(b"a = 1\n", {"a": lambda s: s["a"] in (5, 6)}, refuse_full=1)
+    result, events = repair(lab, choosing=Choosing.FIRST)
+    assert result.verdict is Verdict.ACCEPTED
+    checks = [e.data["accepted"] for e in events.seen if e.kind == "full-check"]
+    assert checks == [False, True]
+
+
 def test_of_rivals_the_one_that_reads_most_naturally_is_taken_and_said_to_be() -> None:
     tests = {"a": lambda s: s["a"] in (5, 6)}
     result, events = repair(Laboratory(b"a = 1\n", tests), reader=Taste(b"6", 9.0))
@@ -356,7 +398,7 @@ def test_of_rivals_the_one_that_reads_most_naturally_is_taken_and_said_to_be() -
     assert any(e.kind == "read" for e in events.seen)
 
 
-@pytest.mark.parametrize("nats", [None, 0.0, 1.0])
+@pytest.mark.parametrize("nats", [None, 0.0, 0.5])
 def test_a_reader_that_cannot_tell_settles_nothing(nats: float | None) -> None:
     tests = {"a": lambda s: s["a"] in (5, 6)}
     result, _ = repair(Laboratory(b"a = 1\n", tests), reader=Taste(b"6", nats))

@@ -11,6 +11,7 @@ from starlette.routing import Route
 from localagent.daemon.service import handling, telling, ui_handling, uploading
 from localagent.daemon.service.answers import answer
 from localagent.daemon.service.roles import Role
+from localagent.domain.task import Choosing
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -246,6 +247,7 @@ SCHEMAS: dict[str, Any] = {
             "use_model": {"type": "boolean"},
             "model": {"type": "string", "maxLength": 64},
             "priority": {"type": "integer", "minimum": 0, "maximum": 9},
+            "choosing": {"enum": [*Choosing]},
         },
     },
     "Fault": {

@@ -110,6 +110,7 @@ def request_for(
         model=order.model if line is not None else "",
         policy=policy,
         model_line=line,
+        choosing=order.choosing,
     )
 
 

@@ -84,11 +84,14 @@ def _dependencies(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _provenance(facts: Mapping[str, Any]) -> dict[str, Any]:
     asked = facts["asked"]
-    outside = ("tests", "checks", "text", "seed", "max_candidates", "max_seconds", "use_model", "model")
+    outside = ("tests", "checks", "text", "seed", "max_candidates", "max_seconds", "use_model", "model", "choosing")
     return {
         "buildDefinition": {
             "buildType": BUILD_TYPE,
-            "externalParameters": {"repo": subject_name(facts["repo"]), **{name: asked[name] for name in outside}},
+            "externalParameters": {
+                "repo": subject_name(facts["repo"]),
+                **{name: asked[name] for name in outside if name in asked},
+            },
             "internalParameters": {"jobs": asked["jobs"], "python": asked["python"], "backend": asked["backend"]},
             "resolvedDependencies": _dependencies(facts),
         },

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any
 
+from localagent.domain.task import Choosing
 from localagent.errors import UsageFault
 
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
@@ -60,6 +61,7 @@ class TaskOrder:
     use_model: bool = True
     model: str = ""
     priority: int = 0
+    choosing: Choosing = Choosing.ASK
 
 
 _FIELDS = tuple(f.name for f in fields(TaskOrder))
@@ -94,6 +96,7 @@ def order_of(found: object) -> TaskOrder:
         faults.append("max_seconds: a positive, finite number")
     if not isinstance(values.get("use_model", True), bool):
         faults.append("use_model: true or false")
+    _choosing(values, faults)
     if faults:
         raise UsageFault(faults, remedy="the daemon serves what it takes at /v1/openapi.json")
     return TaskOrder(**values)
@@ -111,6 +114,13 @@ def _digest(values: dict[str, Any], faults: list[str]) -> None:
     found = values.get("snapshot")
     if not isinstance(found, str) or not DIGEST.fullmatch(found):
         faults.append("snapshot: the digest of an uploaded manifest, sha256:<64 hexadecimal digits>")
+
+
+def _choosing(values: dict[str, Any], faults: list[str]) -> None:
+    try:
+        values["choosing"] = Choosing(values.get("choosing", Choosing.ASK))
+    except ValueError:
+        faults.append(f"choosing: one of {', '.join(Choosing)}")
 
 
 def _words(found: object, key: str, faults: list[str]) -> tuple[str, ...]:
