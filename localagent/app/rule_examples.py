@@ -28,6 +28,7 @@ from localagent.tree.applied import apply_diff
 from localagent.tree.unified import parse_diff
 
 JUDGE = RepoPath("pkg/judge.py")  # a file that holds collected tests, though its name does not say so
+_GONE = RepoPath("pkg/gone.py")
 _TEST_FILE = RepoPath("tests/test_it.py")
 _TEST = "tests/test_it.py::test_f[1-2]"
 
@@ -147,7 +148,10 @@ def in_repair(chain: GateChain, example: Example) -> set[str]:
 
 def in_patch(gates: PatchGates, example: Example) -> set[str]:
     """The rules that fire on an example that is a patch of anybody's."""
-    return _rules(gates.review(tuple(_entry(example, path) for path in _paths(example)), everything=True))
+    entries = [_entry(example, path) for path in _paths(example)]
+    if example.gone:
+        entries.append(_entry(replace(example, before=example.gone, after="", modes="100644:", source=""), _GONE))
+    return _rules(gates.review(tuple(entries), everything=True))
 
 
 def introduced(gate: Dangerous, code: str) -> set[str]:

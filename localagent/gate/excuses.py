@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from localagent.domain.gate import Decision, Finding, Severity
 from localagent.domain.paths import RepoPath
-from localagent.domain.policy import Policy
+from localagent.domain.policy import Permission, Policy
 from localagent.gate.change import GateInput, Touched
 from localagent.gate.rule import Example, Rule, decide
 from localagent.gate.spoken import INJECTION, spoken_in
@@ -25,8 +25,9 @@ EXCUSE = Rule(
     match=tuple(
         Example(before=_F, after=f"def f(x):\n    return x  {comment}\n")
         for comment in (
-            "# noqa", "# noqa: E501", "#nosec B101", "# type: ignore[arg-type]", "# pragma: no cover", "# ruff: noqa",
-            "# pylint: disable=all", "# mypy: ignore-errors", "# pyright: ignore", "# why; # NOQA", "# flake8: noqa",
+            "# noqa", "# noqa: S602", "#nosec B101", "# type: ignore", "# noqa: E501, S602", "# pragma: no cover",
+            "# ruff: noqa", "# pylint: disable=all", "# mypy: ignore-errors", "# pyright: ignore",
+            "# why; # NOQA", "# flake8: noqa",
         )
     ),
     not_match=(
@@ -46,6 +47,12 @@ _EXCUSE = re.compile(
     rb"|pysa|codeql|kics|trivy|dodgy|prospector|flake8|ruff|pyflakes)"
     rb"\s*[:=-]?\s*(?:skip|ignore|disable|allow(?:list)?|off|exclude|no\s*cover|nostatement|suppress)[\w -]*)"
 )
+# Named findings of type checkers, and of linters' rules of layout, names, imports and docstrings.
+_NARROW = re.compile(
+    rb"(?:type|pyright):\s*ignore\s*\[[\w, -]{1,80}\]"
+    rb"|(?i:noqa)\s*:\s*(?:E[1257]\d\d|W[1-36]\d\d|D\d{3}|N8\d\d|I00\d|F401|UP\d{3}|Q00\d|COM8\d\d)"
+    rb"(?![\w, ]*[,\s]+[A-Z]+\d)"
+)
 
 
 class Excuses:
@@ -53,29 +60,35 @@ class Excuses:
 
     name = "excuses"
 
-    def __init__(self, _policy: Policy) -> None:
-        pass
+    def __init__(self, policy: Policy, *, in_repairs: bool = True) -> None:
+        self._routine = not in_repairs and policy.patches.routine is Permission.ALLOW
 
     def review(self, change: GateInput) -> Decision:
         """Deny if changed lines hold more excuses than they did, or speak to machines, in whatever text file."""
         found: list[Finding] = []
         for file in change.changes:
             for touched in change.touched[file.path]:
-                told = spoken_in(touched.new)
-                if told and not spoken_in(touched.old):
-                    found.append(INJECTION.finding(file.path, touched.line, f"speaks to a machine: {told[:60]!a}"))
+                told = Counter(spoken_in(touched.new))
+                if told and (fresh := list(told - Counter(spoken_in(touched.old)))):
+                    what = f"speaks to a machine: {fresh[0][:60]!a}"
+                    found.append(INJECTION.finding(file.path, touched.line, what))
                 if file.path.is_python and b"#" in touched.new:
-                    found += _excused(file.path, touched)
+                    found += [f for f, hit in _excused(file.path, touched) if not (self._routine and _is_narrow(hit))]
         return decide(self.name, found)
 
 
-def _excused(path: RepoPath, touched: Touched) -> Iterator[Finding]:
+def _excused(path: RepoPath, touched: Touched) -> Iterator[tuple[Finding, re.Match[bytes]]]:
     spare = Counter(_kind(hit) for hit in _excuses(touched.old))
     for hit in _excuses(touched.new):
         spare[_kind(hit)] -= 1
         if spare[_kind(hit)] < 0:
             line = touched.line + touched.new.count(b"\n", 0, hit.start())
-            yield EXCUSE.finding(path, line, f"newly introduced: {_kind(hit)}")
+            yield EXCUSE.finding(path, line, f"newly introduced: {_kind(hit)}"), hit
+
+
+def _is_narrow(hit: re.Match[bytes]) -> bool:
+    """An excuse that names what a type checker or a checker of style found in its line: no gate of ours heeds it."""
+    return _NARROW.match(hit.string, hit.start()) is not None
 
 
 def _excuses(text: bytes) -> Iterator[re.Match[bytes]]:

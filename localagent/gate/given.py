@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from localagent.domain.gate import Severity
 from localagent.gate.bindings import FUNCTIONS, assignments, target_name
-from localagent.gate.lost import functions
+from localagent.gate.paired import called, pairs, settled
 from localagent.gate.rule import Example, Rule
 from localagent.gate.source import walk
 from localagent.gate.written import Signs, Source, last_name
@@ -71,11 +71,8 @@ _MOST = 4_000
 
 def given(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:
     """(what, where) for each such call of a function that stands before and after, and is given something else."""
-    had = dict(functions(before))
-    for name, function in functions(after):
-        if name not in had or ast.dump(had[name]) == ast.dump(function):
-            continue
-        old, new = list(_calls(had[name])), list(_calls(function))
+    for _, was, function in pairs(before, after):
+        old, new = list(_calls(was)), list(_calls(function))
         gone, come = Counter(k for k, _ in old), Counter(k for k, _ in new)
         lost = Counter(key[0] for key in (gone - come).elements())
         for key, node in new:
@@ -117,11 +114,13 @@ def _calls(function: ast.AST) -> Iterator[tuple[tuple[str, str], ast.Call]]:
         if not isinstance(node, ast.arguments):
             for target, value in assignments(node):
                 made.setdefault(target_name(target), []).append(value)
+    names = settled(function)
     for node in nodes:
         if not isinstance(node, ast.Call):
             continue
-        name = last_name(node.func)
-        receiver = node.func.value if isinstance(node.func, ast.Attribute) else None
+        func = called(node.func, names)
+        name = last_name(func)
+        receiver = func.value if isinstance(func, ast.Attribute) else None
         parts: list[ast.AST] = []
         if name in _FILES:
             parts = [receiver] if isinstance(receiver, ast.AST) and name != "copy" else []

@@ -45,6 +45,17 @@ COMPUTED = Rule(
             "l1, ll, O0 = x",
             "y = json.__doc__[5:9]",
             "y = getattr(x, 'fi' + 'nd')",
+            "y = 'o~s'.replace('~', '')",
+            "y = 'xos'.removeprefix('x')",
+            "y = f'{111:c}{115:c}'",
+            "y = '%c' % 111 + '%c' % 115",
+            "y = '{:c}'.format(111)",
+            "y = 'abcdefghijklmnopqrs'[14]",
+            "y = ascii_lowercase[14] + ascii_lowercase[18]",
+            "y = (28531).to_bytes(2, 'big')",
+            "y = struct.pack('BB', 111, 115)",
+            "y = 'OS'.swapcase()",
+            "y = 'so'.__getitem__(slice(None, None, -1))",
         )
     ),
     not_match=tuple(
@@ -58,6 +69,12 @@ COMPUTED = Rule(
             "y = x[::-1]",
             "y = '%s' % x",
             "y = sorted(x, key=lambda z: z.a)",
+            "y = x.replace('~', '')",
+            "y = f'{x:c}'",
+            "y = ascii_letters[:26]",
+            "y = 'a b c'.split()",
+            "y = struct.pack('<I', 7)",
+            "y = digits[0]",
             "y = b'\\\\x00\\\\x01'",
             "y = '\\\\x1b[0m'",
         )
@@ -70,6 +87,8 @@ _DECODERS = frozenset(
      "a2b_base64", "a2b_qp", "a2b_uu", "decompress", "unquote", "unquote_plus", "unescape", "decodestring",
      "to_bytes", "tobytes", "unpack"}
 )  # fmt: skip
+_TURNS = frozenset({"replace", "translate", "removeprefix", "removesuffix", "swapcase", "__getitem__", "rpartition"})
+_ALPHABETS = frozenset({"ascii_letters", "ascii_lowercase", "ascii_uppercase", "printable"})
 _CONFUSING = re.compile(r"(?=.*[lI1O0].*[lI1O0])[lIO_][lI1O0_]+$")
 _DOC = frozenset({"__doc__", "__name__", "__module__", "__qualname__"})
 _LETTERS = re.compile(r"[A-Za-z]")
@@ -102,6 +121,9 @@ def _ways(node: ast.AST) -> Iterator[None]:
             or (name in _DECODERS and _is_fixed(node))
             or _is_picked(node, name)
             or (name == "chr" and _letters(node))
+            or (name in _TURNS and _is_turned(node))
+            or (name == "pack" and sum(isinstance(a, ast.Constant) for a in node.args) == len(node.args) > 2)
+            or (name == "format" and re.search(r"\{\w*:c\}", _text_of(_receiver(node))))
             or (name in ("bytes", "bytearray", "array") and node.args and _numbers(node.args[-1]))
             or (name == "join" and node.args and _is_spelt(node.args[0]))
             or (
@@ -112,12 +134,40 @@ def _ways(node: ast.AST) -> Iterator[None]:
             yield
     elif isinstance(node, ast.Subscript):
         whole = isinstance(node.slice, ast.Slice) and isinstance(node.value, ast.Constant)
-        if (whole and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str | bytes)) or (
-            last_name(node.value) in _DOC and not isinstance(node.value, ast.Call) and values_of(_last(node.slice))
+        single = not isinstance(node.slice, ast.Slice) and _is_spelling_book(node.value)
+        if (
+            (single and values_of(node.slice))
+            or (whole and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str | bytes))
+            or (last_name(node.value) in _DOC and not isinstance(node.value, ast.Call) and values_of(_last(node.slice)))
         ):
             yield
-    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and _text_of(node.left).count("%c") > 1:
-        yield
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and "%c" in _text_of(node.left):
+        if _text_of(node.left).count("%c") > 1 or values_of(node.right) is not None:
+            yield
+    elif isinstance(node, ast.FormattedValue) and isinstance(node.format_spec, ast.JoinedStr):
+        spec = "".join(_text_of(part) for part in node.format_spec.values)
+        if spec.endswith("c") and values_of(node.value) is not None:
+            yield
+
+
+def _is_spelling_book(node: ast.expr) -> bool:
+    """A text, or one of Python's alphabets, of which single letters are taken."""
+    return bool(_text_of(node)) or last_name(node) in _ALPHABETS
+
+
+def _receiver(node: ast.Call) -> ast.expr:
+    return node.func.value if isinstance(node.func, ast.Attribute) else node.func
+
+
+def _is_turned(node: ast.Call) -> bool:
+    """A method that alters a text, of a constant, with constants: it could be written as it comes out."""
+    return bool(_text_of(_receiver(node))) and all(_is_known(a) for a in node.args)
+
+
+def _is_known(node: ast.expr) -> bool:
+    if isinstance(node, ast.Call | ast.Dict):
+        return not any(isinstance(n, ast.Name) and n.id not in ("slice", "dict", "ord", "str") for n in walk(node))
+    return values_of(node) is not None
 
 
 def _is_fixed(node: ast.Call) -> bool:
@@ -125,6 +175,8 @@ def _is_fixed(node: ast.Call) -> bool:
     if node.args and all(values_of(a) is not None for a in node.args) and last_name(node.func) != "to_bytes":
         return any(_size(v) > 1 for v in values_of(node.args[-1]) or ())
     receiver = node.func.value if isinstance(node.func, ast.Attribute) else None
+    if isinstance(receiver, ast.Constant) and last_name(node.func) == "to_bytes":
+        return isinstance(receiver.value, int) and receiver.value > 0xFF
     return isinstance(receiver, ast.Call) and last_name(receiver.func) == "int" and len(receiver.args) > 1
 
 

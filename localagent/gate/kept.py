@@ -8,9 +8,10 @@ import ast
 import base64
 import binascii
 import re
+from collections.abc import Iterator
 
 from localagent.domain.gate import Severity
-from localagent.gate.bindings import settings
+from localagent.gate.bindings import assignments, settings
 from localagent.gate.rule import Example, Rule
 from localagent.gate.texts import values_of
 from localagent.gate.written import Signs, Source, last_name
@@ -40,6 +41,11 @@ KEPT = Rule(
             "creds = 'admin:admin123'",
             "y = 'YWRtaW46c2VjcmV0cGFzcw=='",
             "x.sign(y, key='s3cr3t-k3y')",
+            "user, password = 'root', 'Tr0ub4dor'",
+            "password = environ.get('PASSWORD', 'Tr0ub4dor')",
+            "password = x or 'Tr0ub4dor'",
+            "password = SecretStr('Tr0ub4dor')",
+            "x.add_argument('--password', default='Tr0ub4dor')",
         )
     ),
     not_match=tuple(
@@ -53,6 +59,8 @@ KEPT = Rule(
             "x.connect('host')",
             "y = {'pass': 'failed'}",
             "secret = '<your secret>'",
+            "password = environ.get('DB_PASSWORD', '')",
+            "password = read('vault/db1')",
         )
     ),
     asks_person=True,
@@ -69,6 +77,11 @@ _LOGS_IN = frozenset(
 _INSIDE = re.compile(
     r"(?i)(?:^|[;&? ])(?:pwd|password|passwd|accountkey|secret|sharedaccesskey|apikey|token)=[^;&\s{}%<$]{3,}"
 )
+_DEFAULTS = ("default", "fallback", "default_value", "value")
+_GETTERS = frozenset({"get", "getenv", "pop", "setdefault", "config", "env", "getattr", "next"})
+_WRAPS = re.compile(
+    r"^(?:str|bytes|Field|\w*Secret\w*|\w*String\w*|\w*Str|Password|Constant|Value|Final|cast|lazy|text)$"
+)
 _EXAMPLE = re.compile(
     r"(?i)^<.*>$|^\{|%|\$|example|change_?me\b|placeholder|dummy|your|redacted|xxx|\*\*|\.\.\.|^\s*$|^(?:none|true|false|null)$"
 )
@@ -79,8 +92,8 @@ _NAMELIKE = re.compile(r"[a-z]+(?:[_. -][a-z]+)*$")
 def kept(source: Source) -> Signs:
     """Constants under the names of secrets, as arguments of logins, and inside connection strings."""
     for node in source.nodes:
-        for name, value in settings(node):
-            if _is_kept(name, value):
+        for name, value in _set(node):
+            if any(_is_kept(name, part) for part in _parts(value)):
                 yield f"a constant for {name[:30]}", node
         if isinstance(node, ast.Call) and last_name(node.func) in _LOGS_IN:
             texts = [a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
@@ -88,6 +101,33 @@ def kept(source: Source) -> Signs:
                 yield f"a constant for {last_name(node.func)}", node
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _holds(node.value):
             yield "a secret inside a text", node
+
+
+def _set(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """What a node sets, by name; several at once, and the defaults of options too."""
+    yield from settings(node)
+    if isinstance(node, ast.Assign) and any(isinstance(t, ast.Tuple | ast.List) for t in node.targets):
+        yield from ((last_name(t), value) for t, value in assignments(node) if isinstance(t, ast.expr))
+    elif isinstance(node, ast.Call) and node.args:
+        option = node.args[0].value if isinstance(node.args[0], ast.Constant) else None
+        if isinstance(option, str) and len(option) < 60:
+            yield from ((option.lstrip("-"), k.value) for k in node.keywords if k.arg in _DEFAULTS)
+
+
+def _parts(value: ast.expr, depth: int = 4) -> list[ast.expr]:
+    """What a value may be: either side of an `or`, a default, what is only wrapped."""
+    if depth == 0:
+        return [value]
+    inner: list[ast.expr] = []
+    if isinstance(value, ast.BoolOp):
+        inner = value.values
+    elif isinstance(value, ast.IfExp):
+        inner = [value.body, value.orelse]
+    elif isinstance(value, ast.Call):
+        name = last_name(value.func)
+        inner = [k.value for k in value.keywords if k.arg in _DEFAULTS]
+        inner += value.args[1:2] if name in _GETTERS else value.args[:1] if _WRAPS.search(name) else []
+    return [value, *(part for one in inner for part in _parts(one, depth - 1))]
 
 
 def _is_kept(name: str, value: ast.expr) -> bool:

@@ -1,7 +1,8 @@
 """Gate: what a change means where nothing in it is dangerous by name: doors, lost checks, written answers.
 
-These are signs and no proofs, so each asks a person, and tests are let be. Counted over whole files before and after,
-so code that moves within its file is not new. Not seen: meaning that needs values, other files, or what is called.
+These are signs and no proofs, so each asks a person, and tests are let be. A sign that stood in the same function, or
+stood anywhere in the same words, is not new: code may move within its file, but one sign makes up for no other. Not
+seen: meaning that needs values, other files, or what is called.
 """
 
 import ast
@@ -16,6 +17,7 @@ from localagent.domain.gate import Decision, Finding
 from localagent.domain.policy import Policy
 from localagent.gate.bounds import BOUND, moved
 from localagent.gate.change import GateInput
+from localagent.gate.dropped import DROPPED, dropped
 from localagent.gate.given import GIVEN, asks, given
 from localagent.gate.hidden import COMPUTED, computed, escaped_letters
 from localagent.gate.kept import KEPT, kept
@@ -33,8 +35,8 @@ from localagent.gate.logic_rules import (
     UNASKED,
     WIDENED,
 )
-from localagent.gate.loosened import DROPPED, LESS, dropped, less
-from localagent.gate.lost import checks, guards, widened
+from localagent.gate.loosened import LESS, less
+from localagent.gate.lost import checks, guards, unreached, widened
 from localagent.gate.meanings import (
     bound_again,
     clocks,
@@ -47,6 +49,7 @@ from localagent.gate.meanings import (
     silent,
     unasked,
 )
+from localagent.gate.paired import functions
 from localagent.gate.rule import decide
 from localagent.gate.source import DoesNotParse, decode_source, parse
 from localagent.gate.told import TOLD, told
@@ -58,7 +61,7 @@ _SIGNS = (
     (REPLACED, shadowed), (REPLACED, bound_again), (REPLACED, exchanged), (UNASKED, unasked),
     (ENDLESS, endless), (OPAQUE, opaque), (COMPUTED, computed), (TOLD, told), (KEPT, kept), (GIVEN, asks),
 )  # fmt: skip
-_LOOSER = ((LESS, less), (DROPPED, dropped), (BOUND, moved), (GIVEN, given))
+_LOOSER = ((GUARD, unreached), (LESS, less), (DROPPED, dropped), (BOUND, moved), (GIVEN, given))
 _LOST = ((GUARD, guards), (CHECK, checks))
 
 
@@ -77,11 +80,12 @@ class Logic:
         own |= change.own_packages
         for file in change.sources_changed:
             if not self._tests.match_file(file.path.replace("\n", " ").lower()):
-                found += _review(file, own)
+                found += reviewed(file, own)
         return decide(self.name, found)
 
 
-def _review(file: FileChange, own: set[str]) -> Iterator[Finding]:
+def reviewed(file: FileChange, own: set[str]) -> Iterator[Finding]:
+    """The signs that one source brings; `own` are the packages that it may import without a question."""
     try:
         text = decode_source(file.after)
         after = parse(text)
@@ -95,12 +99,10 @@ def _review(file: FileChange, own: set[str]) -> Iterator[Finding]:
         before = ast.Module(body=[], type_ignores=[])  # what could not run held nothing back
     old = Source(before)
     new = Source(after, old)
+    scopes = {**_scopes(before), **_scopes(after)}
     for rule, signs in _SIGNS:
-        spare = Counter(what for what, _ in signs(old))
-        for what, node in signs(new):
-            spare[what] -= 1
-            if spare[what] < 0:
-                yield rule.finding(file.path, int(getattr(node, "lineno", 0)), f"newly introduced: {what[:120]}")
+        for what, node in _fresh(list(signs(old)), list(signs(new)), scopes):
+            yield rule.finding(file.path, int(getattr(node, "lineno", 0)), f"newly introduced: {what[:120]}")
     for rule, ways in _LOST:
         gone = Counter(ways(before)) - Counter(ways(after))
         if gone:
@@ -117,6 +119,33 @@ def _review(file: FileChange, own: set[str]) -> Iterator[Finding]:
     for name, node in _imported(after):
         if name not in had | own | _STDLIB:
             yield IMPORTS.finding(file.path, node.lineno, f"newly imported: {name}")
+
+
+Sign = tuple[str, ast.AST]
+
+
+def _fresh(old: list[Sign], new: list[Sign], scopes: dict[int, str]) -> Iterator[Sign]:
+    """Signs that did not stand before: not in the same words anywhere, and not in the same function."""
+    if not new:
+        return
+    said = Counter((what, ast.dump(node)) for what, node in old)
+    left = [(what, node) for what, node in new if not _taken(said, (what, ast.dump(node)))]
+    kept = Counter((what, ast.dump(node)) for what, node in new)
+    places = Counter[tuple[str, str]]()
+    for what, node in old:
+        if not _taken(kept, (what, ast.dump(node))):
+            places[what, scopes.get(id(node), "")] += 1
+    yield from ((what, node) for what, node in left if not _taken(places, (what, scopes.get(id(node), ""))))
+
+
+def _taken(counts: Counter[tuple[str, str]], key: tuple[str, str]) -> bool:
+    counts[key] -= 1
+    return counts[key] >= 0
+
+
+def _scopes(tree: ast.Module) -> dict[int, str]:
+    """The function that each node stands in, by the node's id; "" outside of all."""
+    return {id(node): name for name, function in functions(tree) for node in ast.walk(function)}
 
 
 def _imported(tree: ast.Module) -> Iterator[tuple[str, ast.stmt]]:

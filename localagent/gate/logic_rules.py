@@ -2,10 +2,11 @@
 
 from localagent.domain.gate import Severity
 from localagent.gate.bounds import BOUND
+from localagent.gate.dropped import DROPPED
 from localagent.gate.given import GIVEN
 from localagent.gate.hidden import COMPUTED
 from localagent.gate.kept import KEPT
-from localagent.gate.loosened import DROPPED, LESS
+from localagent.gate.loosened import LESS
 from localagent.gate.rule import Example, Rule
 from localagent.gate.told import TOLD
 

@@ -1,15 +1,15 @@
-"""Signs: what still asks, but asks less: fewer things looked at, looser comparisons, arguments that protected.
+"""Sign: what still asks, but asks less: fewer things looked at, looser comparisons, early noes that are gone.
 
 By function and by name, before and after. Not seen: a check that asks the same of something else.
 """
 
 import ast
-import re
 from collections import Counter
 from collections.abc import Iterator
 
 from localagent.domain.gate import Severity
-from localagent.gate.lost import functions
+from localagent.gate.conditions import Names
+from localagent.gate.paired import Function, functions, pairs, settled
 from localagent.gate.rule import Example, Rule
 from localagent.gate.source import walk
 from localagent.gate.written import last_name
@@ -18,7 +18,6 @@ _A = "class A:\n    pass\n"
 _EQ = "class A:\n    def __eq__(self, o):\n        return isinstance(o, A) and (self.a, self.b) == (o.a, o.b)\n"
 _OWNS = "def f(user, page):\n    if not user.active:\n        return False\n    return user.id == page.owner\n"
 _URL = "def f(url):\n    if not url.startswith('https://'):\n        raise ValueError(url)\n    return url\n"
-_COOKIE = "def f(r, v):\n    r.set_cookie('s', v, secure=True, max_age=60)\n"
 
 LESS = Rule(
     id="asks-less",
@@ -45,77 +44,89 @@ LESS = Rule(
     ),
     asks_person=True,
 )
-DROPPED = Rule(
-    id="protection-dropped",
-    severity=Severity.MEDIUM,
-    why="an argument that protected is not given any more, so that a weaker default holds",
-    remedy="keep the argument, or say to a person why the default is as good",
-    match=(
-        Example(before=_COOKIE, after=_COOKIE.replace("secure=True, ", "")),
-        Example(before="x = get('a', timeout=5)\n", after="x = get('a')\n"),
-    ),
-    not_match=(
-        Example(before=_COOKIE, after=_COOKIE.replace("'s'", "'t'")),
-        Example(before=_COOKIE, after="def f(r, v):\n    pass\n"),
-    ),
-    asks_person=True,
-)
+Functions = dict[str, Function]
 _COMPARES = frozenset({"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__", "__contains__"})
 _DECIDES = frozenset({"__bool__", "__len__", "__contains__", "__hash__", "__eq__", "__ne__"})
 _NOTHING = (None, False, "", 0)
+_MOST_COMPARED = 40_000
 _TEXT_TESTS = frozenset({"startswith", "endswith", "match", "fullmatch", "search", "removeprefix"})
-_PROTECTS = re.compile(
-    r"(?i)^(?:secure|http_?only|samesite|verify|check_hostname|timeout|connect_timeout|read_timeout|max_age"
-    r"|expires?(?:_in|_at)?|ttl|autoescape|escape"
-    r"|allow_redirects|follow_redirects|algorithms?|audience|issuer|options|permission(?:s|_classes)?"
-    r"|authentication_classes|dependencies|max_length|max_?size|max_bytes"
-    r"|limit|strict|validate|validators?|context|ssl_?context|cafile|ca_certs|cert_reqs|filter|Loader|check"
-    r"|raise_exception|daemon|salt|iterations|n|rounds|usedforsecurity"
-    r"|schema|allow_pickle|weights_only|safe|quote|mode|dir_fd|follow_symlinks|exist_ok|delete"
-    r"|check_same_thread|isolation_level|scope|scopes|max_redirects|retries|nonce|key)$"
-)
 _PLAIN = {"str", "bool", "getattr", "hash", "len"}
 
 
 def less(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:
     """(what, where) in functions whose answers or guards look at less than they did."""
-    had = dict(functions(before))
-    for name, function in functions(after):
-        plain = name.rpartition(".")[2]
-        if name not in had:
-            if plain in _DECIDES and _answers_by_rule(function):
-                yield f"{name} decides without what it holds", function
-            continue
-        old = had[name]
-        if ast.dump(old) == ast.dump(function):
-            continue
-        if plain in _COMPARES or _is_predicate(old):
-            gone = _asked(_returns(old)) - _asked(_returns(function))
-            if gone and not _asked(_returns(function)) - _asked(_returns(old)) - _PLAIN:
-                yield f"{name} asks no more: {', '.join(sorted(gone))[:80]}", function
-            elif _is_loosened(_returns(old), _returns(function)):
-                yield f"{name} compares more loosely", function
-        elif _is_loosened(_guards(old), _guards(function)):
-            yield f"a guard of {name} compares more loosely", function
-        if _is_fixed(function) and not any(isinstance(a, ast.Constant) for a in _returns(old)) and _returns(old):
-            yield f"{name} answers the same whatever it is asked", function
-        for guard in _narrowed(old, function):
-            yield f"a guard of {name} looks at less", guard
-        if _early_noes(old) - _early_noes(function) and _fewer_noes(old, function):
-            yield f"an early no of {name} is gone", function
+    had, now = dict(functions(before)), dict(functions(after))
+    same = {name: (old, new) for name, old, new in pairs(before, after)}
+    for name, function in now.items():
+        if name in same:
+            yield from ((what.format(name), where) for what, where in _looser(*same[name], now, had))
+        elif name not in had and name.rpartition(".")[2] in _DECIDES and _answers_by_rule(function):
+            yield f"{name} decides without what it holds", function
+    known = {id(old) for old, _ in same.values()}
+    for name, old in had.items():
+        if (
+            name not in now
+            and id(old) not in known
+            and _is_predicate(old)
+            and _is_bound(name.rpartition(".")[2], after)
+        ):
+            yield f"{name} is something else now", after
 
 
-def dropped(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:
-    """Arguments that protect, lost by a call that is still made as often."""
-    old, new = _keywords(before), _keywords(after)
-    calls = [Counter(last_name(n.func) for n in walk(t) if isinstance(n, ast.Call)) for t in (before, after)]
-    for (name, keyword), count in old.items():
-        if new[name, keyword] < count and calls[1][name] >= calls[0][name] and not new[name, ""] > old[name, ""]:
-            yield f"{name}(… {keyword}=) is gone", after
+def _looser(old: Function, new: Function, now: Functions, had: Functions) -> Iterator[tuple[str, ast.AST]]:
+    """What of a function that stands before and after looks at less; `{}` is for its name."""
+    names = settled(old), settled(new)
+    answers = _returns(old, names[0]), _returns(new, names[1])
+    if old.name in _COMPARES or _is_predicate(old):
+        asked = _asked_of(old, answers[0], names[0]), _asked_of(new, answers[1], names[1])
+        if len(own := _parameters(old)) != len(_parameters(new)):
+            asked = asked[0] - own - _parameters(new), asked[1] - own - _parameters(new)
+        gone, come = asked[0] - asked[1], asked[1] - asked[0] - _PLAIN
+        if helpers := [n for n in now if n not in had and n.rpartition(".")[2] in come]:
+            gone, come = _delegated(asked, [now[n] for n in helpers])
+        if gone and not come:
+            yield f"{{}} asks no more: {', '.join(sorted(gone))[:80]}", new
+        elif _is_loosened(*answers):
+            yield "{} compares more loosely", new
+    elif _is_loosened(_guards(old), _guards(new)):
+        yield "a guard of {} compares more loosely", new
+    if _is_fixed(new) and not any(isinstance(a, ast.Constant) for a in answers[0]) and answers[0]:
+        yield "{} answers the same whatever it is asked", new
+    yield from (("a guard of {} looks at less", guard) for guard in _narrowed(old, new))
+    if _early_noes(old) - _early_noes(new) and _fewer_noes(old, new):
+        yield "an early no of {} is gone", new
 
 
-def _returns(function: ast.AST) -> list[ast.AST]:
-    return [n.value for n in walk(function) if isinstance(n, ast.Return) and n.value is not None]
+def _asked_of(function: Function, answers: list[ast.AST], names: Names) -> set[str]:
+    """What a predicate looks at, in its answers and on its way to them."""
+    return _asked([*answers, *(n.test for n in walk(function) if isinstance(n, ast.If))], names)
+
+
+def _parameters(function: Function) -> set[str]:
+    return {a.arg for a in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)}
+
+
+def _delegated(asked: tuple[set[str], set[str]], helpers: list[Function]) -> tuple[set[str], set[str]]:
+    """What is gone and what has come, where new functions answer: what these look at counts, their own names do not."""
+    own = {name for f in helpers for name in _parameters(f)}
+    looked = {what for f in helpers for what in _asked([*_returns(f, {}), *_guards(f)], {})} - own
+    gone = asked[0] - asked[1] - looked
+    return gone, (looked | asked[1]) - asked[0] - _PLAIN - {f.name for f in helpers} - own
+
+
+def _is_bound(name: str, tree: ast.Module) -> bool:
+    """Whether a name still stands for something: it is imported, set, or used."""
+    return any(
+        (isinstance(n, ast.Name) and n.id == name) or (isinstance(n, ast.alias) and (n.asname or n.name) == name)
+        for n in walk(tree)
+    )
+
+
+def _returns(function: ast.AST, names: Names | None = None) -> list[ast.AST]:
+    """What a function answers with; a name that is set once is what it is set to."""
+    found = [n.value for n in walk(function) if isinstance(n, ast.Return) and n.value is not None]
+    known = settled(function) if names is None else names
+    return [known.get(v.id, v) if isinstance(v, ast.Name) else v for v in found]
 
 
 def _guards(function: ast.AST) -> list[ast.AST]:
@@ -130,14 +141,18 @@ def _refuses(body: list[ast.stmt]) -> bool:
     return isinstance(last, ast.Raise)
 
 
-def _asked(nodes: list[ast.AST]) -> set[str]:
-    """What expressions look at: attributes, names, what is called."""
+def _asked(nodes: list[ast.AST], names: Names | None = None) -> set[str]:
+    """What expressions look at: attributes, names, what is called; by way of the names that are set once."""
     found: set[str] = set()
-    for node in nodes:
-        for inner in walk(node):
+    open_names = dict(names or {})
+    todo = list(nodes)
+    while todo:
+        for inner in walk(todo.pop()):
             if isinstance(inner, ast.Attribute):
                 found.add(inner.attr)
-            elif isinstance(inner, ast.Name):
+            elif isinstance(inner, ast.Name) and inner.id in open_names:
+                todo.append(open_names.pop(inner.id))
+            elif isinstance(inner, ast.Name) and inner.id not in (names or ()):
                 found.add(inner.id)
     return found
 
@@ -165,18 +180,26 @@ def _is_loosened(old: list[ast.AST], new: list[ast.AST]) -> bool:
     gone = [n for n in old if ast.dump(n) not in kept]
     had = {ast.dump(n) for n in old}
     come = [n for n in new if ast.dump(n) not in had]
-    return any(_is_looser(a, b) for one in gone for a in walk(one) for two in come for b in walk(two))
+    olds, news = ([n for e in some for n in walk(e) if _may_be_looser(n)] for some in (gone, come))
+    if len(olds) * len(news) > _MOST_COMPARED:
+        return True  # so much has changed that nobody can say what is asked
+    return any(_is_looser(a, b) for a in olds for b in news)
+
+
+def _may_be_looser(node: ast.AST) -> bool:
+    if isinstance(node, ast.Compare):
+        return len(node.ops) == 1 and isinstance(node.ops[0], ast.Eq | ast.LtE | ast.GtE | ast.In)
+    return isinstance(node, ast.Call) and last_name(node.func) in _TEXT_TESTS and len(node.args) == 1
 
 
 def _is_looser(one: ast.AST, two: ast.AST) -> bool:
-    if isinstance(one, ast.Compare) and isinstance(two, ast.Compare) and len(one.ops) == len(two.ops) == 1:
-        same = _asked([one]) <= _asked([two])
+    if isinstance(one, ast.Compare) and isinstance(two, ast.Compare):
+        if not isinstance(one.ops[0], ast.Eq):
+            return False
         listed = isinstance(two.comparators[0], ast.Tuple | ast.List | ast.Set | ast.Constant)
         into = isinstance(two.ops[0], ast.LtE | ast.GtE) or (isinstance(two.ops[0], ast.In) and not listed)
-        return isinstance(one.ops[0], ast.Eq) and into and same and bool(_asked([one]))
+        return into and bool(_asked([one])) and _asked([one]) <= _asked([two])
     if isinstance(one, ast.Call) and isinstance(two, ast.Call) and last_name(one.func) == last_name(two.func):
-        if last_name(one.func) not in _TEXT_TESTS or len(one.args) != 1 or len(two.args) != 1:
-            return False
         texts = [a.value if isinstance(a, ast.Constant) else None for a in (one.args[0], two.args[0])]
         return all(isinstance(t, str) for t in texts) and texts[1] != texts[0] and str(texts[1]) in str(texts[0])
     return False
@@ -186,15 +209,13 @@ def _narrowed(old: ast.AST, new: ast.AST) -> Iterator[ast.AST]:
     """Guards that stand in the place of one that looked at more, and look at nothing else."""
     had, now = _guards(old), _guards(new)
     kept = {ast.dump(n) for n in now} & {ast.dump(n) for n in had}
-    gone = [n for n in had if ast.dump(n) not in kept]
+    gone = [_asked([n]) for n in had if ast.dump(n) not in kept]
+    if len(had) != len(now) or len(gone) ** 2 > _MOST_COMPARED:
+        return
     for guard in now:
-        if ast.dump(guard) in kept or len(had) != len(now):
-            continue
-        for one in gone:
-            lost = _asked([one]) - _asked([guard])
-            if lost and _asked([guard]) and not _asked([guard]) - _asked([one]):
-                yield guard
-                break
+        looked = _asked([guard]) if ast.dump(guard) not in kept else set()
+        if looked and any(looked < one for one in gone):
+            yield guard
 
 
 def _early_noes(function: ast.AST) -> Counter[str]:
@@ -235,13 +256,3 @@ def _is_fixed(function: ast.AST) -> bool:
     """Whether every answer is a constant that means something."""
     answers = _returns(function)
     return bool(answers) and all(isinstance(a, ast.Constant) and a.value not in _NOTHING for a in answers)
-
-
-def _keywords(tree: ast.AST) -> Counter[tuple[str, str]]:
-    found: Counter[tuple[str, str]] = Counter()
-    for node in walk(tree):
-        if isinstance(node, ast.Call):
-            for keyword in node.keywords:
-                if keyword.arg is None or _PROTECTS.match(keyword.arg):
-                    found[last_name(node.func), keyword.arg or ""] += 1
-    return found

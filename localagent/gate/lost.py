@@ -2,9 +2,13 @@
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 
 from localagent.gate.bindings import FUNCTIONS
+from localagent.gate.conditions import Names, condition_of, narrower
+from localagent.gate.paired import functions, pairs, settled
+from localagent.gate.refusals import refused_less, says_yes
 from localagent.gate.source import walk
 
 _CHECKER = re.compile(
@@ -15,6 +19,8 @@ _CHECKER = re.compile(
 )
 
 
+_MOST_COMPARED = 3_600
+_HOPS = 3
 _WAYS: dict[type[ast.cmpop], str] = {
     ast.Lt: "below", ast.LtE: "below", ast.Gt: "above", ast.GtE: "above", ast.Eq: "equal", ast.Is: "equal",
     ast.NotEq: "different", ast.IsNot: "different", ast.In: "inside", ast.NotIn: "outside",
@@ -75,37 +81,72 @@ def _exists_to_raise(function: ast.AST) -> bool:
 
 def widened(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:
     """("answer" or "guard", the new condition) where a function answers yes, or lets through, more often."""
-    had = dict(functions(before, ""))
-    for name, function in functions(after, ""):
-        if name not in had or ast.dump(had[name]) == ast.dump(function):
-            continue
-        for kind, way, turned in (("answer", _answers, False), ("guard", _tests, True)):
-            old, new = list(way(had[name])), list(way(function))
-            kept = {ast.dump(e) for e in new} & {ast.dump(e) for e in old}
-            come = [e for e in new if ast.dump(e) not in kept and not (turned and _is_nested(e, had[name]))]
-            for gone in (e for e in old if ast.dump(e) not in kept):
-                for one in come:
-                    if (_wider(one, gone, any_condition=True) or _moved(gone, one)) if turned else _wider(gone, one):
-                        yield kind, one
-        yield from (("guard", step) for step in _steps_around(had[name], function))
+    for _, old, new in pairs(before, after):
+        names = settled(old), settled(new)
+        yes = says_yes(old, names[0]), says_yes(new, names[1])
+        if yes[0] is not None and yes[1] is not None:
+            if narrower(yes[0], yes[1]):
+                yield "answer", new
+        else:
+            yield from (("answer", one) for one in _wider_answers(old, new, names))
+        yield from (("guard", one) for one in refused_less(old, new, names))
+        yield from (("guard", step) for step in (*_turned_round(old, new), *_steps_around(old, new)))
 
 
-def _is_nested(condition: ast.expr, before: ast.AST) -> bool:
-    """`a and b` where `b` stood below `a`: said otherwise, not asked otherwise."""
-    if not (isinstance(condition, ast.BoolOp) and isinstance(condition.op, ast.And)):
-        return False
-    return set(_parts(condition, ast.And)) <= {ast.dump(n.test) for n in walk(before) if isinstance(n, ast.If)}
+def _wider_answers(old: ast.AST, new: ast.AST, names: tuple[Names, Names]) -> Iterator[ast.expr]:
+    had, now = list(_answers(old)), list(_answers(new))
+    kept = {ast.dump(e) for e in now} & {ast.dump(e) for e in had}
+    gone, come = ([e for e in some if ast.dump(e) not in kept] for some in (had, now))
+    if len(gone) * len(come) > _MOST_COMPARED:
+        yield come[0]  # so much has changed that nobody can say what is answered
+        return
+    asked = [condition_of(e, names[0]) for e in gone if _is_condition(e)]
+    yield from (one for one in come if any(narrower(was, condition_of(one, names[1])) for was in asked))
 
 
-def functions(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
-    """Every function by its qualified name, in order."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, FUNCTIONS):
-            yield prefix + child.name, child
-        if isinstance(child, (*FUNCTIONS, ast.ClassDef)):
-            yield from functions(child, f"{prefix}{child.name}.")
-        elif isinstance(child, ast.stmt):
-            yield from functions(child, prefix)
+def _turned_round(old: ast.AST, new: ast.AST) -> Iterator[ast.expr]:
+    had, now = list(_tests(old)), list(_tests(new))
+    kept = {ast.dump(e) for e in now} & {ast.dump(e) for e in had}
+    gone, come = ([e for e in some if ast.dump(e) not in kept] for some in (had, now))
+    if len(gone) * len(come) <= _MOST_COMPARED:
+        yield from (one for one in come if any(_moved(was, one) for was in gone))
+
+
+def unreached(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+    """Functions that lost a guard or a check, for which nothing came that they reach, or that reaches them.
+
+    Counted over a whole file, one that is taken away here could be made up for by one that is never asked.
+    """
+    old, new = dict(functions(before)), dict(functions(after))
+    same = list(pairs(before, after))
+    calls = {name: _called(function) for name, function in new.items()} if same else {}
+    for ways in (guards, checks):
+        told = {name: Counter(ways(function)) for name, function in new.items()}
+        grown = {name: told[name] - Counter(ways(old[name]) if name in old else ()) for name in new}
+        for name, was, function in same:
+            gone = Counter(ways(was)) - told[name]
+            for other in _near(name, calls) if gone else ():
+                gone -= grown[other]
+            if gone:
+                yield f"{name}: {', '.join(sorted(gone))[:80]}", function
+
+
+def _near(name: str, calls: dict[str, set[str]]) -> set[str]:
+    """The functions that one calls, directly or by way of others, those that call it, and those around it."""
+    near, at = {name}, {name}
+    for _ in range(_HOPS):
+        words = {word for n in at for word in calls[n]}
+        at = {n for n in calls if n.rpartition(".")[2] in words} - near
+        near |= at
+    own = name.rpartition(".")[2]
+    near |= {n for n, words in calls.items() if own in words or name.startswith(f"{n}.")}
+    return near - {name}
+
+
+def _called(function: ast.AST) -> set[str]:
+    """What a function calls, hands on, or is decorated with."""
+    found = {_last(n.func) for n in walk(function) if isinstance(n, ast.Call)}
+    return found | {n.id for n in walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
 
 
 def _answers(function: ast.AST) -> Iterator[ast.expr]:
@@ -144,39 +185,6 @@ def _moved(old: ast.expr, new: ast.expr) -> bool:
         return False
     ways = [_WAYS.get(type(side.ops[0]), "") for side in (old, new)]
     return ast.dump(old.left) == ast.dump(new.left) and (len(new.ops) > len(old.ops) or ways[0] != ways[1])
-
-
-def _wider(old: ast.expr, new: ast.expr, depth: int = 4, *, any_condition: bool = False) -> bool:
-    """Whether the second holds wherever the first does, and plainly in more cases."""
-    if depth == 0 or not (any_condition or _is_condition(old)):
-        return False
-    if isinstance(new, ast.Constant):
-        return new.value is True
-    olds, news = _parts(old, ast.Or), _parts(new, ast.Or)
-    if isinstance(new, ast.BoolOp) and isinstance(new.op, ast.Or) and set(olds) < set(news):
-        return True
-    if not (isinstance(old, ast.BoolOp) and isinstance(old.op, ast.And)):
-        return False
-    if isinstance(new, ast.BoolOp) and isinstance(new.op, ast.Or) and set(_parts(old, ast.And)) & set(news):
-        return True
-    olds, news = _parts(old, ast.And), _parts(new, ast.And)
-    if set(news) < set(olds):
-        return True
-    gone, come = [v for k, v in olds.items() if k not in news], [v for k, v in news.items() if k not in olds]
-    return len(gone) == len(come) == 1 and _wider(gone[0], come[0], depth - 1)
-
-
-def _parts(node: ast.expr, op: type[ast.boolop]) -> dict[str, ast.expr]:
-    values = node.values if isinstance(node, ast.BoolOp) and isinstance(node.op, op) else [node]
-    return {ast.dump(v): v for value in values for v in _turned(value, op)}
-
-
-def _turned(node: ast.expr, op: type[ast.boolop]) -> list[ast.expr]:
-    """`not (a or b)` as `not a and not b`, where parts of that kind are wanted; else the expression itself."""
-    inner = node.operand if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not) else None
-    if not isinstance(inner, ast.BoolOp) or isinstance(inner.op, op):
-        return [node]
-    return [ast.UnaryOp(op=ast.Not(), operand=value) for value in inner.values]
 
 
 def _is_condition(node: ast.expr) -> bool:

@@ -106,6 +106,7 @@ def _example_lines(example: Example) -> Iterator[str]:
     facts += [f"beside `{_plain(example.alias)}`"] if example.alias else []
     facts += [f"modes `{example.modes}`"] if example.modes != "100644:100644" else []
     facts += ["binary"] if example.binary else []
+    facts += ["`pkg/gone.py` goes with it"] if example.gone else []
     facts += [f"{example.files} files alike"] if example.files != "1" else []
     facts += [f"a failing test ends in `{example.exception}`"] if example.exception else []
     yield ", ".join(facts) + ":"

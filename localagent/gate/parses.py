@@ -1,4 +1,4 @@
-"""Gate: what is changed is Python, and not so deep that tools fall over.
+"""Gate: what is changed is Python, and not so deep that tools fall over. The one place where depth is refused.
 
 Judges the changed statements by themselves; the whole file only where a change reaches over units. What only the
 compiler refuses (a `break` outside a loop) passes here: it cannot run.
@@ -11,7 +11,7 @@ from localagent.domain.gate import Decision, Finding, Severity
 from localagent.domain.policy import Policy
 from localagent.gate.change import GateInput
 from localagent.gate.rule import Example, Rule, decide
-from localagent.gate.source import DoesNotParse
+from localagent.gate.source import DEEPEST, DoesNotParse, TooDeep
 
 _DEEP = "(" * 90 + "1" + ")" * 90
 
@@ -40,10 +40,12 @@ TOO_DEEP = Rule(
     id="too-deep",
     severity=Severity.MEDIUM,
     why="nesting so deep is not a repair, and it fells tools that read it",
-    remedy="take the expression apart",
+    remedy="take the expression, or the chain of `elif`, apart; where the file was so deep before, by hand",
     match=(
         Example(before="x = 1\n", after=f"x = {_DEEP.replace('(', '[').replace(')', ']')}\n"),
         Example(before="x = 1\n", after="x = " + "-" * 90 + "1\n"),
+        Example(before="x = 1\n", after="x = 1" + " + 1" * 2 * DEEPEST + "\n"),
+        Example(before="x = 1\ny = 1" + " + 1" * 2 * DEEPEST + "\n", after="x = 2\ny = 1\n"),
     ),
     not_match=(Example(before="x = 1\n", after="x = [[[1]]]\n"),),
 )
@@ -59,12 +61,19 @@ class Parses:
         self._most = policy.size.max_depth
 
     def review(self, change: GateInput) -> Decision:
-        """Deny if a changed region does not parse or nests deeper than the policy allows and than it did."""
+        """Deny if a changed region does not parse or nests deeper than the policy allows and than it did.
+
+        A source that is too deep to be read anywhere, before or after, is refused: nobody could say what changed.
+        """
         try:
             regions = change.regions
         except DoesNotParse:
             return decide(self.name, list(_unparsed(change)))
-        found = []
+        found = [
+            TOO_DEEP.finding(file.path, 0, f"was nested deeper than the {DEEPEST} levels that are read")
+            for file in change.sources_changed
+            if change.file_of(file).too_deep
+        ]
         for region in regions:
             before, after = region.near
             if len(after.nodes) <= self._most:
@@ -79,7 +88,8 @@ def _unparsed(change: GateInput) -> Iterator[Finding]:
         try:
             change.regions_of(file)
         except DoesNotParse as answer:
-            yield NOT_PYTHON.finding(file.path, answer.line, str(answer))
+            rule = TOO_DEEP if isinstance(answer, TooDeep) else NOT_PYTHON
+            yield rule.finding(file.path, answer.line, str(answer))
 
 
 def depth_over(tree: ast.AST, most: int) -> bool:

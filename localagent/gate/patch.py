@@ -55,7 +55,7 @@ class PatchGates:
             Critical(policy),
             Secrets(policy),
             Trojan(policy),
-            InTests(Excuses(policy), policy),
+            InTests(Excuses(policy, in_repairs=False), policy),
             Parses(policy),
             InTests(Dangerous(policy, asks_person=False), policy),
             InTests(Dangerous(policy, asks_person=True), policy),

@@ -69,6 +69,7 @@ def collect(statements: Iterable[ast.AST], resolver: "Resolver | None") -> Bindi
             have = found.origins.get(name, set())
             if not origins <= have:
                 found.origins[name] = have | origins
+                finder.forget()
                 grown = True
         if not grown:
             break
@@ -91,9 +92,20 @@ class Resolver:
         self.by_text = False
         self.own: set[str] = set()  # never from a star import
         self.local: set[str] = set()
+        self._resolved: dict[int, tuple[ast.expr, set[str]]] = {}
+
+    def forget(self) -> None:
+        """Names stand for more than they did: what was found out is asked again."""
+        self._resolved.clear()
 
     def resolve(self, node: ast.expr) -> set[str]:
-        """Every dotted name that an expression may stand for."""
+        """Every dotted name that an expression may stand for; looked into once, however often it is asked for."""
+        known = self._resolved.get(id(node))
+        if known is None:
+            known = self._resolved[id(node)] = (node, self._looked_into(node))
+        return known[1]
+
+    def _looked_into(self, node: ast.expr) -> set[str]:
         if isinstance(node, ast.Name):
             return self._name(node.id)
         if isinstance(node, ast.Attribute):

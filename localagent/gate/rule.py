@@ -27,7 +27,8 @@ class Example:
 
     `files`: so many files are changed alike. `patch` is a diff against a tree of this one file, for rules of reading.
     For patches that anybody wrote: `modes` before and after, nothing where nothing stands; `source` is another path
-    before, `alias` an entry that is alike; `binary` says that it is no text.
+    before, `alias` an entry that is alike; `binary` says that it is no text. `gone`: the source `pkg/gone.py`, which is
+    deleted by the same patch.
     """
 
     before: str
@@ -41,6 +42,7 @@ class Example:
     alias: str = ""
     files: str = "1"
     patch: str = ""
+    gone: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

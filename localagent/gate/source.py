@@ -16,8 +16,11 @@ from typing import Any
 
 _LINE = re.compile(rb"\r\n|\r|\n")
 _HUGE = re.compile(r"0[xXoObB][0-9a-fA-F_]{3500}")  # can be read, but Python refuses to write it in decimal
+_PYTHONS_OWN_LIMITS = ("too many nested parentheses", "too many levels of indentation")
 _QUIET = Lock()
 _MOST_KEPT = 1024
+DEEPEST = 100
+"""Levels of a syntax tree that gates read. People write 30; a walk that calls itself takes a few frames a level."""
 _OUTSIDE = (ast.ClassDef, ast.If, ast.Try, ast.With)
 _INSIDE = (
     *_OUTSIDE, ast.TryStar, ast.For, ast.AsyncFor, ast.While, ast.AsyncWith, ast.FunctionDef, ast.AsyncFunctionDef,
@@ -32,8 +35,29 @@ class DoesNotParse(Exception):  # noqa: N818 - an answer about the text, not an 
         self.line = line
 
 
+class TooDeep(DoesNotParse):
+    """A tree of more levels than gates read: Python's parser knows far deeper ones than what walks its trees."""
+
+
 def parse(text: str) -> ast.Module:
-    """The syntax tree of `text`. DoesNotParse if there is none, or one that cannot be written down."""
+    """The syntax tree of `text`. DoesNotParse if there is none, one that cannot be written down, or a TooDeep one."""
+    return _parsed(text)[0]
+
+
+def _parsed(text: str) -> tuple[ast.Module, list[ast.AST]]:
+    """The syntax tree of `text`, and its nodes as `walk` lists them."""
+    tree = _read(text)
+    nodes, levels = _levels(tree)
+    if levels > DEEPEST:
+        raise TooDeep(f"nests deeper than the {DEEPEST} levels that are read", _deepest_line(nodes))
+    return tree, nodes
+
+
+def _deepest_line(nodes: list[ast.AST]) -> int:
+    return next((int(node.lineno) for node in reversed(nodes) if hasattr(node, "lineno")), 1)
+
+
+def _read(text: str) -> ast.Module:
     if _HUGE.search(text):
         raise DoesNotParse("a number of more digits than Python writes")
     try:
@@ -41,8 +65,11 @@ def parse(text: str) -> ast.Module:
             warnings.simplefilter("ignore")
             return ast.parse(text)
     except SyntaxError as error:
-        raise DoesNotParse(error.msg or "invalid syntax", error.lineno or 1) from error
-    except (ValueError, RecursionError, MemoryError) as error:
+        kind = TooDeep if error.msg in _PYTHONS_OWN_LIMITS else DoesNotParse
+        raise kind(error.msg or "invalid syntax", error.lineno or 1) from error
+    except (RecursionError, MemoryError) as error:
+        raise TooDeep("nests deeper than Python reads") from error
+    except ValueError as error:
         raise DoesNotParse(f"cannot be parsed: {error or type(error).__name__}") from error
 
 
@@ -59,17 +86,24 @@ _FIELDS = {kind: tuple(name for name in kind._fields if name not in _WORDS) for 
 
 def walk(tree: ast.AST) -> list[ast.AST]:
     """Every node, parents before children; contexts (load, store) are left out, being many and saying nothing alone."""
-    found = [tree]
-    for node in found:
-        if type(node) in OPERATORS:
-            continue
-        for name in _FIELDS.get(type(node), node._fields):
-            value: Any = getattr(node, name, None)
-            if type(value) in _FIELDS:
-                found.append(value)
-            elif type(value) is list:
-                found += [item for item in value if type(item) in _FIELDS]
-    return found
+    return _levels(tree)[0]
+
+
+def _levels(tree: ast.AST) -> tuple[list[ast.AST], int]:
+    """What `walk` lists, and how many levels deep the tree is; takes no stack, however deep."""
+    found, start, levels = [tree], 0, 0
+    while start < len(found):
+        level, start, levels = found[start:], len(found), levels + 1
+        for node in level:
+            if type(node) in OPERATORS:
+                continue
+            for name in _FIELDS.get(type(node), node._fields):
+                value: Any = getattr(node, name, None)
+                if type(value) in _FIELDS:
+                    found.append(value)
+                elif type(value) is list:
+                    found += [item for item in value if type(item) in _FIELDS]
+    return found, levels
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -124,10 +158,12 @@ class SourceFile:
         self.units: tuple[Unit, ...] = ()
         self.bindings: tuple[ast.stmt, ...] = ()
         self.parses = True
+        self.too_deep = False
         try:
             tree = parse(self.decode(source))
-        except DoesNotParse:
+        except DoesNotParse as answer:
             self.parses = False
+            self.too_deep = isinstance(answer, TooDeep)
             return
         self._lines = _Lines(source, _OUTSIDE, 0)
         self.units = tuple(_units(tree.body, self._lines, None))
@@ -172,8 +208,10 @@ class SourceFile:
         text = self.decode(data)
         if text[:1] in (" ", "\t", "\f"):
             head = f"class {unit.class_name or '_'}:\n"
-            return Snippet(text=text, tree=parse(head + text), line=unit.line, wrapped=1)
-        return Snippet(text=text, tree=parse(text), line=unit.line, wrapped=0)
+            tree, nodes = _parsed(head + text)
+            return Snippet(text=text, tree=tree, line=unit.line, wrapped=1, memo={"nodes": nodes})
+        tree, nodes = _parsed(text)
+        return Snippet(text=text, tree=tree, line=unit.line, wrapped=0, memo={"nodes": nodes})
 
 
 def decode_source(source: bytes) -> str:

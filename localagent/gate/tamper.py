@@ -13,7 +13,7 @@ import pathspec
 
 from localagent.domain.edit import FileChange
 from localagent.domain.gate import Decision, Finding
-from localagent.domain.policy import Policy
+from localagent.domain.policy import Permission, Policy
 from localagent.gate.assertions import (
     Assertion,
     assertions,
@@ -24,7 +24,9 @@ from localagent.gate.assertions import (
     name_of,
 )
 from localagent.gate.change import GateInput
+from localagent.gate.features import Removed, gone_with, removed
 from localagent.gate.rule import Rule, decide
+from localagent.gate.same_test import judges_alike
 from localagent.gate.shadowing import shadowed
 from localagent.gate.suite import SEPARATOR, Function, Suite, Test, shown, suite_of
 from localagent.gate.tamper_rules import (
@@ -32,6 +34,7 @@ from localagent.gate.tamper_rules import (
     CHANGED,
     CONFIGURED,
     DELETED,
+    FEATURE,
     FIXTURE,
     MOCKED,
     REMOVED,
@@ -56,21 +59,27 @@ class Tamper:
 
     def __init__(self, policy: Policy) -> None:
         self._tests = pathspec.GitIgnoreSpec.from_lines([p.lower() for p in policy.paths.tests])
+        self._routine = policy.patches.routine is Permission.ALLOW
         self._configuration = pathspec.GitIgnoreSpec.from_lines([p.lower() for p in policy.patches.test_configuration])
 
     def review(self, change: GateInput) -> Decision:
         """Deny if what judges is made weaker, or differs so that only a person can tell."""
         found: list[Finding] = []
+        lost = removed([f for f in change.sources_changed if not self._tests.match_file(_plain(f.path))])
         renamed = {e.path: e.source for e in change.entries}
         for file in change.changes:
-            name = file.path.replace("\n", " ").lower()
+            name = _plain(file.path)
             if self._configuration.match_file(name) and file.before != file.after:
                 found.append(CONFIGURED.finding(file.path, 0, f"{file.path} says how tests run"))
             elif file.path.is_python and self._tests.match_file(name):
-                found += _review(file, renamed.get(file.path, file.path))
+                found += _review(file, renamed.get(file.path, file.path), lost, routine=self._routine)
             elif file.before and file.before != file.after and self._tests.match_file(name):
                 found.append(CHANGED.finding(file.path, 0, f"{file.path}: what tests read differs"))
         return decide(self.name, found)
+
+
+def _plain(path: str) -> str:
+    return path.replace("\n", " ").lower()
 
 
 def _collected(path: str) -> bool:
@@ -86,7 +95,7 @@ def _holds_no_tests(path: str, *suites: Suite) -> bool:
     return "test" not in folders and not any(t.is_test or _is_fixture(t.node) for s in suites for t in s.tests.values())
 
 
-def _review(file: FileChange, source: str) -> Iterator[Finding]:
+def _review(file: FileChange, source: str, lost: Removed, *, routine: bool) -> Iterator[Finding]:
     before, after = suite_of(file.before), suite_of(file.after)
     if before is None or after is None:
         return  # what does not parse is refused by another gate, or is mended here
@@ -105,7 +114,11 @@ def _review(file: FileChange, source: str) -> Iterator[Finding]:
         and n not in before.tests
         and (_class_of(n) in {_class_of(m) for m in before.tests} or _is_collected(n))
     )
+    own = {n.rpartition(".")[2] for suite in (before, after) for n in suite.tests}
     for name, test in before.tests.items():
+        inside = _class_of(name).rpartition(".")[2]
+        if name in after.tests and routine and judges_alike(test.node, after.tests[name].node, inside, own):
+            continue
         if name in after.tests:
             yield from (say(rule, node, f"{name}: {what}") for rule, node, what in _compared(test, after.tests[name]))
         elif test.is_test:
@@ -113,7 +126,9 @@ def _review(file: FileChange, source: str) -> Iterator[Finding]:
             if bodies[body] > 0:
                 bodies[body] -= 1
             else:
-                yield DELETED.finding(file.path, 0, f"{name} is gone")
+                feature = gone_with(test.node, before.loose, lost) if lost else ""
+                rule, why = (FEATURE, f" with {feature}, which it tested") if feature else (DELETED, "")
+                yield rule.finding(file.path, 0, f"{name} is gone{why[:200]}")
     for name, test in after.tests.items():
         for node in ast.walk(test.node):
             known = name in before.tests and is_trivial(node) and _stood(node, before.tests[name].node)

@@ -41,6 +41,36 @@ DELETED = Rule(
     ),
     not_match=_FINE,
 )
+_GONE = _T.replace("from pkg import", "from pkg.gone import")
+FEATURE = Rule(
+    id="test-gone-with-feature",
+    severity=Severity.MEDIUM,
+    why="what the test tested is taken out by the same patch: only a person knows whether it was to go",
+    remedy="have a person confirm that the feature goes, and that nothing else stood on it",
+    match=(
+        Example(path=_PATH, before=_GONE, after="", gone="def f(x):\n    return x + 1\n"),
+        Example(
+            path=_PATH,
+            before=_T + "\n\nfrom pkg.gone import g\n\n\ndef test_g():\n    assert g(5) == 6\n",
+            after=_T,
+            gone="def g(x):\n    return x + 1\n",
+        ),
+    ),
+    not_match=(
+        *_FINE,
+        _become(""),
+        Example(path=_PATH, before=_T, after="", gone="def g(x):\n    return x + 1\n"),
+        Example(
+            path=_PATH,
+            before=_GONE.replace("import f\n", "import f\nfrom pkg.other import g\n").replace(
+                "x = f(1)", "x = g(f(1))"
+            ),
+            after="",
+            gone="def f(x):\n    return x + 1\n",
+        ),
+    ),
+    asks_person=True,
+)
 SKIPPED = Rule(
     id="test-skipped",
     severity=Severity.HIGH,
@@ -211,6 +241,6 @@ CONFIGURED = Rule(
     not_match=_FINE,
     asks_person=True,
 )
-RULES = (DELETED, SKIPPED, REMOVED, WEAKENED, WIDENED, TRIVIAL, CASES, CHANGED, FIXTURE, MOCKED, CONFIGURED)
+RULES = (DELETED, FEATURE, SKIPPED, REMOVED, WEAKENED, WIDENED, TRIVIAL, CASES, CHANGED, FIXTURE, MOCKED, CONFIGURED)
 WEAKER = (DELETED, SKIPPED, REMOVED, WEAKENED, WIDENED, CASES)
 """What makes tests judge less; the policy says whether a person may let that be."""

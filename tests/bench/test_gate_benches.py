@@ -60,5 +60,8 @@ def test_hostile_inputs_are_answered(tmp_path: Path) -> None:
     for once in (b"# coding: hex\nx = 1\n", b"# coding: rot13\nx = 1\n", b"x = 0x" + b"f" * 5000 + b"\n"):  # crashes
         assert fuzz.judged(b"x = 2\n", once, "pkg/mod.py") in ("source refused", "source allowed")
     assert fuzz.judged(b"\n    return 2\n\xc38\n", b"def run():\n    return 2\n", "pkg/mod.py") == "source allowed"
+    deep = b"x = y" + b".a" * 900 + b"\n"  # Python parses it, and what walks by calling itself falls over it
+    assert fuzz.judged(b"x = 1\n", deep, "setup.py") == "source refused"
+    assert fuzz.judged(deep, deep.replace(b"y", b"z"), "setup.py") == "source refused"
     assert {a.split()[0] for a in answers} == {"policy", "diff", "source"}
     assert answers[:12] == [gates_fuzz.Fuzz(7, tmp_path).run(number) for number in range(12)]

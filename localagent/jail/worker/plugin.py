@@ -37,6 +37,12 @@ class SessionPlugin:
         self._sides: Tuple[str, str] = ("", "")
         self.errors: List[Dict[str, Any]] = []
         self.stopped = False
+        self.internal = ""  # what broke pytest itself
+
+    def pytest_internalerror(self, excinfo: Any) -> None:
+        """What pytest would print as INTERNALERROR: its last line and where it comes from."""
+        entry = excinfo.traceback[-1]
+        self.internal = bounded("%s (%s:%s)" % (excinfo.exconly(tryshort=True), entry.path, entry.lineno + 1), 1000)
 
     # -- collection
 
