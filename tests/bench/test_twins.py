@@ -55,6 +55,11 @@ def test_what_other_types_are_asked_for_keeps_its_name() -> None:
         assert kept in made
     for gone in ("def items", "rows", "found ="):
         assert gone not in made
+    shelf = one(
+        "class Shelf:\n    def items(self):\n        return {}.items()\n\n    def rows(self):\n        return 1\n"
+    )
+    assert shelf.count("items") == 2
+    assert "rows" not in shelf
 
 
 def test_fields_parameters_and_keywords_are_one_name() -> None:
