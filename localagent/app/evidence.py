@@ -29,6 +29,7 @@ from localagent.record.facts import Setting, facts_of, parse_facts
 from localagent.record.files import RecordDamaged, read_bounded, write_private
 from localagent.record.journal import Standing
 from localagent.record.jsontext import canonical, dump
+from localagent.record.redacted.statement import redacted_statements
 from localagent.record.store import TaskRecord
 from localagent.tree.diff import unified_diff
 from localagent.tree.land import land, undo
@@ -214,8 +215,11 @@ def kept_facts(settings: Settings, record: TaskRecord) -> tuple[dict[str, Any], 
     return parse_facts(data, str(path)), ended, mine
 
 
-def attest(settings: Settings, record: TaskRecord, signer: Signer) -> bytes:
-    """A bundle about an accepted patch, and that it was made, on the record. AnswerIsNo without an accepted patch."""
+def attest(settings: Settings, record: TaskRecord, signer: Signer, *, redact: frozenset[str] | None = None) -> bytes:
+    """A bundle about an accepted patch, and that it was made, on the record. AnswerIsNo without an accepted patch.
+
+    `redact`: files and tests are numbered, and of rules only these words stay.
+    """
     facts, ended, mine = kept_facts(settings, record)
     if facts["outcome"] != Verdict.ACCEPTED.value or not facts["diff"]:
         raise AnswerIsNo(
@@ -233,7 +237,10 @@ def attest(settings: Settings, record: TaskRecord, signer: Signer) -> bytes:
     ]
     log = audit_log(settings)
     number, digest = log.vouched(ended)
-    bundle = signed_bundle(statements(facts, audit={"entry": number, "digest": digest}, approvals=approvals), signer)
+    made = statements(facts, audit={"entry": number, "digest": digest}, approvals=approvals)
+    if redact is not None:
+        made = redacted_statements(made, redact)
+    bundle = signed_bundle(made, signer)
     log.append(AuditKind.ATTESTED, {"task": record.id, "bundle": digest_of(bundle), "key": signer.key_id})
     return bundle
 
@@ -244,7 +251,7 @@ def sign_now(settings: Settings, signer: Signer) -> SignedHead | None:
 
 
 @contextmanager
-def _recorded(settings: Settings, before: AuditKind, after: AuditKind, data: dict[str, Any]) -> Iterator[None]:
+def recorded(settings: Settings, before: AuditKind, after: AuditKind, data: dict[str, Any]) -> Iterator[None]:
     """The intent before, then what came of it: without an entry nothing is changed."""
     log = audit_log(settings)
     data = {**data, "by": os.getuid()}
@@ -267,12 +274,12 @@ def land_recorded(
     data: dict[str, Any] = {"task": record.id, "repo": str(repo), "patch": patch.digest}
     if chosen is not None:
         data["chosen"] = chosen
-    with _recorded(settings, AuditKind.APPLYING, AuditKind.APPLIED, data):
+    with recorded(settings, AuditKind.APPLYING, AuditKind.APPLIED, data):
         land(patch, repo, record.dir / "undo")
 
 
 def undo_recorded(settings: Settings, record: TaskRecord) -> list[str]:
     """Take an applied patch back, on the record; the files restored."""
     data = {"task": record.id, "repo": record.task.repo}
-    with _recorded(settings, AuditKind.UNDOING, AuditKind.UNDONE, data):
+    with recorded(settings, AuditKind.UNDOING, AuditKind.UNDONE, data):
         return [str(path) for path in undo(Path(record.task.repo), record.dir / "undo")]

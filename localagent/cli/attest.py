@@ -5,6 +5,8 @@ from pathlib import Path
 
 from localagent.app import Settings
 from localagent.app.evidence import attest, key_ring, open_signer
+from localagent.app.noting import Noted, noted, verified, write
+from localagent.app.redacting import rules_of_ours
 from localagent.cli.passphrase import add_passphrase, passphrase_of
 from localagent.cli.render import Render
 from localagent.errors import AnswerIsNo, UsageFault
@@ -12,12 +14,13 @@ from localagent.record.attest.bundle import Attested, verify_bundle
 from localagent.record.attest.keys import read_public
 from localagent.record.files import RecordDamaged, read_bounded, write_through
 from localagent.record.store import TaskStore
+from localagent.tree.notes import REF
 
 _MOST_BYTES = 64 << 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the verb: `attest ID`, `attest verify FILE`."""
+    """Arguments of the verb: `attest ID`, `attest verify FILE`; either with a git note in the file's place."""
     parser.add_argument("target", metavar="ID|verify", help="the task whose patch to attest; or `verify`, then a file")
     parser.add_argument("bundle", nargs="?", type=Path, metavar="FILE", help="with verify: the statements to verify")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the statements here (default: standard output)")
@@ -25,22 +28,44 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--key", type=Path, metavar="FILE", help="with verify: trust this public key alone (default: every key here)"
     )
+    parser.add_argument(
+        "--note", metavar="COMMIT", help="for this commit as a git note: print the command; with verify: the note there"
+    )
+    parser.add_argument("--write", action="store_true", help="with --note: write it, below refs/notes/localagent alone")
+    parser.add_argument(
+        "--repo", type=Path, metavar="DIR", help="with --note: where that commit is (default: the task's)"
+    )
+    parser.add_argument("--redact", action="store_true", help="number files and tests instead of naming them")
     parser.add_argument("--json", action="store_true", help="with verify: one JSON object on standard output")
     add_passphrase(parser)
 
 
 def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     """0 signed or verified; 1 refused, with the reason. UsageFault lists every fault of the arguments."""
-    faults = []
-    if args.target == "verify":
-        faults += ["verify: name the file"] if args.bundle is None else []
-        faults += ["verify: --out is for making statements"] if args.out is not None else []
-    else:
-        given = {"FILE": args.bundle, "--patch": args.patch, "--key": args.key, "--json": args.json or None}
-        faults += [f"{name}: only with verify" for name, value in given.items() if value is not None]
+    faults = _faults(args)
     if faults:
-        raise UsageFault(faults, remedy="`localagent attest ID [--out FILE]`, or `localagent attest verify FILE`")
+        raise UsageFault(
+            faults,
+            remedy="`localagent attest ID [--out FILE] [--note COMMIT [--write]]`, or `localagent attest verify FILE`",
+        )
     return _verify(args, settings, render) if args.target == "verify" else _attest(args, settings, render)
+
+
+def _faults(args: argparse.Namespace) -> list[str]:
+    faults = ["--repo: only with --note"] if args.repo is not None and args.note is None else []
+    if args.target == "verify":
+        faults += ["verify: name the file, or --note COMMIT"] if args.bundle is None and args.note is None else []
+        faults += ["verify: a file or a note, not both"] if args.bundle is not None and args.note is not None else []
+        making = {"--out": args.out is not None, "--write": args.write, "--redact": args.redact}
+        return faults + [f"verify: {name} is for making statements" for name, given in making.items() if given]
+    given = {"FILE": args.bundle, "--patch": args.patch, "--key": args.key, "--json": args.json or None}
+    faults += [f"{name}: only with verify" for name, value in given.items() if value is not None]
+    if args.note is None:
+        return faults + (["--write: only with --note"] if args.write else [])
+    faults += (
+        ["--note: which command to print depends on --out FILE; or --write"] if not (args.out or args.write) else []
+    )
+    return faults + (["--note: a note names the files of its commit, so --redact cannot be"] if args.redact else [])
 
 
 def _attest(args: argparse.Namespace, settings: Settings, render: Render) -> int:
@@ -48,12 +73,23 @@ def _attest(args: argparse.Namespace, settings: Settings, render: Render) -> int
     signer = open_signer(settings, passphrase_of(args))
     if signer is None:
         raise AnswerIsNo("there is no key to sign with", remedy="`localagent key new` makes one")
-    bundle = attest(settings, record, signer)
+    note: Noted | None = None
+    if args.note is not None:
+        note = noted(settings, record, signer, args.repo or Path(record.task.repo), args.note)
+        bundle = note.bundle
+    else:
+        bundle = attest(settings, record, signer, redact=rules_of_ours(settings) if args.redact else None)
     if args.out is not None:
         write_through(args.out, bundle)
         render.note(f"signed with key {signer.key_id[:16]}: {args.out}")
-    else:
+    elif note is None:
         render.line(bundle.decode("ascii").rstrip("\n"))
+    if note is not None and args.write:
+        write(settings, record, note)
+        render.line(f"written: the note of commit {note.commit} below {REF}")
+    elif note is not None:
+        render.note("nothing was written to the repository; this does:")
+        render.line(note.command(args.out))
     return 0
 
 
@@ -62,7 +98,11 @@ def _verify(args: argparse.Namespace, settings: Settings, render: Render) -> int
     if not keys:
         raise UsageFault("no public key is known here", remedy="name the maker's with --key")
     patch = None if args.patch is None else _read(args.patch)
-    found = verify_bundle(_read(args.bundle), keys, patch=patch)
+    if args.note is not None:
+        found, commit = verified(args.repo or Path(), args.note, keys, patch)
+        render.note(f"commit {commit} holds every file as attested")
+    else:
+        found = verify_bundle(_read(args.bundle), keys, patch=patch)
     notes = {n.id: n.retired for n in key_ring(settings).notes()} if args.key is None else {}
     _show(args, found, notes.get(found.key_id, ""), render)
     return 0

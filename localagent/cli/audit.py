@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from localagent.app import Settings
 from localagent.app.evidence import audit_log, key_ring, open_signer, sign_now
+from localagent.app.redacting import rules_of_ours
 from localagent.cli.audit_report import add_report, report
 from localagent.cli.passphrase import add_passphrase, passphrase_of
 from localagent.cli.render import Render
@@ -21,6 +22,7 @@ from localagent.record.audit.entry import DIGEST, line_of
 from localagent.record.audit.heads import SignedHead, check_heads
 from localagent.record.files import RecordDamaged, write_through
 from localagent.record.journal import Standing
+from localagent.record.redacted.journal import check_redacted, is_redacted, redacted_export
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     verifying.add_argument("--key", type=Path, metavar="FILE", help="heads must be signed by this key (default: ours)")
     exporting = actions.add_parser("export", help="entries as one file that can be verified", allow_abbrev=False)
     exporting.add_argument("--out", type=Path, required=True, metavar="FILE", help="where to write them")
+    exporting.add_argument("--redact", action="store_true", help="names of repositories and the like are numbers in it")
     for action in (verifying, exporting):
         action.add_argument("--from", dest="first", type=int, metavar="N", help="from this entry on")
         action.add_argument("--to", dest="last", type=int, metavar="N", help="up to this entry, included")
@@ -110,7 +113,7 @@ def _verify(args: argparse.Namespace, settings: Settings, render: Render) -> int
     if args.file is not None:
         if not args.file.is_file():
             raise UsageFault(f"--file: {args.file} is not a file")
-        check = check_export(args.file, head=args.head, span=span if args.first is not None else None)
+        check = _exported(args, span)
     else:
         check = check_audit(folder, span, head=args.head)
         if check.standing is not Standing.ALTERED:
@@ -131,9 +134,24 @@ def _verify(args: argparse.Namespace, settings: Settings, render: Render) -> int
         if heads:
             last = heads[-1]
             render.line(f"  {len(heads)} signed heads, the newest over entry {last.seq} by key {last.key_id[:16]}")
+        elif args.file is not None and is_redacted(args.file):
+            render.note(
+                "redacted: the digests follow from each other; what was left out, and what stands, they cannot show"
+            )
         elif args.file is None:
             render.note("no head is signed: whoever can write the folder could have written another journal")
     return 1 if altered else 0
+
+
+def _exported(args: argparse.Namespace, span: Span) -> AuditCheck:
+    """The check of an export; of a redacted one what can be checked of it. UsageFault where --from does not fit it."""
+    if not is_redacted(args.file):
+        return check_export(
+            args.file, head=args.head, span=replace(span, first=-1 if span.first is None else span.first)
+        )
+    if args.first is not None or args.last is not None:
+        raise UsageFault("--from, --to: not with a redacted export", remedy="export the span that you want")
+    return check_redacted(args.file, head=args.head)
 
 
 def _keys(args: argparse.Namespace, settings: Settings) -> Mapping[str, Ed25519PublicKey]:
@@ -163,8 +181,11 @@ def _export(args: argparse.Namespace, settings: Settings, render: Render) -> int
     wanted = [e for e in check.entries if e.seq >= (args.first or 0)]
     if not wanted:
         raise AnswerIsNo("there is no such entry to export")
-    lines = [line_of(seq=e.seq, prev=e.prev, kind=e.kind, data=e.data, at=e.at) for e in wanted]
-    write_through(args.out, b"".join(lines))
+    if args.redact:
+        write_through(args.out, redacted_export(wanted, rules_of_ours(settings)))
+    else:
+        lines = [line_of(seq=e.seq, prev=e.prev, kind=e.kind, data=e.data, at=e.at) for e in wanted]
+        write_through(args.out, b"".join(lines))
     head = wanted[-1]
     if args.json:
         render.json({"entries": len(wanted), "first": wanted[0].seq, "last": head.seq, "head": head.digest})

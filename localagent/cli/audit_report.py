@@ -7,6 +7,7 @@ from typing import Any
 
 from localagent.app import Settings
 from localagent.app.evidence import audit_log, key_ring
+from localagent.app.redacting import rules_of_ours
 from localagent.cli.render import Render
 from localagent.errors import UsageFault
 from localagent.record.audit.check import check_audit
@@ -16,6 +17,7 @@ from localagent.record.audit.report import audit_report
 from localagent.record.files import RecordDamaged, write_through
 from localagent.record.journal import Standing
 from localagent.record.jsontext import dump
+from localagent.record.redacted.journal import redacted_audit_report
 
 
 def add_report(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -24,6 +26,7 @@ def add_report(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     parser.add_argument("--since", required=True, metavar="DATE", help="from this day on (UTC), as 2026-07-01")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write one HTML page that needs nothing else")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write it as JSON (docs/audit.md)")
+    parser.add_argument("--redact", action="store_true", help="names of repositories and the like are numbers in it")
 
 
 def report(args: argparse.Namespace, settings: Settings, render: Render) -> int:
@@ -44,6 +47,8 @@ def report(args: argparse.Namespace, settings: Settings, render: Render) -> int:
         except RecordDamaged as damage:
             fault = str(damage)
     found = audit_report(check, heads, ring.notes(), since=since, fault=fault)
+    if args.redact:
+        found = redacted_audit_report(found, rules_of_ours(settings))
     if args.html is not None:
         write_through(args.html, page(found))
     if args.json is not None:

@@ -89,12 +89,17 @@ def _verb(argv: Sequence[str] | None) -> int:
         render.error("interrupted; the tree is as it was")
         return 130
     except Exception as bug:  # noqa: BLE001 - the front end: one line for the user, everything in the log
-        render.error(f"a bug of localagent: {type(bug).__name__}: {bug}", f"please send {_log(bug, args)}")
+        render.error(
+            f"a bug of localagent: {type(bug).__name__}: {bug}",
+            f"please send this, once you have looked through it, for it may cite your code: {_log(bug, args)}",
+        )
         return InternalFault.exit_code
 
 
 def _log(bug: Exception, args: Sequence[str]) -> str:
-    """Keeps a log shaped as a bug report; returns its path, or why there is none."""
+    """Keeps a log shaped as a bug report, without what looks like a token; returns its path, or why there is none."""
+    from localagent.domain.sanitizing import Sanitizer  # noqa: PLC0415 - starting must stay quick
+
     text = "\n".join(
         (
             f"localagent {__version__}, Python {sys.version.split()[0]}, {platform.platform()}",
@@ -103,10 +108,13 @@ def _log(bug: Exception, args: Sequence[str]) -> str:
             "".join(traceback.format_exception(bug)),
         )
     )
+    text = Sanitizer().clean_text(text).text
     folder = Settings.from_environ().state_dir / "faults"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=folder, prefix="fault-", suffix=".log", delete=False) as f:
+        with tempfile.NamedTemporaryFile(
+            "w", encoding="utf-8", errors="backslashreplace", dir=folder, prefix="fault-", suffix=".log", delete=False
+        ) as f:
             f.write(text)
         return f.name
     except OSError as error:

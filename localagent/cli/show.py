@@ -3,18 +3,23 @@
 import argparse
 
 from localagent.app import Settings
+from localagent.app.redacting import rules_of_ours
 from localagent.cli.render import Render
 from localagent.errors import AnswerIsNo, UsageFault
+from localagent.record.redacted.task import redacted_report
 from localagent.record.store import TaskStore
 from localagent.record.text import render_text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """`show [ID] [--json]`."""
+    """`show [ID] [--json] [--redact]`."""
     parser.add_argument(
         "id", nargs="?", help="a task's id, its beginning, or its last six characters; default: the newest"
     )
     parser.add_argument("--json", action="store_true", help="the report as JSON, as --report writes it")
+    parser.add_argument(
+        "--redact", action="store_true", help="without texts, paths and names of the repository: each is a number"
+    )
 
 
 def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
@@ -29,6 +34,8 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
             f"task {record.id} has no report: it is still running, or was killed",
             remedy=f"what it did is in {record.journal_path}",
         )
+    if args.redact:
+        report = redacted_report(report, rules_of_ours(settings))
     if args.json:
         render.json(report)
     else:

@@ -41,12 +41,12 @@ class _Object:
     size: int
 
 
-def commit_of(git: Git, revision: str) -> str:
-    """The full id of the commit that a revision names. UsageFault where it names none."""
+def commit_of(git: Git, revision: str, *, option: str = "--baseline") -> str:
+    """The full id of the commit that a revision names. UsageFault, about the option, where it names none."""
     found = git.asks("rev-parse", "--quiet", "--verify", "--end-of-options", revision + "^{commit}")
     if found is None:
         raise UsageFault(
-            f"--baseline: {revision!r} names no commit in {git.folder}", remedy="name a commit, a branch or a tag"
+            f"{option}: {revision!r} names no commit in {git.folder}", remedy="name a commit, a branch or a tag"
         )
     return found.decode().strip()
 

@@ -42,6 +42,8 @@ _SETTINGS = (
     "protocol.allow=never",
     "submodule.recurse=false",
     "safe.directory=*",
+    "user.name=localagent",  # who wrote a note; nothing else of ours is a commit
+    "user.email=localagent@localhost",
 )
 
 

@@ -56,6 +56,9 @@ def main() -> int:
     import versions  # noqa: PLC0415
 
     args = arguments().parse_args()
+    mask = os.umask(0o022)  # for the machine: all may read, none but root may write, whatever root's umask is
+    if not args.system:
+        os.umask(mask | 0o022)
     try:
         place = places.Place.of(system=args.system, prefix=args.prefix, environ=os.environ)
         if args.command == "status":
@@ -76,7 +79,8 @@ def main() -> int:
     except verify.NotSound as no:
         for fault in no.faults:
             print(f"localagent-kit: {fault}", file=sys.stderr)
-        print(f"localagent-kit: {args.kit} is refused; nothing of it was unpacked or run", file=sys.stderr)
+        if "kit" in args:
+            print(f"localagent-kit: {args.kit} is refused; nothing of it was unpacked or run", file=sys.stderr)
         return 1
     except (places.Impossible, OSError) as no:
         print(f"localagent-kit: {no}", file=sys.stderr)

@@ -20,8 +20,8 @@ FOLDERS = {"/var/lib/localagent": 0o711, "/var/cache/localagent": 0o750}
 SETTINGS = Path("/etc/localagent")
 
 
-def prepare(place: Place, kit: Path, say: Callable[[str], None]) -> None:
-    """Makes what is missing."""
+def prepare(place: Place, shared: Path, say: Callable[[str], None]) -> None:
+    """Makes what is missing. `shared` holds the new version's policies and units."""
     account()
     user, group = pwd.getpwnam(USER).pw_uid, grp.getgrnam(USER).gr_gid
     for name, mode in FOLDERS.items():
@@ -30,14 +30,14 @@ def prepare(place: Place, kit: Path, say: Callable[[str], None]) -> None:
         os.chown(folder, user, group, follow_symlinks=False)
         folder.chmod(mode)
     (SETTINGS / "policies").mkdir(parents=True, exist_ok=True)
-    for source in sorted((kit / "policies").glob("*")):  # built in: a file of that name there would be refused
+    for source in sorted((shared / "policies").glob("*")):  # built in: a file of that name there would be refused
         target = SETTINGS / "policies" / source.name
         if target.is_file() and target.read_bytes() == source.read_bytes():
             target.unlink()  # put there by an earlier kit, and never changed
-    brought = sorted((kit / "systemd").glob("*")) if (kit / "systemd").is_dir() else []
+    brought = sorted((shared / "systemd").glob("*")) if (shared / "systemd").is_dir() else []
     daemon = SETTINGS / "daemon.toml"
-    if (kit / "systemd" / daemon.name).is_file() and not daemon.exists():
-        shutil.copyfile(kit / "systemd" / daemon.name, daemon)
+    if (shared / "systemd" / daemon.name).is_file() and not daemon.exists():
+        shutil.copyfile(shared / "systemd" / daemon.name, daemon)
         daemon.chmod(0o644)
     units = [path for path in brought if path.suffix in UNIT_SUFFIXES]
     for unit in units:

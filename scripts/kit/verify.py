@@ -202,7 +202,7 @@ def checked(folder: Path, key: str) -> Sound:
         found = dict(walked(folder))
     except OSError as fault:
         raise NotSound(f"{folder}: cannot be read: {fault}") from None
-    faults = [f"{path}: {why}" for path, why in found.items() if why]
+    faults = [f"{path!a}: {why}" for path, why in found.items() if why]  # names may hold what terminals obey
     faults += [f"{path}: missing" for path in sums if path not in found]
     faults += [f"{path!a}: not part of the kit" for path in found if path not in sums and path not in (SUMS, SIGNATURE)]
     for path, expected in sums.items():

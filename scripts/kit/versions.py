@@ -8,6 +8,7 @@ that an older version sees what a newer one wrote.
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import platform
@@ -29,6 +30,7 @@ CAME_FROM = "came-from"
 GOING_BACK = "going-back"  # while a rollback is under way: the version that it goes back to
 COMMANDS = {"localagent": "current/bin/localagent", "localagent-kit": "current/program/localagent-kit"}
 TRIED_SECONDS = 120.0
+RUN_BY_NAME = "program/localagent-kit"
 SHARED = ("docs", "licences", "policies", "systemd", "sbom.cdx.json", "README.txt")
 
 
@@ -78,6 +80,36 @@ def described(folder: Path) -> dict[str, Any]:
     return found
 
 
+def about_kit(kit: verify.Sound) -> dict[str, Any]:
+    """kit.json as it was signed: it says which commands are tried."""
+    data = verify.regular(kit.folder / "kit.json", verify.MAX_SUMS_BYTES)
+    if hashlib.sha256(data).hexdigest() != kit.files.get("kit.json"):
+        raise Impossible("kit.json changed after it was verified: copy the kit to a folder that is yours alone")
+    found = json.loads(data)
+    assert isinstance(found, dict)
+    return found
+
+
+def taken(kit: verify.Sound, name: str, target: Path) -> Path:
+    """A file of the kit, copied and held against what was signed once more: others may write where the kit lies.
+
+    Its mode is ours to say: modes are not signed, and a stick may show everything as open to all.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(kit.folder / name, target, follow_symlinks=False)
+    target.chmod((0o755 if name == RUN_BY_NAME else 0o644) & ~own_umask())
+    if verify.digest(target) != kit.files.get(name):
+        raise Impossible(f"{name} changed after it was verified: copy the kit to a folder that is yours alone")
+    return target
+
+
+def own_umask() -> int:
+    """The umask, which can only be read by setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
 def fits(kit: dict[str, Any]) -> None:
     """Impossible, with every reason, where this machine cannot run the kit."""
     here = f"cp{sys.version_info.major}{sys.version_info.minor}"
@@ -119,7 +151,7 @@ def previous(place: Place) -> str:
 
 def install(place: Place, kit: verify.Sound) -> None:
     """Builds the kit's version beside what stands, tries it, and switches to it."""
-    about = described(kit.folder)
+    about = about_kit(kit)
     fits(about)
     name = f"{about['version']}-{verify.digest(kit.folder / verify.SUMS)[:16]}"
     target, before = place.versions / name, used(place)
@@ -134,7 +166,7 @@ def install(place: Place, kit: verify.Sound) -> None:
     if not place.key.exists():
         written(place.key, f"ed25519 {kit.key}\n")
     if place.system:
-        system.prepare(place, kit.folder, say)
+        system.prepare(place, target / "share", say)
     for command, leads in COMMANDS.items():
         linked(place.commands / command, place.prefix / leads)
     linked(place.current, Path("versions") / name)
@@ -156,24 +188,23 @@ def build(kit: verify.Sound, about: dict[str, Any], target: Path) -> None:
     say(f"building {target}")
     python = target / "bin" / "python"
     run([sys.executable, "-I", "-m", "venv", "--without-pip", target])
-    wheels = kit.folder / "wheels"
-    pip = next(wheels.glob("pip-*.whl"))
+    wheels, parts = kit.folder / "wheels", target / "parts"
+    pip = next(name for name in sorted(kit.files) if name.startswith("wheels/pip-"))
+    pip_wheel = taken(kit, pip, parts / Path(pip).name)
+    lock = taken(kit, "locks/installed.txt", parts / "installed.txt")  # pip holds every wheel against it
     options = ("--isolated", "--no-input", "--disable-pip-version-check", "--no-cache-dir", "--quiet")
-    run([python, "-I", pip / "pip", *options, "install", "--no-index", "--no-deps", "--require-hashes",
-         "--find-links", wheels, "-r", kit.folder / "locks" / "installed.txt"])  # fmt: skip
+    run([python, "-I", pip_wheel / "pip", *options, "install", "--no-index", "--no-deps", "--require-hashes",
+         "--find-links", wheels, "-r", lock])  # fmt: skip
+    shutil.rmtree(parts)
     data = next(target.glob("lib/python*/site-packages")) / "localagent" / "_data" / "models"
     for name in about["models"]:
-        data.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(kit.folder / "models" / name, data / name)
-        if verify.digest(data / name) != kit.files[f"models/{name}"]:
-            raise Impossible(f"models/{name} changed while it was copied; the kit's folder is not yours alone")
-    shutil.copytree(kit.folder / "program", target / "program")
-    for name in (*SHARED, "kit.json"):
-        source = kit.folder / name
-        if source.is_dir():
-            shutil.copytree(source, target / "share" / name)
-        elif source.is_file():
-            shutil.copyfile(source, target / name)
+        taken(kit, f"models/{name}", data / name)
+    for name in kit.files:
+        first, _, rest = name.partition("/")
+        if first == "program" or (not rest and name in (*SHARED, "kit.json")):
+            taken(kit, name, target / name)
+        elif rest and first in SHARED:
+            taken(kit, name, target / "share" / name)
     for argv in about["tried"]:
         say(f"trying {' '.join(argv)[:70]}")
         run([target / "bin" / argv[0], *argv[1:]])

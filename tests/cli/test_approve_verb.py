@@ -11,6 +11,7 @@ from localagent.cli.main import main
 from localagent.domain.edit import FileChange, Patch
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Task
+from localagent.record.audit.check import check_audit
 from localagent.record.store import TaskRecord, TaskStore
 
 POLICIES = Path(__file__).parents[2] / "policies"
@@ -67,6 +68,10 @@ def test_an_approved_patch_is_allowed_until_it_is_withdrawn(house: House, capsys
     assert f"approved by {ME}" in capsys.readouterr().out
     assert house.run("approve", "--reason", "a mistake", "--withdraw") == 0
     assert house.run("gate") == 1
+    entries = check_audit(house.state / "audit").entries
+    assert [entry.kind.value for entry in entries] == ["approved", "withdrawn"]
+    assert {entry.data["repo"] for entry in entries} == {str(house.repo)}
+    assert "read it" not in str([dict(entry.data) for entry in entries])
 
 
 def test_another_byte_another_tree_another_repository_needs_another_approval(house: House, tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """A kit installs, upgrades, goes back and leaves nothing; a refused or failing one changes nothing. Real programs."""
 
 import json
+import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -199,4 +201,44 @@ def test_an_unfinished_version_is_never_used_and_is_built_anew(kits: tuple[Path,
     assert home.version() == "localagent 2.0"
     (version / "bin" / "localagent").write_text("half")
     assert home.kit(one, "install").returncode == 0
+    assert home.version() == "localagent 1.0"
+
+
+def test_modes_are_ours_to_say_not_those_of_the_folder_or_the_umask(home: Home, tmp_path: Path) -> None:
+    kit = make_kit(tmp_path / "stick", "1.0")
+    for path in kit.rglob("*"):
+        path.chmod(0o6777 if path.is_file() else 0o777)  # as a stick without rights of its own is shown
+    before = os.umask(0)
+    try:
+        ended = home.kit(kit, "install", "--key", PUBLIC)
+    finally:
+        os.umask(before)
+    assert ended.returncode == 0, ended.stderr
+    found = {p: stat.S_IMODE(p.lstat().st_mode) for p in home.prefix.rglob("*") if not p.is_symlink()}
+    assert {str(p): oct(m) for p, m in found.items() if m & 0o7022} == {}
+    assert home.version() == "localagent 1.0"
+
+
+def test_what_changes_after_it_was_verified_is_not_used(tmp_path: Path) -> None:
+    kit, verify, versions = make_kit(tmp_path / "kit", "1.0"), script("verify"), script("versions")
+    sound = verify.checked(kit, PUBLIC)
+    assert versions.about_kit(sound)["version"] == "1.0"
+    versions.taken(sound, "docs/kit.md", tmp_path / "kit.md")
+    for name in ("docs/kit.md", "kit.json"):
+        (kit / name).write_text("{}")
+    with pytest.raises(script("places").Impossible, match="changed after it was verified"):
+        versions.taken(sound, "docs/kit.md", tmp_path / "kit.md")
+    with pytest.raises(script("places").Impossible, match="changed after it was verified"):
+        versions.about_kit(sound)
+
+
+def test_a_key_file_that_was_altered_is_named(kits: tuple[Path, Path, Path], home: Home) -> None:
+    assert home.kit(kits[0], "install", "--key", PUBLIC).returncode == 0
+    key = home.prefix / "maker.pub"
+    for damage in ("", "ed25519 " + "0" * 63, key.read_text() * 2):
+        key.write_text(damage)
+        for command in (("status",), ("upgrade", str(kits[1]))):
+            ended = home.run(home.path / ".local" / "bin" / "localagent-kit", *command)
+            assert (ended.returncode, "Traceback" in ended.stderr) == (1, False)
+            assert "maker.pub" in ended.stderr
     assert home.version() == "localagent 1.0"

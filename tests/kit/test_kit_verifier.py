@@ -97,11 +97,20 @@ def test_each_damage_is_named(kit: Path, tmp_path: Path) -> None:
         "docs/kit.md: altered",
         "models/m.gguf: missing",
         "'wheels/extra.whl': not part of the kit",
-        "policies/default.toml: neither a file nor a folder",
-        "empty: an empty folder",
-        "locks/fifo: neither a file nor a folder",
+        "'policies/default.toml': neither a file nor a folder",
+        "'empty': an empty folder",
+        "'locks/fifo': neither a file nor a folder",
     ):
         assert words in found
+
+
+@pytest.mark.parametrize("name", ["a\nverify: kit is sound", "\x1b[2J", "caf\udce9"])
+def test_names_that_speak_to_terminals_are_escaped(kit: Path, tmp_path: Path, name: str) -> None:
+    spoiled = copied(kit, tmp_path / "kit")
+    (spoiled / name).symlink_to("/")
+    lines = refusal(spoiled).split("\n")
+    assert [line.rpartition(": ")[2] for line in lines] == ["neither a file nor a folder", "not part of the kit"]
+    assert all(line.isascii() and line.isprintable() for line in lines)
 
 
 def test_another_makers_kit_is_refused(kit: Path, tmp_path: Path) -> None:

@@ -18,9 +18,19 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.task import Task, TaskResult, Verdict
 from localagent.record.attest.bundle import signed_bundle, verify_bundle
 from localagent.record.attest.dsse import NotVerified, Signer, key_id_of, sign
-from localagent.record.attest.statement import PAYLOAD_TYPE, PREDICATES, REVIEW, STATEMENT, TEST_RESULT, statements
+from localagent.record.attest.statement import (
+    PAYLOAD_TYPE,
+    PREDICATES,
+    REVIEW,
+    STATEMENT,
+    TEST_RESULT,
+    statements,
+    subject_name,
+    subject_paths,
+)
 from localagent.record.facts import Setting, facts_of
 from localagent.record.jsontext import canonical
+from localagent.record.redacted.statement import redacted_statements
 from localagent.tree.diff import unified_diff
 
 PRIVATE = Ed25519PrivateKey.generate()
@@ -219,6 +229,20 @@ def doubled_statement(rows: Rows, n: int, rng: random.Random) -> str:
     return "a second statement"
 
 
+def second_signature_that_is_none(rows: Rows, n: int, rng: random.Random) -> str:
+    more = rng.choice([{"keyid": SIGNER.key_id, "sig": "AAAA"}, {"sig": 5}, {"keyid": 7, "sig": "AAAA"}, "x"])
+    rows[n]["signatures"].append(more)
+    return "signature"
+
+
+def outcome_of_no_patch(rows: Rows, n: int, rng: random.Random) -> str:
+    (review,) = (row for row in rows if opened(row)["predicateType"] == REVIEW)
+    statement = opened(review)
+    statement["predicate"]["outcome"] = "gave-up"
+    resigned(review, statement)
+    return "only accepted patches"
+
+
 def weak_digest(rows: Rows, n: int, rng: random.Random) -> str:
     statement = opened(rows[n])
     statement["subject"][0]["digest"] = {"md5": "0" * 32}
@@ -242,6 +266,8 @@ WAYS: list[Callable[[Rows, int, random.Random], str]] = [
     missing_statement,
     doubled_statement,
     weak_digest,
+    second_signature_that_is_none,
+    outcome_of_no_patch,
 ]
 
 
@@ -253,6 +279,32 @@ def test_tampered_bundles_are_refused_with_the_reason(n: int) -> None:
     data = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
     with pytest.raises(NotVerified, match=reason):
         verify_bundle(data, KEYS)
+
+
+def test_a_second_signature_of_a_stranger_takes_nothing_away() -> None:
+    rows = [json.loads(row) for row in BUNDLE.splitlines()]
+    for row in rows:
+        theirs = sign(OTHER, PAYLOAD_TYPE, canonical(opened(row)).rstrip(b"\n"))["signatures"]
+        row["signatures"] = [*theirs, *row["signatures"]]
+    data = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+    assert verify_bundle(data, KEYS).key_id == SIGNER.key_id
+
+
+def test_redacted_statements_verify_as_others_do_and_name_nothing() -> None:
+    made = redacted_statements(MADE, frozenset({"bandit"}))
+    bundle = signed_bundle(made, SIGNER)
+    found = verify_bundle(bundle, KEYS, patch=DIFF)
+    assert sorted(found.subjects.values()) == sorted(verify_bundle(BUNDLE, KEYS).subjects.values())
+    assert found.predicates[REVIEW]["gates"]["denied"] == {"bandit": 3}
+    shown = json.dumps(made)
+    assert [word for word in ("a.py", "caf", "t::a", "t::b", "/srv/r") if word in shown] == []
+    key = SSlibKey.from_crypto(PRIVATE.public_key(), keyid=SIGNER.key_id)
+    assert all(Envelope.from_dict(json.loads(row)).verify([key], 1) for row in bundle.splitlines())
+
+
+@pytest.mark.parametrize("path", ["a.py", "caf\udce9.py", "100%.py", "%41.py", "\udcff%41"])
+def test_a_subjects_name_leads_back_to_its_path(path: str) -> None:
+    assert path in subject_paths(subject_name(path))
 
 
 def test_another_diff_is_not_the_attested_one() -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from localagent.record.audit.check import check_audit
+from localagent.record.audit.check import Span, check_audit
 from localagent.record.audit.entry import AuditKind, now_text
 from localagent.record.audit.log import AuditLog
 from localagent.record.audit.segments import segments
@@ -97,3 +97,17 @@ def test_another_file_of_that_name_is_not_overwritten(log: AuditLog, tmp_path: P
     with pytest.raises(CannotRecord, match="is another file"):
         log.retire(LATER, place)
     assert check_audit(log.folder).standing is Standing.WHOLE
+
+
+def test_a_late_beginning_must_be_vouched_for_by_an_entry_that_holds(log: AuditLog, tmp_path: Path) -> None:
+    entry = log.retire(LATER, tmp_path / "kept")
+    assert entry is not None
+    first = int(entry.data["first"])
+    assert check_audit(log.folder, Span(last=first)).standing is Standing.WHOLE
+    last = segments(log.folder)[-1]
+    rows = last.read_bytes().splitlines(keepends=True)
+    head, mark, digest = rows[-1].rpartition(b'"prev":"sha256:')
+    other = b"1" if digest.startswith(b"0") else b"0"
+    last.write_bytes(b"".join([*rows[:-1], head, mark, other, digest[1:]]))
+    for span in (Span(), Span(last=first)):
+        assert check_audit(log.folder, span).standing is Standing.ALTERED

@@ -100,7 +100,7 @@ def test_public_keys_of_others_are_ed25519_in_pem(tmp_path: Path) -> None:
     rsa = generate_private_key(public_exponent=65537, key_size=2048).private_bytes(
         Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
     )
-    for data in (b"", b"nonsense", rsa):
+    for data in (b"", b"nonsense", rsa, note.public.encode() * 2):
         path.write_bytes(data)
         with pytest.raises(UsageFault, match="no Ed25519 public key"):
             read_public(path)

@@ -12,6 +12,7 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from localagent.domain.edit import digest_of
+from localagent.domain.task import Verdict
 from localagent.record.attest.dsse import NotVerified, Signer, open_envelope, sign
 from localagent.record.attest.statement import (
     BUILD_TYPE,
@@ -103,6 +104,10 @@ def _whole(
     task = predicates[REVIEW]["task"]
     if diff_name(task) not in subjects:
         raise NotVerified(f"the diff {diff_name(task)!r} is not among the subjects")
+    if predicates[REVIEW]["outcome"] != Verdict.ACCEPTED.value:
+        raise NotVerified(
+            f"the review's outcome is {predicates[REVIEW]['outcome']!r}: only accepted patches are attested"
+        )
     metadata = predicates[PROVENANCE]["runDetails"].get("metadata")
     if not isinstance(metadata, dict) or metadata.get("invocationId") != task:
         raise NotVerified("review and provenance are of different tasks")

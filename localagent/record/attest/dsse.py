@@ -62,7 +62,7 @@ def sign(signer: Signer, payload_type: str, payload: bytes) -> dict[str, Any]:
 
 
 def open_envelope(found: object, payload_type: str, keys: Mapping[str, Ed25519PublicKey]) -> Opened:
-    """The payload, if one of `keys` (by id) signed it as that type. NotVerified with the reason."""
+    """The payload, if one of `keys` (by id) signed it as that type, and none wrongly. NotVerified with the reason."""
     if not isinstance(found, dict) or set(found) != {"payload", "payloadType", "signatures"}:
         raise NotVerified("not a DSSE envelope: exactly payload, payloadType and signatures are wanted")
     if found["payloadType"] != payload_type:
@@ -72,26 +72,31 @@ def open_envelope(found: object, payload_type: str, keys: Mapping[str, Ed25519Pu
     if not isinstance(signatures, list) or not 0 < len(signatures) <= _MOST_SIGNATURES:
         raise NotVerified("it carries no signature" if not signatures else "its signatures are no list of a few")
     data = encoded(payload_type, payload)
-    unknown: list[str] = []
-    for signature in signatures:
-        if not isinstance(signature, dict) or not set(signature) <= {"keyid", "sig"} or "sig" not in signature:
-            raise NotVerified("a signature is not keyid and sig")
-        key_id, raw = signature.get("keyid", ""), _base64(signature["sig"], "a signature")
-        key = keys.get(key_id) if isinstance(key_id, str) else None
-        if key is None:
-            unknown.append(str(key_id)[:64])
-            continue
+    signed = [_signature(signature) for signature in signatures]
+    known = [(key_id, raw) for key_id, raw in signed if key_id in keys]
+    for key_id, raw in known:  # all of them: beside one that holds, one that does not is an alteration too
         try:
-            key.verify(raw, data)
+            keys[key_id].verify(raw, data)
         except InvalidSignature:
             raise NotVerified(
                 f"the signature of key {key_id[:16]} does not fit what is signed: payload or signature was altered"
             ) from None
-        return Opened(payload=payload, key_id=key_id)
+    if known:
+        return Opened(payload=payload, key_id=known[0][0])
     raise NotVerified(
-        f"signed by a key that is not known: {', '.join(unknown)}",
+        f"signed by a key that is not known: {', '.join(key_id[:64] for key_id, _ in signed)}",
         remedy="name the maker's public key with --key, if you trust it",
     )
+
+
+def _signature(found: object) -> tuple[str, bytes]:
+    """The key's id, "" where none is named, and the bytes."""
+    if not isinstance(found, dict) or not set(found) <= {"keyid", "sig"} or "sig" not in found:
+        raise NotVerified("a signature is not keyid and sig")
+    key_id = found.get("keyid", "")
+    if not isinstance(key_id, str):
+        raise NotVerified("a signature is not keyid and sig: its keyid is no text")
+    return key_id, _base64(found["sig"], "a signature")
 
 
 def _base64(value: object, what: str) -> bytes:

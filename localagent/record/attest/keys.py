@@ -175,6 +175,8 @@ class KeyRing:
 
 def parse_public(data: bytes) -> Ed25519PublicKey:
     """A public key in PEM. ValueError if it is none, or of another kind."""
+    if data.count(b"-----BEGIN") > 1:  # the first alone would be taken, whichever was meant
+        raise ValueError("more than one key: name a file that holds one")
     try:
         key = load_pem_public_key(data)
     except UnsupportedAlgorithm as error:

@@ -4,6 +4,7 @@ Three predicates over the same subjects (the patched files and the diff, by SHA-
 came to be, and what was refused, verified and approved on the way. docs/attestation.md describes each field.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ PROVENANCE = "https://slsa.dev/provenance/v1"
 REVIEW = "urn:localagent:predicate:patch-review:1"
 BUILD_TYPE = "urn:localagent:build-type:fix:1"
 PREDICATES = (TEST_RESULT, PROVENANCE, REVIEW)
+_ESCAPED = re.compile(rb"%([0-9A-F]{2})")
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/")
 
 
@@ -29,6 +31,14 @@ def subject_name(path: str) -> str:
     except UnicodeEncodeError:
         return "".join(chr(b) if b in _PLAIN else f"%{b:02X}" for b in path.encode("utf-8", "surrogateescape"))
     return path
+
+
+def subject_paths(name: str) -> tuple[str, ...]:
+    """The paths that a subject's name may stand for: itself, and the bytes that its %XX write."""
+    if "%" not in name or not name.isascii():
+        return (name,)
+    data = _ESCAPED.sub(lambda found: bytes([int(found[1], 16)]), name.encode("ascii"))
+    return name, data.decode("utf-8", "surrogateescape")
 
 
 def statements(

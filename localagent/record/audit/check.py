@@ -82,8 +82,14 @@ def _check(folder: Path, span: Span, head: str) -> AuditCheck:
 
 
 def check_export(path: Path, *, head: str = "", span: Span | None = None) -> AuditCheck:
-    """Check entries that `audit export` wrote into one file: without a head, so a cut end shows only by `head`."""
-    return _with_head(_Walk(list(lines_of(path)), None, span or Span(first=-1), named=False).check(), head)
+    """Check entries that `audit export` wrote into one file: without a head, so a cut end shows only by `head`.
+
+    It was written whole, so that a last line without its end is no crash of ours.
+    """
+    check = _Walk(list(lines_of(path)), None, span or Span(first=-1), named=False).check()
+    if check.standing is Standing.TORN:
+        check = replace(check, standing=Standing.ALTERED, reason="the file ends within a line: it was cut")
+    return _with_head(check, head)
 
 
 def _with_head(check: AuditCheck, head: str) -> AuditCheck:
@@ -110,6 +116,7 @@ class _Walk:
     def __init__(self, lines: list[Line], head: Head | None, span: Span, *, named: bool = True) -> None:
         self._lines, self._head, self._span, self._named = lines, head, span, named
         self._entries: list[Entry] = []
+        self._needed = -1  # the entry that lets this one begin late: the walk must come to it
 
     def check(self) -> AuditCheck:
         entries = self._entries
@@ -128,8 +135,9 @@ class _Walk:
             if fault := self._fault(at, line, entry, expected):
                 return fault
             entries.append(entry)
-            if self._span.last is not None and entry.seq >= self._span.last:
-                return AuditCheck(standing=Standing.WHOLE, entries=tuple(entries))
+            if self._span.last is not None and entry.seq >= max(self._span.last, self._needed):
+                wanted = tuple(e for e in entries if e.seq <= self._span.last)
+                return AuditCheck(standing=Standing.WHOLE, entries=wanted)
         return self._ended(None)
 
     def _start(self, line: Line) -> int:
@@ -170,6 +178,7 @@ class _Walk:
                     entry = parse_line(line.data)
                     told = (entry.data.get("first"), entry.data.get("prev"))
                     if entry.kind is AuditKind.RETIRED and told == (first.seq, first.prev):
+                        self._needed = entry.seq
                         return True  # whether that entry itself holds, the walk will tell
         return False
 

@@ -33,6 +33,8 @@ class AuditKind(StrEnum):
     APPLIED = "applied"
     UNDOING = "undoing"
     UNDONE = "undone"
+    NOTING = "noting"
+    NOTED = "noted"
     REFUSED = "refused"
     APPROVED = "approved"
     WITHDRAWN = "withdrawn"

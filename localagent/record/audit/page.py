@@ -40,7 +40,7 @@ def page(report: Mapping[str, Any]) -> bytes:
         "</div>",
         *_section("Totals", ("what", "how many"), ((k, v) for k, v in totals.items() if isinstance(v, int))),
         *_section("Tasks", _TASK_HEAD, (_task(row) for row in report["tasks"])),
-        *_events("Patches written and taken back", report["landings"]),
+        *_events("Patches written and taken back, notes written", report["landings"]),
         *_events("Approvals of dependencies", report["approvals"]),
         *_events("Replays", report["replays"]),
         *_events("Keys and the journal itself", report["notable"]),

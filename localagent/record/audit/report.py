@@ -15,7 +15,10 @@ from localagent.record.audit.heads import SignedHead
 from localagent.record.journal import Standing
 
 SCHEMA = "localagent/audit-report/1"
-_LANDINGS = {AuditKind.APPLYING, AuditKind.APPLIED, AuditKind.UNDOING, AuditKind.UNDONE, AuditKind.REFUSED}
+_LANDINGS = {
+    *(AuditKind.APPLYING, AuditKind.APPLIED, AuditKind.UNDOING, AuditKind.UNDONE, AuditKind.REFUSED),
+    *(AuditKind.NOTING, AuditKind.NOTED),
+}
 _NOTABLE = {
     AuditKind.TORN_LINE_CUT,
     AuditKind.SET_ASIDE,

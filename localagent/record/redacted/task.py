@@ -1,0 +1,92 @@
+"""The report of a task, redacted: outcome, figures, digests and levels stay; texts, paths, names of tests go."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from localagent.domain.edit import WRITTEN
+from localagent.domain.task import Stage
+from localagent.record.redacted.marks import Each, Fields, Named, Redaction, among, never
+from localagent.record.redacted.words import (
+    CHECK,
+    DIGEST,
+    GRADE,
+    HEX,
+    JAIL,
+    LIMITS,
+    OUTCOME,
+    TASK,
+    VERSION,
+    denied,
+    each,
+)
+from localagent.record.report import SCHEMA
+
+_TEXTS = Each(never)
+_STAGES = Named(among(frozenset(stage.value for stage in Stage)), never)
+_ORIGIN = among(frozenset({"edit-space", "model"}))
+_KIND = among(frozenset({"syntax", "runtime", "logic"}))
+_PARTS = "lines mutants functions"
+_SHARE = Fields({**each("part whole note"), "missing": _TEXTS})
+_STRENGTH = Fields(
+    {
+        "grade": GRADE,
+        **each(_PARTS, _SHARE),
+        "unknown": Named(among(frozenset(_PARTS.split())), never),
+        "short": _TEXTS,
+    }
+)
+_DIFFERENTIAL = Fields(
+    {
+        **each("inputs demanded differences_left_out"),
+        "functions": Each(Fields(each("path function compared agreed answered reached why"))),
+        "differences": Each(Fields(each("path function call old new origin crash"))),
+        "properties_held": Named(never, never),
+        "broken_properties": Each(Fields(each("path function property held call old new"))),
+        "notes": _TEXTS,
+    }
+)
+_ASSESSMENT = Fields(
+    {
+        "strength": _STRENGTH,
+        "mutants": Fields({**each("tried killed space note"), "alive": _TEXTS}),
+        "differential": _DIFFERENTIAL,
+        **each("seconds allowed_seconds"),
+        "cut": _TEXTS,
+    }
+)
+_FAILING = Fields({**each("id exception message"), "where": Each(Fields(each("path line function")))})
+_PROPOSAL = Fields({**each("number patch"), "edits": _TEXTS, "patch_digest": DIGEST})
+_PROVENANCE = Fields({**each("edit model"), "operator": among(WRITTEN), "origin": _ORIGIN})
+_DIAGNOSIS = Fields({"kind": _KIND, **each("symptom cause fix"), **each("lines may_affect", _TEXTS)})
+
+
+def redacted_report(report: Mapping[str, Any], rules: frozenset[str]) -> dict[str, Any]:
+    """The report in the same form (docs/report.schema.json)."""
+    shape = Fields(
+        {
+            **each("exit seed candidates_enumerated candidates_verified candidates_written plausible rounds threads"),
+            **each("rank_of_first_plausible model_tokens text repo reason patch"),
+            "schema": among(frozenset({SCHEMA})),
+            "task": TASK,
+            "outcome": OUTCOME,
+            "patch_digest": DIGEST,
+            "provenance": Each(_PROVENANCE),
+            "proposals": Each(_PROPOSAL),
+            "failing": Each(_FAILING),
+            **each("fail_to_pass pass_to_pass flaky warnings", _TEXTS),
+            "localization": Each(Fields(each("path line end_line score why"))),
+            "diagnosis": _DIAGNOSIS,
+            "candidates_denied": denied(rules),
+            "near_misses": Each(Fields({"number": never, **each("edits turned broken", _TEXTS)})),
+            "model": Fields({"name": never, **each("digest weights", DIGEST)}),
+            "seconds": _STAGES,
+            "jail": JAIL,
+            "limits_hit": LIMITS,
+            "checks": Named(CHECK, never),
+            "budget": Fields(each("max_candidates max_seconds jobs")),
+            **each("python pytest", VERSION),
+            "assessment": _ASSESSMENT,
+            "attestation": Fields({"file": among(frozenset({"attestation.intoto.jsonl"})), "key": HEX}),
+        }
+    )
+    return dict(Redaction().of(report, shape))
