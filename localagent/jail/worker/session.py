@@ -108,7 +108,11 @@ class Session:
         except pytest_config.UsageError as fault:
             self._refuse("usage", plain("UsageError", ""), "\n".join(str(a) for a in fault.args))
             return
-        self._refuse("usage" if int(code or 0) == 4 else "stopped", plain("Stopped", ""), "pytest ended with %s%s" % (code, plugin.internal and ": " + plugin.internal))
+        self._refuse(
+            "usage" if int(code or 0) == 4 else "stopped",
+            plain("Stopped", ""),
+            "pytest ended with %s%s" % (code, plugin.internal and ": " + plugin.internal),
+        )
 
     def _begun(self, path: Optional[str]) -> None:
         """Tell which file comes next: should it end the interpreter, its name is known."""
