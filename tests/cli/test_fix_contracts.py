@@ -31,6 +31,15 @@ def test_no_tests() -> None:
         assert "--check" in ran.out
 
 
+def test_what_breaks_pytest_itself_is_named() -> None:
+    hook = "def pytest_collection_modifyitems():\n    raise RuntimeError('inventory is offline')\n"
+    with home({**GREEN, "conftest.py": hook}) as h:
+        ran = h.fix()
+        assert (ran.code, ran.report["outcome"]) == (1, "no-tests")
+        assert "RuntimeError: inventory is offline" in ran.reason
+        assert "conftest.py:2" in ran.reason
+
+
 def test_nothing_to_fix_writes_no_diff() -> None:
     with home(GREEN) as h:
         ran = h.fix("--out", str(h.root / "out.diff"))
