@@ -59,6 +59,7 @@ def _data(rules: frozenset[str]) -> dict[str, Shape]:
     """Data of entries of every kind; names mean the same in all."""
     return {
         **each("asked snapshot patch change diff evidence report bundle line digest prev", DIGEST),
+        **each("repo name to"),
         **each("by seed exit enumerated verified chosen bytes first apply encrypted same departs_at ordered_by"),
         **each("task ordered_task", TASK),
         **each("key retired", HEX),
