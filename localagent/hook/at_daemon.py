@@ -36,6 +36,7 @@ MOST_ANSWER_BYTES = 8 << 20  # a repair of a few lines, both sides of its files 
 _GRACE_SECONDS = 0.1  # for a thread that comes to its end with the time
 _CANCEL_SECONDS = 0.2
 _MOST_WORDS = 300
+_LATE = "did not answer in the time that there was"
 
 
 class NoRepair(AnswerIsNo):
@@ -69,9 +70,10 @@ class AtDaemon:
             patch = self._answer.result(max(0.0, self._until - time.monotonic()) + _GRACE_SECONDS)
             self._judge(patch, baseline, policy)
         except TimeoutError:
-            why = "did not answer in the time that there was"
+            why = _LATE
         except LocalagentError as no:
-            why = one_line(str(no).replace(f"the daemon at {self._socket} ", ""), _MOST_WORDS)
+            late = time.monotonic() >= self._until
+            why = _LATE if late else one_line(str(no).replace(f"the daemon at {self._socket} ", ""), _MOST_WORDS)
         else:
             return patch
         raise NoRepair(f"the daemon at {self._socket}: {why}")

@@ -41,7 +41,10 @@ def entry(example: Example) -> TreeChange:
 
 
 def review(gates: PatchGates, *examples: Example, everything: bool = True) -> list[Decision]:
-    return gates.review(tuple(entry(e) for e in examples), everything=everything)
+    gone = [
+        replace(e, path="pkg/gone.py", source="", before=e.gone, after="", modes="100644:") for e in examples if e.gone
+    ]
+    return gates.review(tuple(entry(e) for e in (*examples, *gone)), everything=everything)
 
 
 def fired(decisions: list[Decision]) -> set[str]:

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sysconfig
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -78,6 +79,7 @@ import os, sys
 from dataclasses import replace
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
+sys.path.append(sys.argv[4])  # the packaged jails are found there, where the system has none
 os.setgroups([]); os.setresgid(4242, 4242, 4242); os.setresuid(4242, 4242, 4242)
 try:
     from localagent.jail.open import open_jail
@@ -114,6 +116,7 @@ def test_started_by_an_ordinary_user_the_child_cannot_write_that_users_weights()
             str(weights),
             str(Path(__file__).resolve().parents[2]),
             PROGRAM % WEIGHTS,
+            sysconfig.get_path("purelib"),
         ]
         done = subprocess.run(argv, capture_output=True, check=False, text=True, cwd="/")
         if done.stdout.strip() == "unreadable":

@@ -115,7 +115,7 @@ def test_collecting_anew_may_cost_what_collecting_cost_before(monkeypatch: pytes
 
     monkeypatch.setattr(WorkerClient, "open", spy)
     monkeypatch.setattr(
-        "localagent.verify.quick.time", SimpleNamespace(monotonic=lambda: 7.0)
+        "localagent.verify.warm.time", SimpleNamespace(monotonic=lambda: 7.0)
     )  # collecting took no time
     with house(SHAPES) as h:
         quick = h.verifier.quick(h.verifier.baseline(), jobs=1)
