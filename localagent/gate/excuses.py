@@ -25,8 +25,8 @@ EXCUSE = Rule(
     match=tuple(
         Example(before=_F, after=f"def f(x):\n    return x  {comment}\n")
         for comment in (
-            "# noqa", "# noqa: S602", "#nosec B101", "# type: ignore", "# noqa: E501, S602", "# pragma: no cover",
-            "# ruff: noqa", "# pylint: disable=all", "# mypy: ignore-errors", "# pyright: ignore",
+            "# noqa", "# noqa: S602", "#nosec B101", "# type: ignore", "# type: ignore[arg-type]", "# noqa: E501, S602",
+            "# pragma: no cover", "# ruff: noqa", "# pylint: disable=all", "# mypy: ignore-errors", "# pyright: ignore",
             "# why; # NOQA", "# flake8: noqa",
         )
     ),
@@ -47,10 +47,9 @@ _EXCUSE = re.compile(
     rb"|pysa|codeql|kics|trivy|dodgy|prospector|flake8|ruff|pyflakes)"
     rb"\s*[:=-]?\s*(?:skip|ignore|disable|allow(?:list)?|off|exclude|no\s*cover|nostatement|suppress)[\w -]*)"
 )
-# Named findings of type checkers, and of linters' rules of layout, names, imports and docstrings.
+# Named findings of linters' rules of layout, names, imports and docstrings. Not of type checkers: `verify` asks one.
 _NARROW = re.compile(
-    rb"(?:type|pyright):\s*ignore\s*\[[\w, -]{1,80}\]"
-    rb"|(?i:noqa)\s*:\s*(?:E[1257]\d\d|W[1-36]\d\d|D\d{3}|N8\d\d|I00\d|F401|UP\d{3}|Q00\d|COM8\d\d)"
+    rb"(?i:noqa)\s*:\s*(?:E[1257]\d\d|W[1-36]\d\d|D\d{3}|N8\d\d|I00\d|F401|UP\d{3}|Q00\d|COM8\d\d)"
     rb"(?![\w, ]*[,\s]+[A-Z]+\d)"
 )
 
@@ -87,7 +86,7 @@ def _excused(path: RepoPath, touched: Touched) -> Iterator[tuple[Finding, re.Mat
 
 
 def _is_narrow(hit: re.Match[bytes]) -> bool:
-    """An excuse that names what a type checker or a checker of style found in its line: no gate of ours heeds it."""
+    """An excuse that names what a checker of style found in its line: no gate and no check of ours heeds it."""
     return _NARROW.match(hit.string, hit.start()) is not None
 
 

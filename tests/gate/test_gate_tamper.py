@@ -142,8 +142,8 @@ def test_local_names_count_where_a_test_looks_at_them(gates: PatchGates) -> None
 @pytest.mark.parametrize(
     ("comment", "asks"),
     [
-        ("# type: ignore[arg-type]", False),
-        ("# pyright: ignore[reportGeneral]", False),
+        ("# type: ignore[arg-type]", True),
+        ("# pyright: ignore[reportGeneral]", True),
         ("# noqa: E501", False),
         ("# type: ignore", True),
         ("# noqa", True),
@@ -154,7 +154,7 @@ def test_local_names_count_where_a_test_looks_at_them(gates: PatchGates) -> None
         ("# pragma: no cover", True),
     ],
 )
-def test_an_excuse_that_names_a_finding_of_types_or_style_asks_nobody_by_default(
+def test_an_excuse_that_names_a_finding_of_style_asks_nobody_by_default(
     gates: PatchGates, strict: PatchGates, comment: str, asks: bool
 ) -> None:
     before = "def f(x):\n    return x\n"
