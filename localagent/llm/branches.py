@@ -18,7 +18,7 @@ from localagent.errors import CannotEnforce
 
 BATCH_TOKENS = 128
 SEQUENCES = 128  # resident at most, the trunk among them
-GROUP = SEQUENCES - 2  # branches at once: beside the trunk one resident branch stays that another is built upon
+GROUP = SEQUENCES // 2  # branches at once
 BRANCH_CELLS = 1024  # of the cache, beside the trunk's
 MAX_TOP = 64
 
@@ -172,7 +172,9 @@ class Grove:
         if cells + sum(len(b.tokens) + 1 for _, b in group) > BRANCH_CELLS:
             self._forget()
         fresh: dict[int, tuple[int, ...]] = {}
-        slots: dict[tuple[int, ...], _Slot] = {}  # by the path that ends there: what branches share is decoded once
+        # What branches share is decoded once, by the path that ends there; but not where they begin at different
+        # places (one's likest was dropped for the other): llama.cpp takes no token for sequences that have diverged.
+        slots: dict[tuple[int, tuple[int, ...]], _Slot] = {}
         for number, branch in group:
             path = (*self._trunk[: branch.at], *branch.tokens)
             asking = {branch.at + row.index: _Asking(number, k, row) for k, row in enumerate(branch.rows)}
@@ -182,14 +184,14 @@ class Grove:
             self._llama.llama_memory_seq_cp(self._memory, source, sequence, 0, start)
             fresh[sequence] = path
             for at in range(start, len(path)):
-                slot = slots.setdefault(path[: at + 1], _Slot([], []))
+                slot = slots.setdefault((start, path[: at + 1]), _Slot([], []))
                 slot.sequences.append(sequence)
                 slot.asked.extend([asking[at]] if at in asking else [])
         todo = list(slots.items())
         size = _even(len(todo))
         for first in range(0, len(todo), size):
             batch = todo[first : first + size]
-            if not self.decode([(p[-1], len(p) - 1, slot.sequences, bool(slot.asked)) for p, slot in batch]):
+            if not self.decode([(p[-1], len(p) - 1, slot.sequences, bool(slot.asked)) for (_, p), slot in batch]):
                 self._resident.update(fresh)
                 self._forget()  # some cells of this group were never written
                 return

@@ -92,6 +92,19 @@ def test_what_branches_share_is_decoded_once(decoder: ModelDecoder) -> None:
     assert decoder.tokens_used - before < sum(map(len, texts)) / 2
 
 
+def test_branches_that_share_a_path_may_be_asked_from_different_places(decoder: ModelDecoder) -> None:
+    trunk, rest = tokenized(decoder, PREFIX, b" name.strip(), value.strip()\n")
+    at, path = len(trunk), tuple(rest)
+    last = len(path) - 1
+    grown(decoder, trunk, [branch(trunk, rest)])  # resident: what follows begins with it
+    late = Branch(at=at, tokens=path, rows=(Row(index=last, top=2),))
+    early = Branch(at=at, tokens=path, rows=(Row(index=1, top=2), Row(index=last, top=2)))
+    told = decoder.grow(trunk, [late, early], timeout_seconds=120)
+    assert told is not None
+    (only,), (_, same) = told
+    assert [token for token, _ in only[0]] == [token for token, _ in same[0]]
+
+
 def test_the_same_requests_give_the_same_answers(bundled_model: ModelFile, jail: NamespaceJail) -> None:
     runs = []
     for _ in range(2):
