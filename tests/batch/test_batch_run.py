@@ -244,7 +244,10 @@ def test_a_hang_costs_only_its_own_budget() -> None:
         assert ran.code == 1
         assert states(report) == {"a-hangs": "out-of-budget", "b-green": "clean"}
         why = report["needs_person"][0]["why"]
-        assert why == "did not end within its 4 s: ended, with all its processes"
+        assert why in (  # whoever looks at the clock first: the crew, or the repair itself
+            "did not end within its 4 s: ended, with all its processes",
+            "the budget of time was spent: the tests were not run",
+        )
         assert workers(h) == []
         assert list(h.scratch.iterdir()) == []
 
