@@ -4,6 +4,8 @@ from localagent.domain.outcome import Baseline, Outcome
 
 PATIENT = 10  # times the small limit, for candidates that were only slow
 UNKNOWN_CPU_SECONDS = 0.3  # the small limit where no failing test ever ran to its end
+_CUT_OFF = 6  # times what the longest failing test took, cut off or not
+_MOST_SECONDS = 20.0
 FULL_SWEEP_TESTS = 60
 FULL_SWEEP_SECONDS = 0.25
 
@@ -15,7 +17,17 @@ def cpu_seconds(baseline: Baseline) -> float:
     """
     wanted = set(baseline.failing)
     taken = [t.seconds for t in baseline.tests if t.id in wanted and t.outcome is not Outcome.TIMED_OUT]
-    return max(0.2, min(20.0, 8 * max(taken))) if taken else UNKNOWN_CPU_SECONDS
+    return max(0.2, min(_MOST_SECONDS, 8 * max(taken))) if taken else UNKNOWN_CPU_SECONDS
+
+
+def patient_seconds(baseline: Baseline) -> float:
+    """The large limit: for a candidate that turned tests, broke none and ran out of the small one.
+
+    A failing test that was cut off in the baseline may need several times what it got there: the small limit knows
+    nothing of it, and a right candidate that is refused for it leaves the field to a wrong one that is quick.
+    """
+    longest = max((t.seconds for t in baseline.tests if t.id in set(baseline.failing)), default=0.0)
+    return max(PATIENT * cpu_seconds(baseline), min(_MOST_SECONDS, _CUT_OFF * longest))
 
 
 def stop_early(baseline: Baseline) -> bool:

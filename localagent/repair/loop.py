@@ -9,7 +9,7 @@ from localagent.repair.beam import Beam
 from localagent.repair.deciding import Accepted, choose, more_after_first, part
 from localagent.repair.expansion import Expansion
 from localagent.repair.hardening import Hardening
-from localagent.repair.limits import PATIENT, cpu_seconds, stop_early
+from localagent.repair.limits import cpu_seconds, patient_seconds, stop_early
 from localagent.repair.lineage import Lineage, Step
 from localagent.repair.pace import Flying
 from localagent.repair.run import Run
@@ -25,6 +25,7 @@ class Loop:
         self._run, self._expansion, self._quick, self._pool = run, expansion, quick, pool
         self._beam = Beam(run, expansion)
         self._cpu = cpu_seconds(run.baseline)
+        self._patient = patient_seconds(run.baseline)
         self._early = stop_early(run.baseline)
         self._flying: Flying = {}
         self._stop_at: int | None = None
@@ -82,8 +83,9 @@ class Loop:
             step, candidate = self._flying.pop(job)
             result = job.result()
             if self._only_slow(candidate, result):
-                patient = PATIENT * self._cpu
-                again = self._pool.submit(self._quick.check, candidate, cpu_seconds=patient, stop_early=self._early)
+                again = self._pool.submit(
+                    self._quick.check, candidate, cpu_seconds=self._patient, stop_early=self._early
+                )
                 self._flying[again] = (step, candidate)
             elif self._judge(step, candidate, result) and self._stop_at is None:
                 self._stop_at = self._run.state.verified + more_after_first(self._run)
