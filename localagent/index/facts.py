@@ -30,7 +30,10 @@ class Signature:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClassFacts:
-    """A class: its methods, the attributes set on `self` or in the body, and its bases' last names."""
+    """A class: its methods, the attributes set on `self` or in the body, and its bases' last names.
+
+    `containers` are the empty ones that the body makes and no method assigns to `self`, as (name, text).
+    """
 
     name: str
     methods: tuple[str, ...]
@@ -38,6 +41,7 @@ class ClassFacts:
     bases: tuple[str, ...]
     line: int
     end_line: int
+    containers: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -297,10 +301,15 @@ def _class_facts(node: ast.ClassDef) -> ClassFacts:
         is_store = isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Store)
         if is_store and isinstance(inner, ast.Attribute) and _last_name(inner.value) in ("self", "cls"):
             stored.setdefault(inner.attr)
+    containers: dict[str, str] = {}
     for statement in node.body:
+        value = statement.value if isinstance(statement, (ast.Assign, ast.AnnAssign)) else None
+        empty = ast.unparse(value) if value is not None and _is_empty_container(value) else ""
         targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
         for target in targets:
             if isinstance(target, ast.Name):
+                if empty and target.id not in stored:
+                    containers[target.id] = empty
                 stored.setdefault(target.id)
     return ClassFacts(
         name=node.name,
@@ -309,4 +318,16 @@ def _class_facts(node: ast.ClassDef) -> ClassFacts:
         bases=tuple(filter(None, map(_last_name, node.bases))),
         line=node.lineno,
         end_line=node.end_lineno or node.lineno,
+        containers=tuple(containers.items()),
     )
+
+
+def _is_empty_container(value: ast.expr) -> bool:
+    if isinstance(value, ast.Call):
+        return (
+            isinstance(value.func, ast.Name)
+            and value.func.id in ("list", "dict", "set")
+            and not value.args
+            and not value.keywords
+        )
+    return (isinstance(value, ast.List) and not value.elts) or (isinstance(value, ast.Dict) and not value.keys)

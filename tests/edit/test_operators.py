@@ -57,6 +57,18 @@ ONE_LINE = [
         "else-condition",
     ),
     ("g(a)\n    return b", "g(a)\n    return g(b)", "known-wrap"),
+    ("return f(a, b)", "return f(a, 0)", "value-plain"),
+    ("b = a[0]\n    return b", "b = None\n    return b", "value-plain"),
+    ("return g(a) > b", "return g(a) > 1", "value-plain"),
+    ("return a[1] - b[0] / a * 3.6", "return (a[1] - b[0]) / a * 3.6", "regroup"),
+    ("return a * b * 2 - b", "return a * (b * 2 - b)", "regroup"),
+    ("return f'{a}:{b:02d}'", "return f'{a:02d}:{b:02d}'", "format-spec"),
+    ("return f'{a!r:>4}:{b}'", "return f'{a!r}:{b}'", "format-spec"),
+    (
+        "n = 0\n    for x in a:\n        if x:\n            b.append(n)\n        n += x",
+        "n = 0\n    for x in a:\n        if x:\n            b.append(n)\n            n = 0\n        n += x",
+        "restart",
+    ),
     ("for x in a: print(x)", "a = list(a)\n    for x in a: print(x)", "rebind"),
     ("return re.sub('x', '', a, b)", "return re.sub('x', '', a, flags=b)", "argument-keyword"),
     ("yield [a]", "yield list(a)", "display-call"),
@@ -79,6 +91,10 @@ def test_a_one_line_repair_is_in_the_space(broken: str, fixed: str, operator: st
 
 
 BLOCKS = [
+    (
+        "class A:\n    xs = []\n\n    def __init__(self, n):\n        self.n = n\n",
+        "class A:\n    xs = []\n\n    def __init__(self, n):\n        self.xs = []\n        self.n = n\n",
+    ),
     (
         "def f(a, b):\n    a.left = f(b + 1, b)\n    a.right = f(b, b - 1)\n",
         "def f(a, b):\n    a.right = f(b + 1, b)\n    a.left = f(b, b - 1)\n",

@@ -91,12 +91,20 @@ def regroup(ctx: Context) -> Iterator[Change]:
             if isinstance(side, cst.BinaryOperation) and side.lpar:
                 (start, end), (inner_start, inner_end) = ctx.unit.outer(side), ctx.unit.span(side)
                 yield ctx.splice(expr, (start, end, ctx.unit.slice(inner_start, inner_end)), note="parentheses removed")
-        if isinstance(node.right, cst.BinaryOperation) and not node.right.lpar:
-            start, end = ctx.unit.outer(node.left)[0], ctx.unit.outer(node.right.left)[1]
-            yield ctx.splice(expr, (start, start, "("), (end, end, ")"), note="left operands grouped")
-        if isinstance(node.left, cst.BinaryOperation) and not node.left.lpar:
-            start, end = ctx.unit.outer(node.left.right)[0], ctx.unit.outer(node.right)[1]
-            yield ctx.splice(expr, (start, start, "("), (end, end, ")"), note="right operands grouped")
+        whole_start, whole_end = ctx.unit.outer(node.left)[0], ctx.unit.outer(node.right)[1]
+        for away, operand in enumerate(_operands(node.right)[-2::-1]):
+            splices = (whole_start, whole_start, "("), (ctx.unit.outer(operand)[1],) * 2 + (")",)
+            yield ctx.splice(expr, *splices, delta=-0.15 * away, note="left operands grouped")
+        for away, operand in enumerate(_operands(node.left)[:0:-1]):
+            splices = (ctx.unit.outer(operand)[0],) * 2 + ("(",), (whole_end, whole_end, ")")
+            yield ctx.splice(expr, *splices, delta=-0.15 * away, note="right operands grouped")
+
+
+def _operands(node: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """The operands of a chain of binary operations without parentheses, as written."""
+    if isinstance(node, cst.BinaryOperation) and not node.lpar:
+        return [*_operands(node.left), *_operands(node.right)]
+    return [node]
 
 
 @operator("operand-order", prior=-0.2)

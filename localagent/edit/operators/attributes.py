@@ -8,8 +8,10 @@ from localagent.edit.context import Change, Context
 from localagent.edit.operators.variables import likeness
 from localagent.edit.precedence import ATOM, fit
 from localagent.edit.registry import operator
+from localagent.edit.unit import Expr
 from localagent.index.builtin_types import ATTRIBUTES, PAIRS
 
+_SAME_ROLE = 0.8  # a name that this unit calls where one is called, or reads where one is read
 _PAIRED: dict[str, dict[str, float]] = {}
 for _group in PAIRS:
     for _at, _name in enumerate(_group):
@@ -44,15 +46,32 @@ def known_attributes(ctx: Context, receiver: cst.BaseExpression, old: str = "") 
     return found
 
 
+def _called(expr: Expr) -> bool:
+    return isinstance(expr.parent, cst.Call) and expr.parent.func is expr.node
+
+
+def _roles(ctx: Context) -> dict[bool, set[str]]:
+    """Attribute names of the unit: those that it calls (True) and those that it only reads or stores (False)."""
+    roles: dict[bool, set[str]] = {True: set(), False: set()}
+    for expr in ctx.unit.exprs:
+        if isinstance(expr.node, cst.Attribute):
+            roles[_called(expr)].add(expr.node.attr.value)
+    return roles
+
+
 @operator("attribute-swap", prior=0.0)
 def attribute_swap(ctx: Context) -> Iterator[Change]:
-    """An attribute or method becomes another that its receiver is known to have, paired and alike ones first."""
+    """An attribute or method becomes another that its receiver is known to have, paired, alike and used here first."""
+    roles = _roles(ctx)
     for expr, node in ctx.of(cst.Attribute):
         span = ctx.unit.span(node.attr)
         old = node.attr.value
-        called = isinstance(expr.parent, cst.Call) and expr.parent.func is node
+        called = _called(expr)
+        same_role = roles[called]
         for name, delta in known_attributes(ctx, node.value, old).items():
             likely = delta + 0.4 * likeness(old, name) - 0.15
+            if name in same_role:
+                likely += _SAME_ROLE
             if name.startswith("__") or (called and name.isupper()):
                 likely -= 1.0
             yield ctx.splice(expr, (*span, name), delta=likely, note=f".{old} -> .{name}")

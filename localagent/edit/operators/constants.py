@@ -79,6 +79,30 @@ def constant_kind(ctx: Context) -> Iterator[Change]:
                     yield ctx.put(expr, text, _level(text), -0.2)
 
 
+@operator("value-plain", prior=-2.0)
+def value_plain(ctx: Context) -> Iterator[Change]:
+    """What is passed, assigned or compared with becomes a usual constant: `f(n)` to `f(0)`, `x = y` to `x = None`."""
+    for expr, node in ctx.of_any(cst.Name, cst.Attribute, cst.Subscript, cst.Call, cst.BinaryOperation):
+        if expr.store or _is_constant(expr) or not _plain_place(expr, node):
+            continue
+        kind = ctx.kind(expr)
+        usual = _DEFAULTS.get(kind, ()) if kind != "none" else ()
+        compared = isinstance(expr.parent, cst.ComparisonTarget)
+        for text in dict.fromkeys((*usual, "0", "1", "None", "''", "[]", "True", "False")):
+            if compared and text in ("True", "False", "None"):
+                continue
+            yield ctx.put(expr, text, _level(text), (0.0 if text in usual else -0.5) - (0.3 if compared else 0.0))
+
+
+def _plain_place(expr: Expr, node: cst.BaseExpression) -> bool:
+    parent = expr.parent
+    if isinstance(parent, cst.Arg):
+        return not parent.star
+    if isinstance(parent, (cst.Assign, cst.AnnAssign)):
+        return parent.value is node
+    return isinstance(parent, cst.ComparisonTarget)
+
+
 def _typed(expr: Expr, text: str) -> bool:
     """Refuses what cannot make sense: `''` inside an index of a sum, a list as an operand of a sign."""
     if isinstance(expr.parent, cst.UnaryOperation) and not isinstance(expr.parent.operator, cst.Not):

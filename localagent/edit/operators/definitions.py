@@ -38,6 +38,19 @@ def mutable_default(ctx: Context) -> Iterator[Change]:
                 yield ctx.splice(s, (*span, "None"), guard, note=f"{name}=None and a fresh {text}")
 
 
+@operator("shared-attribute", prior=-0.8)
+def shared_attribute(ctx: Context) -> Iterator[Change]:
+    """A container made in the class body, which all instances share, is made anew for each in `__init__`."""
+    own = ctx.facts.classes.get(ctx.span.class_path[-1]) if ctx.span.class_path else None
+    for s, node, first in _functions(ctx):
+        if own is None or node.name.value != "__init__" or not movable(first):
+            continue
+        head = node.params.params[0].name.value if node.params.params else "self"
+        for name, text in own.containers:
+            line = f"{head}.{name} = {text}"
+            yield ctx.splice(s, before(ctx, first, line), note=f"{line} for each instance")
+
+
 @operator("default-change", prior=-1.2)
 def default_change(ctx: Context) -> Iterator[Change]:
     """A parameter's default becomes another usual value, or a parameter gets or loses one."""

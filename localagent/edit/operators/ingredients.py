@@ -12,6 +12,7 @@ from localagent.edit.registry import operator
 from localagent.edit.unit import Expr
 
 _PER_PLACE = 70
+_RELATED = 1.5  # two values that are compared are of one measure; what is made of a list is often added to it
 _MAX_TEXT = 90
 _NEVER = (cst.Arg, cst.Element, cst.SimpleString, cst.Yield, cst.Tuple, cst.Annotation, cst.StarredElement)
 
@@ -72,7 +73,8 @@ def _nearness(ctx: Context, at: Expr, other: Expr) -> float:
 
 @operator("operand-add", prior=-2.2)
 def operand_add(ctx: Context) -> Iterator[Change]:
-    """A name in scope, or its length, is added to or taken from a number, joined to a list or text."""
+    """A name in scope is added to or taken from a number, joined to a list or text; what goes with it first."""
+    related = _related(ctx)
     for expr in ctx.exprs:
         if not replaceable(expr) or expr.in_fstring or not isinstance(expr.node, _JOINABLE):
             continue
@@ -85,12 +87,27 @@ def operand_add(ctx: Context) -> Iterator[Change]:
         for name, near in _operands(ctx, expr):
             other = ctx.names.kinds.get(name, "")
             delta = near + (0.3 if kind and kind == other else -0.8 if kind and other else 0.0)
+            if name in related.get(expr.text, ()):
+                delta += _RELATED
             for op in "+-" if kind in ("int", "float", "") else "+":
                 yield ctx.put(expr, f"{base} {op} {name}", ADD, delta - (0.2 if op == "-" else 0.0))
             if kind in ("list", "str", "") and other in ("list", "str", ""):
                 yield ctx.put(expr, f"{name} + {fit(expr.text, expr.level, ADD + 1)}", ADD, delta - 0.4)
             if kind in ("int", "float", "") and other in ("int", "float", ""):
                 yield ctx.put(expr, f"{fit(expr.text, expr.level, 12)} * {name}", 12, delta - 0.8)
+
+
+def _related(ctx: Context) -> dict[str, set[str]]:
+    """What goes with what, by text: of `k >= n`, n with k and k with n; with a list comprehension what it walks."""
+    found: dict[str, set[str]] = {}
+    for expr in ctx.unit.exprs:
+        if isinstance(expr.node, cst.Comparison) and len(expr.node.comparisons) == 1:
+            left, right = ctx.unit.code(expr.node.left), ctx.unit.code(expr.node.comparisons[0].comparator)
+            found.setdefault(left, set()).add(right)
+            found.setdefault(right, set()).add(left)
+        elif isinstance(expr.node, cst.ListComp):
+            found.setdefault(expr.text, set()).add(ctx.unit.code(expr.node.for_in.iter))
+    return found
 
 
 _JOINABLE = (

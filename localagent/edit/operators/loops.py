@@ -1,5 +1,6 @@
-"""Loops that forget something: to advance what their test reads, or to remember what they have met."""
+"""Loops that forget something: to advance what their test reads, to remember what they met, to begin anew."""
 
+import re
 from collections.abc import Iterator
 
 import libcst as cst
@@ -9,6 +10,7 @@ from localagent.edit.layout import after, before, movable
 from localagent.edit.registry import operator
 from localagent.edit.unit import Expr, Stmt
 
+_PLAIN = re.compile(r"""-?\d+(\.\d+)?|None|True|False|''|""|\[\]|\{\}|set\(\)|list\(\)|dict\(\)""")
 _LEAVES = (cst.Return, cst.Raise, cst.Break, cst.Continue)
 _GROWS = frozenset({"add", "append", "update", "extend", "insert", "appendleft", "setdefault"})
 
@@ -113,3 +115,49 @@ def loop_value(ctx: Context) -> Iterator[Change]:
         if uses:
             splices = tuple((e.start, e.end, name) for e in uses)
             yield ctx.splice(uses[0], *splices, delta=0.0, note=f"every {values}[{name}] -> {name}")
+
+
+@operator("restart", prior=-1.4)
+def restart(ctx: Context) -> Iterator[Change]:
+    """What a loop sums up gets its first value again inside the loop, first where a block reads it."""
+    for s in ctx.statements:
+        if not isinstance(s.node, (cst.For, cst.While)):
+            continue
+        inside = _inside(ctx, s)
+        summed = dict.fromkeys(e.text for e in inside if isinstance(e.parent, cst.AugAssign) and e.store)
+        summed |= dict.fromkeys(
+            e.text
+            for e in inside
+            if isinstance(e.node, cst.Name) and isinstance(e.parent, cst.Attribute) and e.parent.attr.value in _GROWS
+        )
+        for name, first in _first_values(ctx, s).items():
+            if name not in summed:
+                continue
+            for place in [x for x in ctx.unit.statements if s.head_end <= x.start < s.end and movable(x)]:
+                reads = any(e.text == name and not e.store and e.statement.suite is place.suite for e in inside)
+                adds = isinstance(place.node, cst.AugAssign) and ctx.unit.code(place.node.target) == name
+                delta = (0.5 if reads and place.suite is not s.suites[0] else 0.0) - (0.3 if adds else 0.0)
+                text = f"{name} = {first}"
+                if not _leaves(place):
+                    yield ctx.splice(place, after(ctx, place, text), delta=delta, note=f"after: {text}")
+                if place.index == 0:
+                    yield ctx.splice(place, before(ctx, place, text), delta=delta - 0.2, note=f"before: {text}")
+
+
+def _first_values(ctx: Context, loop: Stmt) -> dict[str, str]:
+    """Plain values that names are given before a loop: numbers, texts, empty containers, None."""
+    values: dict[str, str] = {}
+    for s in ctx.unit.statements:
+        if s.start >= loop.start or not isinstance(s.node, cst.Assign) or s.scope is not loop.scope:
+            continue
+        for target in (t.target for t in s.node.targets):
+            value: cst.BaseExpression = s.node.value
+            if isinstance(target, cst.Tuple) and isinstance(value, cst.Tuple):
+                pairs = list(zip(target.elements, value.elements, strict=False))
+                found = [(ctx.unit.code(a.value), ctx.unit.code(b.value)) for a, b in pairs]
+            else:
+                found = [(ctx.unit.code(target), ctx.unit.code(value))]
+            for name, text in found:
+                if name.isidentifier() and _PLAIN.fullmatch(text):
+                    values[name] = text
+    return values

@@ -16,9 +16,11 @@ from localagent.edit.layout import (
     removed,
     text_of,
 )
+from localagent.edit.operators.unfilled import unfilled
 from localagent.edit.registry import operator
 from localagent.edit.unit import Stmt
 
+_UNFILLED = 1.9  # what puts something into a container that the unit makes, reads and never fills
 _DEFINITIONS = (cst.FunctionDef, cst.ClassDef, cst.Import, cst.ImportFrom)
 
 
@@ -149,7 +151,8 @@ def statement_replace(ctx: Context) -> Iterator[Change]:
 
 @operator("call-statement", prior=-2.6)
 def call_statement(ctx: Context) -> Iterator[Change]:
-    """A usual mutation of a name in scope is inserted: `seen.add(x)`, `out.append(x)`, `i += 1`, `q.pop()`."""
+    """A usual mutation of a name in scope is inserted (`seen.add(x)`, `i += 1`): what nothing fills yet first."""
+    empty = unfilled(ctx)
     for s in body_statements(ctx):
         if not inside_function(ctx, s):
             continue
@@ -167,6 +170,9 @@ def call_statement(ctx: Context) -> Iterator[Change]:
                 texts += [f"{base} += 1", f"{base} -= 1", f"{base} = 0"]
         texts += [f"{a} = {b}" for a in names for b in names if a != b and ctx.names.kinds.get(a) != "func"]
         for place, text in enumerate(texts[:70]):
-            yield ctx.splice(s, before(ctx, s, text), delta=-0.01 * place, note=f"before: {text}")
+            base, _, call = text.partition(".")
+            fills = _UNFILLED if base in empty and call.startswith(("append(", "add(")) else 0.0
+            delta = fills - 0.01 * place
+            yield ctx.splice(s, before(ctx, s, text), delta=delta, note=f"before: {text}")
             if not isinstance(s.node, (cst.Return, cst.Raise, cst.Break, cst.Continue)):
-                yield ctx.splice(s, after(ctx, s, text), delta=-0.01 * place, note=f"after: {text}")
+                yield ctx.splice(s, after(ctx, s, text), delta=delta, note=f"after: {text}")

@@ -10,6 +10,7 @@ from localagent.edit.precedence import ATOM, fit
 from localagent.edit.registry import operator
 from localagent.edit.unit import Expr
 
+_REST = 1.6  # what is left of a sequence of which the unit takes the other part
 _SEQUENCES = frozenset({"list", "str", "tuple", "bytes", "deque", ""})
 
 
@@ -107,9 +108,26 @@ def _counts(ctx: Context, expr: Expr) -> list[tuple[str, float]]:
     return sorted((x for x in usable if x[0] in ctx.visible(statement)), key=lambda x: -x[1])[:8]
 
 
+def _rests(ctx: Context) -> dict[str, list[str]]:
+    """What the unit's slices leave over, by what is sliced: `x[:k]` leaves `k:`, `x[k:]` leaves `:k`."""
+    found: dict[str, list[str]] = {}
+    for expr in ctx.unit.exprs:
+        if isinstance(expr.node, cst.Subscript) and len(expr.node.slice) == 1:
+            part = expr.node.slice[0].slice
+            if not isinstance(part, cst.Slice) or part.step is not None or (part.lower and part.upper):
+                continue
+            if (bound := part.upper or part.lower) is not None:
+                rest = f"{ctx.unit.code(bound)}:" if part.upper is bound else f":{ctx.unit.code(bound)}"
+                offers = found.setdefault(ctx.unit.code(expr.node.value), [])
+                if rest not in offers:
+                    offers.append(rest)
+    return found
+
+
 @operator("index-add", prior=-1.8)
 def index_add(ctx: Context) -> Iterator[Change]:
-    """A name gets an index or slice: `x` to `x[0]`, `x[-1]`, `x[i]`, `x[1:]`, `x[k:]`."""
+    """A name gets an index or slice: `x` to `x[0]`, `x[-1]`, `x[i]`, `x[1:]`, `x[k:]`; rests of slices first."""
+    rests = _rests(ctx)
     for expr in ctx.exprs:
         if not isinstance(expr.node, (cst.Name, cst.Attribute, cst.Subscript)) or expr.in_fstring:
             continue
@@ -124,6 +142,9 @@ def index_add(ctx: Context) -> Iterator[Change]:
         if not expr.store:
             for text, plus in (("1:", 0.2), (":-1", 0.1), ("::-1", -0.2), (":", -0.5)):
                 yield ctx.put(expr, f"{base}[{text}]", ATOM, delta + plus)
+        if not expr.store:
+            for text in rests.get(expr.text, ()):
+                yield ctx.put(expr, f"{base}[{text}]", ATOM, delta + _REST)
         for name, near in _counts(ctx, expr):
             if name in expr.text.split("."):
                 continue
