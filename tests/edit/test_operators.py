@@ -156,6 +156,10 @@ REPORTED = [
         "out = []\n    out.append(a)\n    return out",
     ),
     ("NameError", "name 'math' is not defined", "return math.pi", "import math\n    return math.pi"),
+    ("IndexError", "index out of range", "while True: heappop(a)", "while a: heappop(a)"),
+    ("IndexError", "pop from empty list", "while True: a.pop()", "while a: a.pop()"),
+    ("IndexError", "pop from an empty deque", "while b(a): a.pop()", "while a and b(a): a.pop()"),
+    ("KeyError", "'pop from an empty set'", "return a.pop()", "if not a:\n        return\n    return a.pop()"),
     ("TypeError", "'list' object is not callable", "return a(0)", "return a[0]"),
 ]
 
