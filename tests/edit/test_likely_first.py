@@ -24,6 +24,7 @@ NODES = (
 HEAP = "def f(a, k):\n    h = a[:k]\n    for x in a{}:\n        yield x, h\n"
 KTH = "def f(a, k):\n    n = len(a)\n    if k >= n:\n        return f(a, k{})\n    return n\n"
 STACK = "def f(a):\n    out = []\n    ops = []\n    for x in a:\n        out.append(x)\n{}    return out, ops\n"
+CHAIN = "def f(a):\n    last = None\n    for x in a:\n        x.before = last\n{}    return a\n"
 FILL = "def f(a):\n    ops = []\n    g(ops)\n    for x in a:\n        print(x)\n{}    return ops\n"
 
 
@@ -33,6 +34,7 @@ FILL = "def f(a):\n    ops = []\n    g(ops)\n    for x in a:\n        print(x)\n
         (NODES, "outer", "inner", "reset"),
         (HEAP, "", "[k:]", "[:k]"),
         (KTH, "", " - n", " - a"),
+        (CHAIN, "", "        last = x\n", "        a = x\n"),
         (STACK, "", "        ops.append(x)\n", "        out.append(x)\n"),
     ],
 )

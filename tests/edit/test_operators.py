@@ -160,6 +160,31 @@ REPORTED = [
     ("IndexError", "pop from empty list", "while True: a.pop()", "while a: a.pop()"),
     ("IndexError", "pop from an empty deque", "while b(a): a.pop()", "while a and b(a): a.pop()"),
     ("KeyError", "'pop from an empty set'", "return a.pop()", "if not a:\n        return\n    return a.pop()"),
+    (
+        "ValueError",
+        "not enough values to unpack (expected at least 1, got 0)",
+        "x, *y = a",
+        "if not a:\n        return\n    x, *y = a",
+    ),
+    (
+        "ValueError",
+        "max() arg is an empty sequence",
+        "return max(a)",
+        "if not a:\n        return []\n    return max(a)",
+    ),
+    (
+        "AttributeError",
+        "'NoneType' object has no attribute 'next'",
+        "if a.next is None: return 1",
+        "if a is None or a.next is None: return 1",
+    ),
+    ("AttributeError", "'NoneType' object has no attribute 'b'", "return a.b", "return a.b if a else None"),
+    (
+        "TypeError",
+        "'NoneType' object is not iterable",
+        "for x in a: print(x)",
+        "if not a:\n        return\n    for x in a: print(x)",
+    ),
     ("TypeError", "'list' object is not callable", "return a(0)", "return a[0]"),
 ]
 

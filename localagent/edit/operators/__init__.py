@@ -6,7 +6,7 @@ FAMILIES = (
     *("comparisons", "arithmetic", "logic", "constants", "variables", "subscripts", "attributes", "calls"),
     *("ingredients", "wraps", "statements", "guards", "flow", "blocks", "definitions", "missing", "handlers"),
     *("siblings", "idioms", "fallbacks", "formats", "loops", "twins", "comments"),
-    *("reported_names", "reported_attributes", "reported_imports", "reported_crashes", "reported_empty"),
+    *("reported_names", "reported_attributes", "reported_imports", "reported_crashes", "reported_nothing"),
     *("reported_text", "reported_loop"),
     *("arity", "structure"),
 )

@@ -95,6 +95,12 @@ def remember(ctx: Context) -> Iterator[Change]:
             yield ctx.splice(s, after(ctx, s, text), delta=delta, note=f"{text} after the test")
             if inner and movable(inner[0]):
                 yield ctx.splice(s, before(ctx, inner[0], text), delta=delta, note=f"{text} first")
+            for other in s.suites[1:]:
+                branch = other.statements[0] if other.statements else None
+                while branch is not None and branch.is_elif:
+                    branch = next((x.statements[0] for x in branch.suites[1:] if x.statements), None)
+                if branch is not None and movable(branch):
+                    yield ctx.splice(s, before(ctx, branch, text), delta=delta, note=f"{text} first in the last branch")
             last = s.suite.statements[-1]
             if last is not s and movable(last) and not _leaves(last):
                 yield ctx.splice(s, after(ctx, last, text), delta=delta, note=f"{text} at the end")

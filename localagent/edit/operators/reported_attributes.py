@@ -13,6 +13,8 @@ from localagent.edit.reports import missing_attribute, placed, undefined
 from localagent.edit.unit import Expr
 from localagent.index.builtin_types import ATTRIBUTES, SYNONYMS
 
+_OF_NONE = 1.2  # None lacks whatever is asked of it: seldom is the attribute what is wrong
+
 
 @operator("missing-attribute", prior=1.8)
 def another_attribute(ctx: Context) -> Iterator[Change]:
@@ -25,7 +27,7 @@ def another_attribute(ctx: Context) -> Iterator[Change]:
         for expr, node in ctx.of(cst.Attribute):
             if node.attr.value != name:
                 continue
-            bonus = placed(ctx, failure, expr.line, expr.end_line)
+            bonus = placed(ctx, failure, expr.line, expr.end_line) - (_OF_NONE if kind == "NoneType" else 0.0)
             span = ctx.unit.span(node.attr)
             offers = dict.fromkeys(ATTRIBUTES.get(kind, ()), 0.0)
             own = ctx.facts.classes.get(kind)

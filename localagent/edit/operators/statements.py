@@ -16,11 +16,11 @@ from localagent.edit.layout import (
     removed,
     text_of,
 )
-from localagent.edit.operators.unfilled import unfilled
+from localagent.edit.operators.unfilled import stale, unfilled
 from localagent.edit.registry import operator
 from localagent.edit.unit import Stmt
 
-_UNFILLED = 1.9  # what puts something into a container that the unit makes, reads and never fills
+_BEGUN = 1.9  # what goes on with something that the unit begins, reads and never fills or changes
 _DEFINITIONS = (cst.FunctionDef, cst.ClassDef, cst.Import, cst.ImportFrom)
 
 
@@ -151,8 +151,8 @@ def statement_replace(ctx: Context) -> Iterator[Change]:
 
 @operator("call-statement", prior=-2.6)
 def call_statement(ctx: Context) -> Iterator[Change]:
-    """A usual mutation of a name in scope is inserted (`seen.add(x)`, `i += 1`): what nothing fills yet first."""
-    empty = unfilled(ctx)
+    """A usual mutation of a name in scope is inserted (`seen.add(x)`, `i += 1`): what was only begun first."""
+    empty, still = unfilled(ctx), stale(ctx)
     for s in body_statements(ctx):
         if not inside_function(ctx, s):
             continue
@@ -171,8 +171,9 @@ def call_statement(ctx: Context) -> Iterator[Change]:
         texts += [f"{a} = {b}" for a in names for b in names if a != b and ctx.names.kinds.get(a) != "func"]
         for place, text in enumerate(texts[:70]):
             base, _, call = text.partition(".")
-            fills = _UNFILLED if base in empty and call.startswith(("append(", "add(")) else 0.0
-            delta = fills - 0.01 * place
+            fills = _BEGUN if base in empty and call.startswith(("append(", "add(")) else 0.0
+            moves = _BEGUN if s.in_loop and text.partition(" = ")[0] in still else 0.0
+            delta = max(fills, moves) - 0.01 * place
             yield ctx.splice(s, before(ctx, s, text), delta=delta, note=f"before: {text}")
             if not isinstance(s.node, (cst.Return, cst.Raise, cst.Break, cst.Continue)):
                 yield ctx.splice(s, after(ctx, s, text), delta=delta, note=f"after: {text}")

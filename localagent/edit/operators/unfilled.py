@@ -1,4 +1,6 @@
-"""Containers that a unit makes and uses and never fills: what an inserted statement is likely to mend."""
+"""What a unit begins and never goes on with, which an inserted statement is likely to mend."""
+
+from collections import Counter
 
 import libcst as cst
 
@@ -55,3 +57,32 @@ def _only_read(call: cst.Call) -> set[str]:
     if isinstance(call.func, cst.Name) and call.func.value in _READERS:
         return {a.value.value for a in call.args if isinstance(a.value, cst.Name)}
     return set()
+
+
+def stale(ctx: Context) -> frozenset[str]:
+    """Names that are given a plain first value before a loop, read inside it, and never changed again."""
+    binds: Counter[str] = Counter()
+    first: dict[str, int] = {}
+    for expr in ctx.unit.exprs:
+        if isinstance(expr.node, cst.Name) and expr.store:
+            binds[expr.text] += 1
+            parent = expr.parent
+            plain = isinstance(parent, cst.AssignTarget) and isinstance(expr.statement.node, cst.Assign)
+            if plain and _plain(expr.statement.node):
+                first[expr.text] = expr.statement.start
+    loops = [s for s in ctx.unit.statements if isinstance(s.node, (cst.For, cst.While))]
+    return frozenset(
+        expr.text
+        for expr in ctx.unit.exprs
+        if isinstance(expr.node, cst.Name)
+        and not expr.store
+        and binds[expr.text] == 1
+        and any(first.get(expr.text, s.end) < s.start and s.head_end <= expr.start < s.end for s in loops)
+    )
+
+
+def _plain(node: cst.CSTNode) -> bool:
+    value = node.value if isinstance(node, cst.Assign) else None
+    return isinstance(value, (cst.Integer, cst.Float, cst.SimpleString)) or (
+        isinstance(value, cst.Name) and value.value in ("None", "True", "False")
+    )
