@@ -14,6 +14,7 @@ from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
 from localagent.edit import check, normal
 from localagent.edit.context import Change, Context
+from localagent.edit.pointless import pointless
 from localagent.edit.registry import Operator, operators
 from localagent.edit.source import SourceText, read_source
 from localagent.edit.unit import Stmt, Suite, Unit
@@ -27,6 +28,7 @@ _MAX_PROPOSALS = 60_000
 _MAX_NEARBY_FILES = 12
 _MAX_NEARBY_BYTES = 400_000
 _MAX_WIDE_LINES = 1_500
+_IN_POINTLESS = 2.0  # added to the prior of edits inside an expression that says nothing
 _TABLE_FROM_BYTES = 2_000  # a simple statement as long as that is a table; the longer, the fewer of its edits come
 _TABLE_BYTES = 2_000_000
 _TABLE_LEAST = 50
@@ -94,12 +96,14 @@ class LibcstEditSpace:
 
     def _proposals(self, context: Context, *, wide: bool = False) -> Iterator["_Proposal"]:
         place = _Place(context)
+        nothing = pointless(context.unit)
         for number, op in enumerate(operators().values()):
             if op.wide is not wide:
                 continue
             base = self._prior.get(op.name, op.prior)
             for change in op.propose(context):
-                yield _Proposal(-(base + change.delta), number, len(change.splices), change, op, place)
+                cost = -(base + change.delta) - (_IN_POINTLESS if nothing and _inside(change, nothing) else 0.0)
+                yield _Proposal(cost, number, len(change.splices), change, op, place)
 
     def _source(self, digest: str, raw: bytes) -> SourceText | None:
         if digest not in self._sources:
@@ -141,6 +145,11 @@ class LibcstEditSpace:
             if facts is not None:
                 found.append(facts)
         return found
+
+
+def _inside(change: Change, spans: Sequence[tuple[int, int]]) -> bool:
+    """Whether everything that a change replaces lies in one of these spans."""
+    return bool(change.splices) and any(a <= change.splices[0][0] and change.splices[-1][1] <= b for a, b in spans)
 
 
 class _Place:

@@ -48,3 +48,18 @@ def test_a_container_that_a_call_may_fill_is_not_called_unfilled() -> None:
     unknown = prior_of(FILL.format(""), FILL.format(line))
     reader = FILL.replace("g(ops)", "len(ops)")
     assert prior_of(reader.format(""), reader.format(line)) > unknown
+
+
+@pytest.mark.parametrize(
+    ("broken", "fixed"),
+    [
+        ("if g(x) and g(x): return h(x)", "if g(x) and g(y): return h(x)"),
+        ("if x - x: return h(x)", "if x - y: return h(x)"),
+        ("if x == x: return h(x)", "if x == y: return h(x)"),
+        ("if max(x, x): return h(x)", "if max(x, y): return h(x)"),
+    ],
+)
+def test_what_says_nothing_is_looked_at_first(broken: str, fixed: str) -> None:
+    head = "def f(x, y):\n    "
+    elsewhere = broken.replace("h(x)", "h(y)")
+    assert prior_of(head + broken, head + fixed) > prior_of(head + broken, head + elsewhere) + 0.5
