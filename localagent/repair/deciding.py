@@ -1,7 +1,7 @@
 """The end of a search: which plausible candidate is believed, what part of the tests may be enough, why not."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from localagent.domain.behaviour import Crash, Row
 from localagent.domain.edit import WRITTEN, Candidate
@@ -42,6 +42,21 @@ def more_after_first(run: Run) -> int:
     return max(MORE_AFTER_FIRST, min(2 * MORE_AFTER_FIRST, run.state.verified // 2))
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Weighed:
+    """Plausible candidates in order, what stands beside the first, and why a person might have to look.
+
+    `rivals` are those that nothing tells from the first; `sturdier` is the first with the edit that ends its crashes.
+    """
+
+    order: Sequence[Standing]
+    rivals: Sequence[Standing]
+    sturdier: Candidate | None
+    crash: Crash | None
+    doubtful: bool
+    unsure: bool
+
+
 def choose(run: Run, hardening: Hardening) -> Accepted | None:
     """The best plausible candidate that passes the full check; None if none does or nothing tells the best apart.
 
@@ -49,26 +64,35 @@ def choose(run: Run, hardening: Hardening) -> Accepted | None:
     or another candidate does not crash, or a person has to look (but where only the parser's complaints were mended).
     Where the task says so, the best is taken instead of asking, or the first without comparing any.
     """
-    s = run.state
-    open_ones = [c for c in s.plausible if c.number not in s.rejected]
+    open_ones = [c for c in run.state.plausible if c.number not in run.state.rejected]
     if not open_ones:
         return None
     if run.task.choosing is Choosing.FIRST:
         return _first_accepted(run, open_ones)
-    tests = len(run.baseline.tests) + len(run.baseline.checks)
     with run.timed(Stage.CHOOSE):
-        near = run.parts.verifier.behaviours(open_ones, run.baseline, seed=run.task.seed)
-        few = tests <= FEW_TESTS
-        order = ranked(open_ones, near, shaky=SHAKY if few else 0.0)
-        rivals = undecided(order, tests, run.state.verified)
-        if rivals and (told := _read(run, order)) is not None:
-            order, rivals = told, []
-        first = order[0].candidate
-        sturdier, shaky = None, few and crashes(near, first.number)
-        slips = all(e.operator.startswith("tokens.") for e in first.edits)  # nothing was guessed
-        if shaky and first.number not in s.hardened and all(explained(e) for e in first.edits):
-            s.hardened.add(first.number)
-            sturdier = hardening.sturdier(first, near.crashes.get(first.number, ()))
+        weighed = _weigh(run, open_ones, hardening)
+    if weighed.unsure and run.task.choosing is Choosing.ASK:
+        _propose(run, weighed)
+        return None
+    return _best_accepted(run, weighed)
+
+
+def _weigh(run: Run, open_ones: Sequence[Candidate], hardening: Hardening) -> _Weighed:
+    """Compare them by what they do on inputs near the tests', and by reading where that is not enough."""
+    s = run.state
+    tests = len(run.baseline.tests) + len(run.baseline.checks)
+    near = run.parts.verifier.behaviours(open_ones, run.baseline, seed=run.task.seed)
+    few = tests <= FEW_TESTS
+    order = ranked(open_ones, near, shaky=SHAKY if few else 0.0)
+    rivals = undecided(order, tests, s.verified)
+    if rivals and (told := _read(run, order)) is not None:
+        order, rivals = told, []
+    first = order[0].candidate
+    sturdier, shaky = None, few and crashes(near, first.number)
+    slips = all(e.operator.startswith("tokens.") for e in first.edits)  # nothing was guessed
+    if shaky and first.number not in s.hardened and all(explained(e) for e in first.edits):
+        s.hardened.add(first.number)
+        sturdier = hardening.sturdier(first, near.crashes.get(first.number, ()))
     run.emit(
         "ranked",
         order=[[x.candidate.number, round(x.cost, 2)] for x in order],
@@ -76,27 +100,39 @@ def choose(run: Run, hardening: Hardening) -> Accepted | None:
         crashes={str(c.number): len(near.crashed(c.number)) for c in open_ones},
         sturdier=None if sturdier is None else sturdier.number,
     )
-    doubtful = shaky and sturdier is None and not (slips and not weak(order, run.state.verified))
+    doubtful = shaky and sturdier is None and not (slips and not weak(order, s.verified))
     unsure = bool(rivals) or doubtful or unproven(order, tests, len(run.baseline.failing))
     if unsure:
         run.emit("undecided", numbers=[first.number, *(r.candidate.number for r in rivals)])
-    if unsure and run.task.choosing is Choosing.ASK:
-        best = order[0] if sturdier is None else replace(order[0], candidate=sturdier)
-        s.proposals = _proposals(run, [best, *(rivals or order[1:])])
-        open_still = [x.candidate for x in (best, *rivals) if x.candidate.number not in s.rejected]
-        s.undecided = tuple(open_still)  # empty when none of them passes every check: the search goes on
-        s.crash = next(iter(near.crashes.get(first.number, ())), None) if doubtful else None
-        return None
-    for candidate in [sturdier] if sturdier is not None else [x.candidate for x in order[:FULL_CHECKS]]:
+    crash = next(iter(near.crashes.get(first.number, ())), None)
+    return _Weighed(order=order, rivals=rivals, sturdier=sturdier, crash=crash, doubtful=doubtful, unsure=unsure)
+
+
+def _propose(run: Run, weighed: _Weighed) -> None:
+    """Leave the choice to a person: what passes every check is proposed; what does not is booked as rejected."""
+    s = run.state
+    best = weighed.order[0]
+    if weighed.sturdier is not None:
+        best = replace(best, candidate=weighed.sturdier)
+    s.proposals = _proposals(run, [best, *(weighed.rivals or weighed.order[1:])])
+    open_still = [x.candidate for x in (best, *weighed.rivals) if x.candidate.number not in s.rejected]
+    s.undecided = tuple(open_still)  # empty when none of them passes every check: the search goes on
+    s.crash = weighed.crash if weighed.doubtful else None
+
+
+def _best_accepted(run: Run, weighed: _Weighed) -> Accepted | None:
+    """The first in order that passes the full check, the sturdier form of the best alone where there is one."""
+    s = run.state
+    sturdier = weighed.sturdier
+    for candidate in [sturdier] if sturdier is not None else [x.candidate for x in weighed.order[:FULL_CHECKS]]:
         full = _full(run, candidate, run.baseline)
         if full.accepted:
-            if unsure:
+            if weighed.unsure:
                 s.warnings.append(_ASSUMED)
-            if sturdier is not None:
+            if sturdier is not None and weighed.crash is not None:
                 s.warnings.append(
-                    "a patch that passed the tests crashed on inputs near theirs "
-                    f"({_told(near.crashes[first.number][0])}); one more edit ends that and changes no other answer: "
-                    f"{sturdier.edits[-1].note}"
+                    f"a patch that passed the tests crashed on inputs near theirs ({_told(weighed.crash)}); "
+                    f"one more edit ends that and changes no other answer: {sturdier.edits[-1].note}"
                 )
             return candidate, full
         s.rejected[candidate.number] = full
