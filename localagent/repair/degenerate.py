@@ -1,11 +1,14 @@
-"""Expressions that say nothing, which a repair brought in: `a > a`, `x or x`, `f(a, a)` where two things were meant.
+"""What shows of a repair's text alone that it is wrong: expressions that say nothing, names still missing elsewhere.
 
-A test that passes by such an expression passes by chance: nobody writes `row[i] or row[i]`. Counted is only what the
-text before did not hold. Not promised: that anything else makes sense.
+Of the first kind are `a > a`, `x or x`, `f(a, a)` where two things were meant. A test that passes by one passes by
+chance: nobody writes `row[i] or row[i]`. Counted is only what the text before did not hold. Not promised: that anything
+else makes sense.
 """
 
 import ast
+import builtins
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
@@ -61,3 +64,45 @@ def _same(pair: Sequence[ast.expr]) -> bool:
 def _twice(nodes: Sequence[ast.expr]) -> bool:
     texts = [ast.unparse(n) for n in nodes if not any(isinstance(x, ast.Call) for x in ast.walk(n))]
     return len(set(texts)) < len(texts)
+
+
+def half_mended(candidate: Candidate) -> int:
+    """How many names a candidate puts right in one place and leaves undefined in another; 0 where a file is unreadable.
+
+    A name is undefined where nothing in the file binds it and Python has no such builtin; files with `import *` are not
+    asked.
+    """
+    return sum(_still_missing(c.before, c.after) for c in candidate.patch.changes)
+
+
+def _still_missing(before: bytes, after: bytes) -> int:
+    was, now = _missing_names(before), _missing_names(after)
+    return sum(0 < now[name] < count for name, count in was.items())
+
+
+def _missing_names(source: bytes) -> Counter[str]:
+    """How often each name is read that nothing in the file binds."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return Counter()
+    read: Counter[str] = Counter()
+    bound: set[str] = {*dir(builtins), "__file__", "__name__", "__doc__", "__spec__", "__path__"}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            if isinstance(node.ctx, ast.Load):
+                read[node.id] += 1
+            else:
+                bound.add(node.id)
+        elif isinstance(node, ast.alias):
+            if node.name == "*":
+                return Counter()
+            bound.add((node.asname or node.name).partition(".")[0])
+        elif isinstance(node, ast.arg):
+            bound.add(node.arg)
+        else:
+            bound |= {x for x in (getattr(node, "name", None), getattr(node, "rest", None)) if isinstance(x, str)}
+            bound |= set(getattr(node, "names", ())) if isinstance(node, (ast.Global, ast.Nonlocal)) else set()
+    return Counter({name: count for name, count in read.items() if name not in bound})

@@ -156,6 +156,12 @@ REPORTED = [
         "out = []\n    out.append(a)\n    return out",
     ),
     ("NameError", "name 'math' is not defined", "return math.pi", "import math\n    return math.pi"),
+    (
+        "NameError",
+        "name 'low_col' is not defined",
+        "low_row = [0] * a\n    return low_row, low_col",
+        "low_row = [0] * a\n    low_col = [0] * a\n    return low_row, low_col",
+    ),
     ("IndexError", "index out of range", "while True: heappop(a)", "while a: heappop(a)"),
     ("IndexError", "pop from empty list", "while True: a.pop()", "while a: a.pop()"),
     ("IndexError", "pop from an empty deque", "while b(a): a.pop()", "while a and b(a): a.pop()"),

@@ -6,7 +6,7 @@ import pytest
 from choice_builder import COLON, SWAP, alone, candidate, edit, near, standings
 
 from localagent.domain.behaviour import Behaviours
-from localagent.domain.edit import Edit
+from localagent.domain.edit import Edit, Splice
 from localagent.repair.choice import Standing, ranked
 from localagent.repair.doubt import settled, undecided, unproven, weak
 
@@ -178,3 +178,34 @@ def test_a_reread_order_settles_by_a_margin_only() -> None:
     made_up = edit("reported-bounds", "if i >= len(a): continue")
     one = [replace(s, candidate=candidate(s.candidate.number, s.cost, made_up)) for s in standings(1.0, 9.0)]
     assert not settled(one, 60)
+
+
+@pytest.mark.parametrize(
+    ("operator", "note"),
+    [
+        ("statement-delete", "delete x = f(x)"),
+        ("guard-loop", "if not j: break"),
+        ("guard-return", "if not a: return 0"),
+        ("unblock", "only the body stays"),
+        ("tokens.replace-token", "= -> -"),
+        ("undefined-name", "value -> 1"),
+    ],
+)
+def test_what_only_takes_away_or_makes_a_value_up_is_left_to_a_person_under_few_tests(operator: str, note: str) -> None:
+    assert unproven(alone(candidate(1, 0.0, edit(operator, note))), 3, 1)
+    assert not unproven(alone(candidate(1, 0.0, edit(operator, note))), 4, 1)
+
+
+@pytest.mark.parametrize("note", ["null -> None", "curt -> curr", "flag -> True"])
+def test_a_missing_name_that_becomes_another_or_a_constant_is_believed(note: str) -> None:
+    assert not unproven(alone(candidate(1, 0.0, edit("undefined-name", note))), 1, 1)
+
+
+def test_a_bare_word_for_a_whole_expression_is_left_to_a_person_under_few_tests() -> None:
+    def put(length: int, text: bytes, operator: str = "return-value") -> Edit:
+        return replace(edit(operator, "f(...) -> n"), splices=(Splice(start=0, end=length, text=text),))
+
+    assert unproven(alone(candidate(1, 0.0, put(60, b"n"))), 1, 1)
+    assert not unproven(alone(candidate(1, 0.0, put(20, b"n"))), 1, 1)
+    assert not unproven(alone(candidate(1, 0.0, put(60, b"max(n, 0)"))), 1, 1)
+    assert not unproven(alone(candidate(1, 0.0, put(60, b"n", "tokens.drop-tail"))), 1, 1)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from localagent.edit.context import Change, Context
-from localagent.edit.layout import before, removed
+from localagent.edit.layout import after, before, movable, removed
 from localagent.edit.operators.variables import BUILTINS, likeness, names_for
 from localagent.edit.precedence import ATOM
 from localagent.edit.registry import operator
@@ -14,6 +14,7 @@ from localagent.edit.unit import Stmt
 from localagent.index.builtin_types import FOREIGN_NAMES
 
 _STARTS = ("0", "[]", "{}", "set()", "''", "None", "1", "False", "True", "float('inf')", "-1", "float('-inf')")
+_TWINS = 0.6
 _ONE_OF_SEVERAL = 0.4  # a name that is missing in several places stays missing in the others
 
 
@@ -113,6 +114,26 @@ def parameter_rename(ctx: Context) -> Iterator[Change]:
                 yield ctx.splice(s, own, *uses, delta=delta, note=f"parameter {old} -> {name} everywhere")
                 if uses:
                     yield ctx.splice(s, own, delta=delta - 0.4, note=f"parameter {old} -> {name}")
+
+
+@operator("undefined-twin", prior=1.4)
+def undefined_twin(ctx: Context) -> Iterator[Change]:
+    """An undefined name is given what one like it is given: `dp_col = [0] * n` after `dp_row = [0] * n`."""
+    for failure in ctx.failing_with("NameError", "UnboundLocalError"):
+        name = undefined(failure)
+        use = next((e for e in ctx.unit.exprs if isinstance(e.node, cst.Name) and e.text == name), None)
+        if use is None or not name:
+            continue
+        for s in ctx.statements:
+            if not isinstance(s.node, cst.Assign) or not movable(s) or s.start > use.start or len(s.node.targets) != 1:
+                continue
+            target = s.node.targets[0].target
+            like = likeness(target.value, name) if isinstance(target, cst.Name) else 0.0
+            if like < _TWINS or not isinstance(target, cst.Name):
+                continue
+            value = ctx.unit.slice(*ctx.unit.outer(s.node.value))
+            if "\n" not in value:
+                yield ctx.splice(s, after(ctx, s, f"{name} = {value}"), delta=like - 0.8, note=f"{name} = {value}")
 
 
 @operator("undefined-initialise", prior=1.2)
