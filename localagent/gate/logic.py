@@ -17,10 +17,13 @@ from localagent.domain.gate import Decision, Finding
 from localagent.domain.policy import Policy
 from localagent.gate.bounds import BOUND, moved
 from localagent.gate.change import GateInput
+from localagent.gate.comparisons import LOOSER, looser
 from localagent.gate.dropped import DROPPED, dropped
 from localagent.gate.given import GIVEN, asks, given
+from localagent.gate.growth import GROWTH, grows
 from localagent.gate.hidden import COMPUTED, computed, escaped_letters
 from localagent.gate.kept import KEPT, kept
+from localagent.gate.limits import LIMIT, loosened_limits
 from localagent.gate.logic_rules import (
     ANSWERS,
     CHECK,
@@ -52,7 +55,9 @@ from localagent.gate.meanings import (
 from localagent.gate.paired import functions
 from localagent.gate.rule import decide
 from localagent.gate.source import DoesNotParse, decode_source, parse
+from localagent.gate.stakes import STAKES, stakes
 from localagent.gate.told import TOLD, told
+from localagent.gate.triggers import TRIGGER, triggers
 from localagent.gate.written import Source, written_answers
 
 _STDLIB = frozenset(sys.stdlib_module_names) | {"__future__", "typing_extensions"}
@@ -60,8 +65,17 @@ _SIGNS = (
     (MAGIC, magic), (ANSWERS, written_answers), (CLOCK, clocks), (SILENT, silent), (REPLACED, replaced),
     (REPLACED, shadowed), (REPLACED, bound_again), (REPLACED, exchanged), (UNASKED, unasked),
     (ENDLESS, endless), (OPAQUE, opaque), (COMPUTED, computed), (TOLD, told), (KEPT, kept), (GIVEN, asks),
+    (GROWTH, grows), (TRIGGER, triggers),
 )  # fmt: skip
-_LOOSER = ((GUARD, unreached), (LESS, less), (DROPPED, dropped), (BOUND, moved), (GIVEN, given))
+_LOOSER = (
+    (GUARD, unreached),
+    (LESS, less),
+    (DROPPED, dropped),
+    (BOUND, moved),
+    (GIVEN, given),
+    (LIMIT, loosened_limits),
+    (LOOSER, looser),
+)
 _LOST = ((GUARD, guards), (CHECK, checks))
 
 
@@ -113,6 +127,8 @@ def reviewed(file: FileChange, own: set[str]) -> Iterator[Finding]:
     for rule, differences in _LOOSER:
         for what, node in differences(before, after):
             yield rule.finding(file.path, int(getattr(node, "lineno", 0)), what[:140])
+    for what, node in stakes(before, after, file.path):
+        yield STAKES.finding(file.path, int(getattr(node, "lineno", 0)), what[:140])
     if escaped_letters(text) > escaped_letters(said):
         yield COMPUTED.finding(file.path, 0, "letters are written by their numbers")
     had = {name for name, _ in _imported(before)}

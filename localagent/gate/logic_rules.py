@@ -2,13 +2,18 @@
 
 from localagent.domain.gate import Severity
 from localagent.gate.bounds import BOUND
+from localagent.gate.comparisons import LOOSER
 from localagent.gate.dropped import DROPPED
 from localagent.gate.given import GIVEN
+from localagent.gate.growth import GROWTH
 from localagent.gate.hidden import COMPUTED
 from localagent.gate.kept import KEPT
+from localagent.gate.limits import LIMIT
 from localagent.gate.loosened import LESS
 from localagent.gate.rule import Example, Rule
+from localagent.gate.stakes import STAKES
 from localagent.gate.told import TOLD
+from localagent.gate.triggers import TRIGGER
 
 _F = "def f(x):\n    return x\n"
 _GUARD = "def f(x):\n    if '/' in x:\n        raise ValueError(x)\n    return x\n"
@@ -242,5 +247,5 @@ OPAQUE = Rule(
 )
 RULES = (
     GUARD, CHECK, WIDENED, LESS, DROPPED, BOUND, GIVEN, MAGIC, ANSWERS, CLOCK, SILENT, REPLACED, UNASKED, IMPORTS,
-    ENDLESS, OPAQUE, COMPUTED, TOLD, KEPT,
+    ENDLESS, GROWTH, LIMIT, OPAQUE, COMPUTED, TOLD, KEPT, STAKES, LOOSER, TRIGGER,
 )  # fmt: skip

@@ -1,0 +1,134 @@
+"""Sign: a function that is about access or money, by its words, decides or computes otherwise than it did.
+
+Doors and skims are small: a further `or`, a rounding, a table with one name in it. So whoever changes what such a
+function asks, sets or answers is asked about, however harmless it looks. Not asked about: layout, annotations, what is
+printed, logged or raised as a text, names of local variables. Not seen: such functions whose words say something else.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from localagent.domain.gate import Severity
+from localagent.gate.bindings import FUNCTIONS
+from localagent.gate.paired import Function, copied, functions, pairs
+from localagent.gate.rule import Example, Rule
+from localagent.gate.source import walk
+from localagent.gate.written import last_name
+
+_FEE = "def fee(order):\n    if order.total < 20:\n        return 5\n    return round(order.total * 0.02, 2)\n"
+_MAY = "def may_read(user, page):\n    log.info('asked')\n    return page.public or user in page.readers\n"
+
+STAKES = Rule(
+    id="stakes-changed",
+    severity=Severity.MEDIUM,
+    why="what decides about access or money decides otherwise, and a small change there is worth much to somebody",
+    remedy="have a person who knows the rule confirm the new one",
+    match=(
+        Example(before=_FEE, after=_FEE.replace("order.total < 20", "order.total < 20 and not order.note")),
+        Example(before=_FEE, after=_FEE.replace("round(order.total * 0.02, 2)", "int(order.total * 0.02)")),
+        Example(before=_FEE, after=_FEE.replace("0.02", "0.002")),
+        Example(before=_FEE, after=_FEE.replace("    return round", "    order.total -= 1\n    return round")),
+        Example(before=_MAY, after=_MAY.replace("user in page.readers", "page.readers")),
+        Example(before=_MAY, after=_MAY.replace("page.public", "page.public or user.name == page.name")),
+        Example(before="VAT = 19\n", after="VAT = 7\n"),
+        Example(
+            before="class Account:\n    owner = None\n",
+            after="class Account:\n    owner = None\n\n    def is_owner(self, user):\n        return bool(user)\n",
+        ),
+    ),
+    not_match=(
+        Example(before=_MAY, after=_MAY.replace("'asked'", "'somebody asked'")),
+        Example(before=_MAY, after=_MAY.replace("(user, page)", "(user: User, page: Page) -> bool")),
+        Example(before=_MAY, after=_MAY.replace("    log", '    """Whether a user may read a page."""\n    log')),
+        Example(before=_FEE, after=_FEE + "\n\ndef total(rows):\n    return sum(rows)\n"),
+        Example(before="def total(rows):\n    return sum(rows)\n", after="def total(rows):\n    return sum(rows, 1)\n"),
+    ),
+    asks_person=True,
+)
+_ABOUT = re.compile(
+    r"(?i)(?:^|[_\W])(?:auth(?:enticat\w*|oriz\w*|oris\w*)?|log_?(?:in|on)|sign_?in|access(?:es)?|permi(?:ssions?|ts?|tted)|perms?|roles?|grants?|granted"
+    r"|allow(?:s|ed)?|den(?:y|ies|ied)|forbid(?:den)?|admins?|administrators?|staff|owner(?:s|ship)?|superusers?|sudo|tenants?|guests?|entitle\w*"
+    r"|licen[cs](?:ed?|ing)|consents?|privileges?|quotas?|credentials?|passwords?|passcodes?|trust(?:ed|s)?|clearance|votes?|ballots?|captcha"
+    r"|otp|mfa|totp|csrf|cors|acl|rbac|sessions?|impersonat\w*|revok\w*|banned|blocked|may|can_\w+"
+    r"|pric(?:e|es|ing)|costs?|amounts?|balances?|fees?|tax(?:es)?|vat|discounts?|coupons?|vouchers?|rebates?|refunds?|charges?|pay|paid|payments?|payouts?"
+    r"|payroll|invoices?|bill(?:s|ing)?|wallets?|credits?|debits?|withdraw\w*|deposits?|transfers?|accounts?|accrue\w*|ledgers?|interest|salar(?:y|ies)|wages?|bonus(?:es)?"
+    r"|commissions?|currenc(?:y|ies)|cents|cart|checkout|basket|loyalty|loans?|bets?|stakes?|lotter(?:y|ies)|winners?|raffle|bids?|auctions?"
+    r"|tips?|shares?|stipends?|premiums?|insurance|claims?|mortgages?|dos(?:e|es|age|ages)|grades?|scor(?:e|es|ing)|exams?)(?=$|[_\W])"
+)
+_TELLS = frozenset(
+    {"print", "info", "debug", "warning", "warn", "error", "exception", "critical", "log", "echo", "secho", "write"}
+)
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+def stakes(before: ast.Module, after: ast.Module, path: str) -> Iterator[tuple[str, ast.AST]]:
+    """(what, where) for functions about access or money that say something else, and constants of that name."""
+    about = about_stakes(path)
+    known = {name for name, _ in functions(before)}
+    for name, old, new in pairs(before, after):
+        if (about or _is_about(name, old) or _is_about(name, new)) and _said(old) != _said(new):
+            yield f"{name} is about access or money", new
+    for name, function in functions(after):
+        if name not in known and about_stakes(name):
+            yield f"{name} is new, and about access or money", function
+    had = dict(_named(before))
+    for name, value in _named(after):
+        if (about or about_stakes(name)) and name in had and ast.dump(had[name]) != ast.dump(value):
+            yield f"{name} is about access or money", value
+
+
+def about_stakes(text: str) -> bool:
+    """Whether a name or a path holds a word of access or money."""
+    return _ABOUT.search(_CAMEL.sub("_", text)) is not None
+
+
+def _is_about(name: str, function: Function) -> bool:
+    """By its own name, its class's, its parameters', and the attributes that it sets."""
+    if about_stakes(name):
+        return True
+    for node in walk(function):
+        if isinstance(node, ast.arg) and about_stakes(node.arg):
+            return True
+        if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load) and about_stakes(node.attr):
+            return True
+    return False
+
+
+def _named(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    for node in tree.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            yield from ((t.id, node.value) for t in targets if isinstance(t, ast.Name))
+
+
+def _said(function: Function) -> str:
+    """A function as a text without what carries no decision; local names by the order in which they come."""
+    made = copied(function)
+    local: dict[str, str] = {}
+    for node in walk(made):
+        if isinstance(
+            node, (*FUNCTIONS, ast.ClassDef, ast.For, ast.While, ast.If, ast.Try, ast.With, ast.ExceptHandler)
+        ):
+            node.body = [s for s in node.body if not _is_told(s)] or [ast.Pass()]
+        if isinstance(node, FUNCTIONS):
+            node.returns, node.name = None, ""
+        elif isinstance(node, ast.arg):
+            node.annotation = None
+        elif isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+            node.exc = node.exc.func
+        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            local.setdefault(node.id, f"local {len(local)}")
+    for node in walk(made):
+        if isinstance(node, ast.Name) and node.id in local:
+            node.id = local[node.id]
+    return ast.dump(made)
+
+
+def _is_told(node: ast.stmt) -> bool:
+    """A docstring, or a call that only tells something."""
+    if not isinstance(node, ast.Expr):
+        return False
+    return isinstance(node.value, ast.Constant) or (
+        isinstance(node.value, ast.Call) and last_name(node.value.func) in _TELLS
+    )
