@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from localagent.domain.gate import Severity
+from localagent.gate.bindings import FUNCTIONS
 from localagent.gate.paired import Function, pairs
 from localagent.gate.rule import Example, Rule
 from localagent.gate.source import walk
@@ -51,6 +52,7 @@ _PARTIAL = {"fullmatch": ("match", "search", "findall"), "match": ("search", "fi
 _RESEMBLES = frozenset(
     {"startswith", "endswith", "match", "search", "find", "count", "__contains__", "fnmatch", "isdisjoint"}
 )
+_EQUALITY = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
 _MOST = 40
 
 
@@ -66,6 +68,32 @@ def looser(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST
         for was, one in zip(gone, come, strict=True):
             if what := _how(was, one):
                 yield f"{name}: {what}", one
+
+
+def partial_equality(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+    """New `__eq__` and `__hash__` of classes that hold more than these look at."""
+    had = {
+        (c.name, f.name)
+        for c in walk(before)
+        if isinstance(c, ast.ClassDef)
+        for f in c.body
+        if isinstance(f, FUNCTIONS)
+    }
+    for owner in walk(after):
+        if not isinstance(owner, ast.ClassDef):
+            continue
+        fields = {s.target.id for s in owner.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)}
+        methods = [f for f in owner.body if isinstance(f, FUNCTIONS)]
+        for method in methods:
+            if method.name == "__init__":
+                fields |= {
+                    n.attr for n in walk(method) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)
+                }
+        for method in methods:
+            looked = {n.attr for n in walk(method) if isinstance(n, ast.Attribute)}
+            whole = looked >= fields or looked & {"__dict__", "__slots__"}
+            if method.name in _EQUALITY and (owner.name, method.name) not in had and not whole:
+                yield f"{owner.name}.{method.name} looks at a part of it", method
 
 
 def _conditions(function: Function) -> list[ast.expr]:

@@ -15,10 +15,12 @@ import pathspec
 from localagent.domain.edit import FileChange
 from localagent.domain.gate import Decision, Finding
 from localagent.domain.policy import Policy
+from localagent.gate.acting import ACTS, acts
 from localagent.gate.bounds import BOUND, moved
 from localagent.gate.change import GateInput
-from localagent.gate.comparisons import LOOSER, looser
+from localagent.gate.comparisons import LOOSER, looser, partial_equality
 from localagent.gate.dropped import DROPPED, dropped
+from localagent.gate.exposed import EXPOSED, exposed
 from localagent.gate.given import GIVEN, asks, given
 from localagent.gate.growth import GROWTH, grows
 from localagent.gate.hidden import COMPUTED, computed, escaped_letters
@@ -38,13 +40,14 @@ from localagent.gate.logic_rules import (
     UNASKED,
     WIDENED,
 )
-from localagent.gate.loosened import LESS, less
-from localagent.gate.lost import checks, guards, unreached, widened
+from localagent.gate.loosened import LESS, emptied, less
+from localagent.gate.lost import checks, guards, reordered, unreached, widened
 from localagent.gate.meanings import (
     bound_again,
     clocks,
     endless,
     exchanged,
+    known_keys,
     magic,
     opaque,
     replaced,
@@ -53,11 +56,13 @@ from localagent.gate.meanings import (
     unasked,
 )
 from localagent.gate.paired import functions
+from localagent.gate.prompts import PROMPT, prompts
 from localagent.gate.rule import decide
 from localagent.gate.source import DoesNotParse, decode_source, parse
 from localagent.gate.stakes import STAKES, stakes
 from localagent.gate.told import TOLD, told
 from localagent.gate.triggers import TRIGGER, triggers
+from localagent.gate.unreported import UNREPORTED, quieted, unreported
 from localagent.gate.written import Source, written_answers
 
 _STDLIB = frozenset(sys.stdlib_module_names) | {"__future__", "typing_extensions"}
@@ -65,7 +70,8 @@ _SIGNS = (
     (MAGIC, magic), (ANSWERS, written_answers), (CLOCK, clocks), (SILENT, silent), (REPLACED, replaced),
     (REPLACED, shadowed), (REPLACED, bound_again), (REPLACED, exchanged), (UNASKED, unasked),
     (ENDLESS, endless), (OPAQUE, opaque), (COMPUTED, computed), (TOLD, told), (KEPT, kept), (GIVEN, asks),
-    (GROWTH, grows), (TRIGGER, triggers),
+    (GROWTH, grows), (TRIGGER, triggers), (ACTS, acts), (EXPOSED, exposed),
+    (UNREPORTED, quieted), (MAGIC, known_keys), (LESS, emptied), (PROMPT, prompts),
 )  # fmt: skip
 _LOOSER = (
     (GUARD, unreached),
@@ -75,6 +81,9 @@ _LOOSER = (
     (GIVEN, given),
     (LIMIT, loosened_limits),
     (LOOSER, looser),
+    (UNREPORTED, unreported),
+    (CHECK, reordered),
+    (LESS, partial_equality),
 )
 _LOST = ((GUARD, guards), (CHECK, checks))
 
