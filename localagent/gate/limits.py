@@ -75,6 +75,8 @@ _HOLDS = re.compile(
 _BOUNDED = frozenset(
     {"read", "readline", "readlines", "recv", "wait", "join", "get", "acquire", "result", "poll", "select"}
 )
+_TAKES = frozenset({"get", "get_nowait", "pop", "popleft", "popitem", "heappop"})
+_PUTS = frozenset({"put", "put_nowait", "append", "appendleft", "extend", "insert", "add"})
 _EXCUSED = frozenset({"get", "join", "result"})
 _GUARDS = re.compile(r"(?i)lock|semaphore|limit|mutex|guard|timeout|transaction|atomic|closing|pool|connection")
 
@@ -132,6 +134,10 @@ def _unended(old: Function, new: Function) -> str:
             return "a way out of a loop is gone"
         if was["step"] > now["step"] and now["while"] >= was["while"]:
             return "a step of a loop is gone"
+    if (was["loops"] or _calls_itself(old)) and was["gain"] > now["gain"] and now["while"] >= was["while"]:
+        return "a step is gone"
+    if _refilled(old) < _refilled(new):
+        return "a loop fills again what it empties"
     if _calls_itself(new) and _calls_itself(old):
         if was["test"] > now["test"] or was["mark"] > now["mark"]:
             return "a call of itself is bounded by less"
@@ -152,6 +158,8 @@ def _loops(function: Function) -> Counter[str]:
             found["while"] += 1
             found["loops"] += 1
             found["step"] += sum(1 for s in node.body for n in walk(s) if isinstance(n, ast.AugAssign))
+        elif isinstance(node, ast.AugAssign):
+            found["gain"] += 1
         elif isinstance(node, ast.Break):
             found["break"] += 1
         elif isinstance(node, ast.If) and any(isinstance(s, ast.Return | ast.Raise | ast.Continue) for s in node.body):
@@ -161,6 +169,19 @@ def _loops(function: Function) -> Counter[str]:
         elif isinstance(node, ast.Compare) and any(isinstance(op, ast.In | ast.NotIn) for op in node.ops):
             found["mark"] += isinstance(node.comparators[0], ast.Name | ast.Attribute)
     return found
+
+
+def _refilled(function: Function) -> int:
+    """How often a loop puts something into what it takes from."""
+    count = 0
+    for loop in walk(function):
+        if isinstance(loop, ast.While):
+            calls = [n.func for n in walk(loop) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
+            emptied = {ast.dump(func.value) for func in calls if func.attr in _TAKES}
+            fills = [ast.dump(func.value) for func in calls if func.attr in _PUTS]
+            own = ast.dump(ast.Name(id="self", ctx=ast.Load()))
+            count += sum(1 for fill in fills if fill in emptied or (emptied and fill == own))
+    return count
 
 
 def _calls_itself(function: Function) -> bool:

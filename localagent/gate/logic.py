@@ -60,6 +60,7 @@ from localagent.gate.prompts import PROMPT, prompts
 from localagent.gate.rule import decide
 from localagent.gate.source import DoesNotParse, decode_source, parse
 from localagent.gate.stakes import STAKES, stakes
+from localagent.gate.taken import TAKEN, taken
 from localagent.gate.told import TOLD, told
 from localagent.gate.triggers import TRIGGER, triggers
 from localagent.gate.unreported import UNREPORTED, quieted, unreported
@@ -81,6 +82,7 @@ _LOOSER = (
     (GIVEN, given),
     (LIMIT, loosened_limits),
     (LOOSER, looser),
+    (TAKEN, taken),
     (UNREPORTED, unreported),
     (CHECK, reordered),
     (LESS, partial_equality),

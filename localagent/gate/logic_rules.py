@@ -15,6 +15,7 @@ from localagent.gate.loosened import LESS
 from localagent.gate.prompts import PROMPT
 from localagent.gate.rule import Example, Rule
 from localagent.gate.stakes import STAKES
+from localagent.gate.taken import TAKEN
 from localagent.gate.told import TOLD
 from localagent.gate.triggers import TRIGGER
 from localagent.gate.unreported import UNREPORTED
@@ -255,5 +256,6 @@ OPAQUE = Rule(
 )
 RULES = (
     GUARD, CHECK, WIDENED, LESS, DROPPED, BOUND, GIVEN, MAGIC, ANSWERS, CLOCK, SILENT, REPLACED, UNASKED, IMPORTS,
-    ENDLESS, GROWTH, LIMIT, OPAQUE, COMPUTED, TOLD, KEPT, STAKES, LOOSER, TRIGGER, ACTS, EXPOSED, UNREPORTED, PROMPT,
+    ENDLESS, GROWTH, LIMIT, OPAQUE, COMPUTED, TOLD, KEPT, STAKES, LOOSER, TRIGGER, ACTS,
+    EXPOSED, UNREPORTED, PROMPT, TAKEN,
 )  # fmt: skip

@@ -47,7 +47,7 @@ def prompts(source: Source) -> Signs:
     """Texts for models, each by itself: a new one, or one that says something else."""
     for node in source.nodes:
         for name, value in settings(node):
-            if _NAMES.search(name) and any(_is_long(n) for n in walk(value)):
+            if _NAMES.search(name) and _is_long(value):
                 yield f"a text for a model, {name}: {ast.unparse(value)}", value
         if isinstance(node, ast.Dict) and any(isinstance(v, ast.Constant) and v.value in _ROLES for v in node.values):
             yield f"a message of the system: {ast.unparse(node)}", node
@@ -55,13 +55,12 @@ def prompts(source: Source) -> Signs:
 
 def _is_long(node: ast.AST) -> bool:
     """A text of several words, as people speak."""
+    text = " ".join(n.value for n in walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str))
     return (
-        isinstance(node, ast.Constant)
-        and isinstance(node.value, str)
-        and len(node.value) >= _LEAST
-        and node.value.count(" ") > 2
+        len(text) >= _LEAST
+        and text.count(" ") > 2
         and re.search(
-            r"(?i)\b(?:you|your|answer|never|always|help|ask|assist|do not|must|respond|reply|refuse)\b", node.value
+            r"(?i)\b(?:you|your|answer|never|always|help|ask|assist|do not|must|respond|reply|refuse)\b", text
         )
         is not None
     )

@@ -55,6 +55,8 @@ TRIGGER = Rule(
             "x.flags & 0x4000",
             "'zz:' in x.note",
             "x == x[::-1]",
+            "x + (x.station == N)",
+            "sorted(x, key=lambda y: (not y.startswith('VX'), y.at))",
         )
     ),
     not_match=tuple(
@@ -104,6 +106,10 @@ _MIXED = re.compile(r"[A-Z][a-z]+ |\d{2,}|[a-z]{1,3}:$|[A-Z][a-z]+[A-Z]\w*\d|@")
 def triggers(source: Source) -> Signs:
     """Every condition that is a trigger, alike for what is alike."""
     for node in source.nodes:
+        if isinstance(node, ast.BinOp) and any(_is_asked(side) for side in (node.left, node.right)):
+            yield "a condition in a sum", node
+        elif isinstance(node, ast.Lambda) and any(_is_asked(n) for n in walk(node.body)):
+            yield from (("a condition in an order", n) for n in walk(node.body) if _is_asked(n) and _holds_text(n))
         if isinstance(node, ast.If | ast.IfExp | ast.While | ast.Assert):
             yield from _conditions(source, node.test)
         elif isinstance(node, ast.comprehension):
@@ -111,6 +117,19 @@ def triggers(source: Source) -> Signs:
                 yield from _conditions(source, test)
         elif isinstance(node, ast.Return | ast.Assign) and isinstance(node.value, ast.BoolOp | ast.Compare):
             yield from _conditions(source, node.value)
+
+
+def _is_asked(node: ast.AST) -> bool:
+    """A yes or a no, where a number or an order is made of it."""
+    if isinstance(node, ast.Call):
+        return last_name(node.func) in ("startswith", "endswith") and bool(node.args)
+    return isinstance(node, ast.Compare) or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))
+
+
+def _holds_text(node: ast.AST) -> bool:
+    return any(
+        isinstance(n, ast.Constant) and isinstance(n.value, str | int) and n.value not in TRIVIAL for n in walk(node)
+    )
 
 
 def _conditions(source: Source, test: ast.expr) -> Signs:

@@ -27,6 +27,7 @@ UNREPORTED = Rule(
     match=(
         Example(before=_LOGS, after=_LOGS.replace("log.error('bad %s', x)", "pass")),
         Example(before=_LOGS, after=_LOGS.replace("log.error", "log.debug")),
+        Example(before=_LOGS, after=_LOGS.replace("if x.bad", "if x.bad and x.odd")),
         Example(before=_CODE, after=_CODE.replace("return 1", "return 0")),
         Example(before=_WAITS, after=_WAITS.replace("await g(x)", "create_task(g(x))")),
         Example(before="def f(x):\n    return x.ok and 200 or 500\n", after="def f(x):\n    return 200\n"),
@@ -81,6 +82,8 @@ def unreported(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast
             yield f"{name}: a fault that was said is not", new
         elif was["code"] > now["code"] and was["raised"] >= now["raised"]:
             yield f"{name}: an answer that told of a fault does not", new
+        elif _said_when(old) != _said_when(new) and len(_said_when(old)) == len(_said_when(new)):
+            yield f"{name}: a fault is said under another condition", new
         elif was["await"] > now["await"] and now["begun"] > was["begun"]:
             yield f"{name}: nobody waits for what is begun", new
 
@@ -132,6 +135,16 @@ def _is_fixed(node: ast.expr) -> bool:
     if isinstance(node, ast.Call):
         return all(_is_fixed(a) for a in node.args) and not node.keywords and bool(last_name(node.func)[:1].isupper())
     return isinstance(node, ast.Constant) or values_of(node) is not None
+
+
+def _said_when(function: Function) -> list[str]:
+    """The conditions under which a function logs or counts a fault."""
+    return sorted(
+        ast.dump(node.test)
+        for node in walk(function)
+        if isinstance(node, ast.If)
+        and any(isinstance(n, ast.Call) and last_name(n.func) in _SAYS for s in node.body for n in walk(s))
+    )
 
 
 def _reports(function: Function) -> Counter[str]:
