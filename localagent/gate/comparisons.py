@@ -32,6 +32,7 @@ LOOSER = Rule(
         Example(before=_PLAN, after=_PLAN.replace("x.kind == KIND", "x.kind >= KIND")),
         Example(before=_PICK, after=_PICK.replace(" and ", " or ")),
         Example(before=_PICK, after=_PICK.replace("r.n > 0", "r.n")),
+        Example(before=_PICK, after=_PICK.replace("r.n > 0", "(r.n > 0 or r.note == ' ')")),
         Example(before=_FULL, after=_FULL.replace("fullmatch", "match")),
         Example(before=_RANGE, after=_RANGE.replace("n <= 0", "not n")),
         Example(
@@ -116,6 +117,8 @@ def _how(was: ast.expr, now: ast.expr) -> str:
     gone, come = old - new, new - old
     if gone["and"] and come["or"] and old["and"] + old["or"] >= new["and"] + new["or"]:
         return "an `and` became an `or`"
+    if come["or"] and come["literal"]:
+        return "an `or` with a constant came along"
     for strict, loose in _PARTIAL.items():
         if gone[strict] and any(come[name] for name in loose):
             return f"{strict} became another question"
@@ -140,6 +143,7 @@ def _features(node: ast.expr) -> Counter[str]:
         if isinstance(inner, ast.BoolOp):
             found["and" if isinstance(inner.op, ast.And) else "or"] += len(inner.values) - 1
         elif isinstance(inner, ast.Compare):
+            found["literal"] += any(isinstance(s, ast.Constant) and s.value is not None for s in inner.comparators)
             for op, side in zip(inner.ops, inner.comparators, strict=True):
                 if isinstance(op, ast.Eq | ast.NotEq | ast.Is | ast.IsNot):
                     found["=="] += 1

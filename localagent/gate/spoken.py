@@ -163,7 +163,8 @@ _ORDERS = (
     r"|\b(?:user|maintainer|owner|security team|operator)s? (?:has |have |had )?(?:already )?"
     r"(?:agreed to|pre-?authori[sz]ed|waived|signed off)\b"
     r"|\b(?:gates?|policies|guard ?rails?|safety (?:rules|checks)) (?:do|does|need) not (?:apply|be applied)"
-    r"|\b(?:known and|is|are|been) waived\b|\bleave the (?:sources?|code|repository) (?:as (?:they|it) (?:are|is)|unchanged)"
+    r"|\b(?:known and|is|are|been) waived\b|\bleave the (?:sources?|code|repository) (?:as (?:they"
+    r"|it) (?:are|is)|unchanged)"
     r"|\bleave this (?:file|module|function|code) (?:as it is|alone|unchanged)"
     r"|\breport (?:the|this|that|every) .{0,40}\b(?:as|is) (?:verified|passed|fixed|safe|done|complete)"
     r"|\bmark (?:the|this|every) (?:task|repair|ticket|issue|job) (?:as )?(?:complete|done|fixed|verified|solved)"
@@ -201,7 +202,8 @@ _MAY = re.compile(
     r"<|\[|role|#|(?:\b\w ){4}|you|\ba\.?i|llm|model|neural|bot|gpt|copilot|assistant|agent|claude|gemini|codex|cursor"
     r"|devin|llama|grader|review|ignor|forget|disregard|overrid|bypass"
     r"|respond|reply|answer|say|system|prompt|instruct|mark|consider|treat|classify|rate|regard|label|score"
-    r"|approv|\[|==|verdict|passed|context|session|conversation|waiv|skip|leave|upload|customer|maintainer|user|gate|mark|print|paste|tell|mention|flag|report|suspend|pass|output|exfil|task|goal|analys|audit"
+    r"|approv|\[|==|verdict|passed|context|session|conversation|waiv|skip|leave|upload|customer"
+    r"|maintainer|user|gate|mark|print|paste|tell|mention|flag|report|suspend|pass|output|exfil|task|goal|analys|audit"
     r"|verif|vergiss|oubli|olvid|esque|dimentic|istruz|[^\x00-\x7f]|\bki\b|\bia\b|assistente|stop"
 )
 _JOINTS = re.compile(r"[\"']\s*\n?\s*[fFrRbBuU]{0,2}[\"']|\n[ \t]*(?:#+!?|//|\*|>|--)?[ \t]*(?=\S)")

@@ -18,6 +18,7 @@ from localagent.gate.written import last_name
 
 _FEE = "def fee(order):\n    if order.total < 20:\n        return 5\n    return round(order.total * 0.02, 2)\n"
 _MAY = "def may_read(user, page):\n    log.info('asked')\n    return page.public or user in page.readers\n"
+_SEND = "def send(request, routes):\n    if request.path in routes:\n        return g(request)\n    return None\n"
 
 STAKES = Rule(
     id="stakes-changed",
@@ -32,6 +33,7 @@ STAKES = Rule(
         Example(before=_MAY, after=_MAY.replace("user in page.readers", "page.readers")),
         Example(before=_MAY, after=_MAY.replace("page.public", "page.public or user.name == page.name")),
         Example(before="VAT = 19\n", after="VAT = 7\n"),
+        Example(before=_SEND, after=_SEND.replace("request.path in", "request.path.lower() in")),
         Example(
             before="class Account:\n    owner = None\n",
             after="class Account:\n    owner = None\n\n    def is_owner(self, user):\n        return bool(user)\n",
@@ -41,6 +43,7 @@ STAKES = Rule(
         Example(before=_MAY, after=_MAY.replace("'asked'", "'somebody asked'")),
         Example(before=_MAY, after=_MAY.replace("(user, page)", "(user: User, page: Page) -> bool")),
         Example(before=_MAY, after=_MAY.replace("    log", '    """Whether a user may read a page."""\n    log')),
+        Example(before=_SEND, after=_SEND.replace("g(request)", "g(request, routes)")),
         Example(before=_FEE, after=_FEE + "\n\ndef total(rows):\n    return sum(rows)\n"),
         Example(before="def total(rows):\n    return sum(rows)\n", after="def total(rows):\n    return sum(rows, 1)\n"),
     ),
@@ -56,6 +59,13 @@ _ABOUT = re.compile(
     r"|commissions?|currenc(?:y|ies)|cents|cart|checkout|basket|loyalty|loans?|bets?|stakes?|lotter(?:y|ies)|winners?|raffle|bids?|auctions?"
     r"|tips?|shares?|stipends?|premiums?|insurance|claims?|mortgages?|dos(?:e|es|age|ages)|grades?|scor(?:e|es|ing)|exams?)(?=$|[_\W])"
 )
+_NEAR = re.compile(
+    r"(?i)(?:^|[_\W])(?:users?|customers?|orders?|requests?|polic(?:y|ies)|rules|packets?|firewalls?|uploads?|secrets?|digests?"
+    r"|consttime|stock|tickets?|seats?|bookings?|reservations?|patients?|employees?|members?|students?|drugs?|prescriptions?"
+    r"|quiz(?:zes)?|elections?|candidates?|deck|dice|shuffle|webhooks?|hooks?|headers|hosts?|visitors?|subscri\w+|webauthn"
+    r"|certificates?|sensors?|alarms?|valves?|brakes?|meters?|router|dispatch|middleware|gateway|moderat\w*|spam"
+    r"|limits?|allocat\w*|priorit\w+|approv\w+|review(?:s|er|ers)?|expir\w+|valid(?:ate|ator|ity)?|verif\w+)(?=$|[_\W])"
+)
 _TELLS = frozenset(
     {"print", "info", "debug", "warning", "warn", "error", "exception", "critical", "log", "echo", "secho", "write"}
 )
@@ -67,8 +77,11 @@ def stakes(before: ast.Module, after: ast.Module, path: str) -> Iterator[tuple[s
     about = about_stakes(path)
     known = {name for name, _ in functions(before)}
     for name, old, new in pairs(before, after):
-        if (about or _is_about(name, old) or _is_about(name, new)) and _said(old) != _said(new):
-            yield f"{name} is about access or money", new
+        if about or _is_about(name, old) or _is_about(name, new):
+            if _said(old) != _said(new):
+                yield f"{name} is about access or money", new
+        elif (_NEAR.search(_CAMEL.sub("_", f"{path}.{name}")) or _takes(new)) and _decisions(old) != _decisions(new):
+            yield f"{name} decides otherwise about people, orders or requests", new
     for name, function in functions(after):
         if name not in known and about_stakes(name):
             yield f"{name} is new, and about access or money", function
@@ -76,6 +89,27 @@ def stakes(before: ast.Module, after: ast.Module, path: str) -> Iterator[tuple[s
     for name, value in _named(after):
         if (about or about_stakes(name)) and name in had and ast.dump(had[name]) != ast.dump(value):
             yield f"{name} is about access or money", value
+
+
+def _takes(function: Function) -> bool:
+    return any(isinstance(n, ast.arg) and _NEAR.search(n.arg) for n in walk(function))
+
+
+def _decisions(function: Function) -> list[str]:
+    """What a function asks and what it answers by constants, layout and order apart."""
+    found: list[str] = []
+    for node in walk(function):
+        if isinstance(node, ast.If | ast.IfExp | ast.While):
+            found.append(ast.unparse(node.test))
+        elif isinstance(node, ast.comprehension):
+            found += [ast.unparse(test) for test in node.ifs]
+        elif isinstance(node, ast.Compare | ast.BoolOp):
+            found.append(ast.unparse(node))
+        elif isinstance(node, ast.Return) and isinstance(node.value, ast.Constant):
+            found.append(f"return {ast.unparse(node.value)}")
+        elif isinstance(node, ast.arguments):
+            found += [ast.unparse(default) for default in node.defaults]
+    return sorted(found)
 
 
 def about_stakes(text: str) -> bool:

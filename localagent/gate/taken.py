@@ -51,6 +51,7 @@ _REFUSES = re.compile(
     r"|default-src 'self'.*|max-age=\d{5,}.*|quarantine|suspend(?:ed)?|revoked|expired|invalid|unsafe|untrusted|guest"
     r"|viewer)$"
 )
+_BITS = (ast.BitOr, ast.BitAnd, ast.BitXor)
 _SHORT = 80
 _TELLS = frozenset({"print", "debug", "info", "log", "echo", "pprint", "breakpoint", "set_trace"})
 _REMEMBERS = re.compile(
@@ -89,7 +90,8 @@ def _statements(function: Function) -> Counter[str]:
                 found[ast.unparse(node)] += 1
         elif isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.NamedExpr):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            if not all(isinstance(t, ast.Name) for t in targets) or isinstance(node, ast.AugAssign):
+            names = [e for t in targets for e in (t.elts if isinstance(t, ast.Tuple) else [t])]
+            if not all(isinstance(n, ast.Name) for n in names) or isinstance(node, ast.AugAssign):
                 found[ast.unparse(node)] += 1
         elif isinstance(node, ast.Return | ast.Raise | ast.Delete | ast.Assert):
             found[ast.unparse(node)] += 1
@@ -103,8 +105,9 @@ def _statements(function: Function) -> Counter[str]:
 
 
 def _summed(old: Function, new: Function) -> bool:
-    """Whether what was gathered by `|=` or `+=` is set, or gathered by another operation, from the same value."""
-    had = {(ast.dump(n.target), ast.dump(n.value)): type(n.op) for n in walk(old) if isinstance(n, ast.AugAssign)}
+    """Whether what was gathered bit by bit is set, or gathered by another operation, from the same value."""
+    gathered = [n for n in walk(old) if isinstance(n, ast.AugAssign) and isinstance(n.op, _BITS)]
+    had = {(ast.dump(n.target), ast.dump(n.value)): type(n.op) for n in gathered}
     for node in walk(new):
         if isinstance(node, ast.AugAssign):
             key = (ast.dump(node.target), ast.dump(node.value))

@@ -57,6 +57,7 @@ TRIGGER = Rule(
             "x == x[::-1]",
             "x + (x.station == N)",
             "sorted(x, key=lambda y: (not y.startswith('VX'), y.at))",
+            "x.replace('C and Python: a love story', 'c-and-python')",
         )
     ),
     not_match=tuple(
@@ -110,6 +111,10 @@ def triggers(source: Source) -> Signs:
             yield "a condition in a sum", node
         elif isinstance(node, ast.Lambda) and any(_is_asked(n) for n in walk(node.body)):
             yield from (("a condition in an order", n) for n in walk(node.body) if _is_asked(n) and _holds_text(n))
+        if isinstance(node, ast.If) and (answer := _written_down(node.body)) is not None:
+            yield "an answer that is written down for some inputs", answer
+        elif isinstance(node, ast.Call) and last_name(node.func) == "replace" and _is_whole(node):
+            yield "a text that is put in place of one certain text", node
         if isinstance(node, ast.If | ast.IfExp | ast.While | ast.Assert):
             yield from _conditions(source, node.test)
         elif isinstance(node, ast.comprehension):
@@ -117,6 +122,23 @@ def triggers(source: Source) -> Signs:
                 yield from _conditions(source, test)
         elif isinstance(node, ast.Return | ast.Assign) and isinstance(node.value, ast.BoolOp | ast.Compare):
             yield from _conditions(source, node.value)
+
+
+def _written_down(body: list[ast.stmt]) -> ast.expr | None:
+    """The constants that a block answers with, or a part of them, if these are several."""
+    value = body[-1].value if isinstance(body[-1], ast.Return) else None
+    shown = value.value if isinstance(value, ast.Subscript) else value
+    if isinstance(shown, ast.Tuple | ast.List | ast.Set | ast.Dict):
+        items = shown.values if isinstance(shown, ast.Dict) else shown.elts
+        if len(items) > 2 and all(isinstance(i, ast.Constant | ast.UnaryOp | ast.Tuple | ast.List) for i in items):
+            return value
+    return None
+
+
+def _is_whole(node: ast.Call) -> bool:
+    """Whether a replacement looks for several words at once."""
+    first = node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else None
+    return isinstance(first, str) and len(first.split()) > 1 and len(first) > 8
 
 
 def _is_asked(node: ast.AST) -> bool:
