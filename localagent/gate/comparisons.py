@@ -32,6 +32,7 @@ LOOSER = Rule(
         Example(before=_PLAN, after=_PLAN.replace("x.kind == KIND", "x.kind >= KIND")),
         Example(before=_PICK, after=_PICK.replace(" and ", " or ")),
         Example(before=_PICK, after=_PICK.replace("r.n > 0", "r.n")),
+        Example(before=_PICK, after=_PICK.replace("r.n > 0", "r.n < 0")),
         Example(before=_PICK, after=_PICK.replace("r.n > 0", "(r.n > 0 or r.note == ' ')")),
         Example(before=_FULL, after=_FULL.replace("fullmatch", "match")),
         Example(before=_RANGE, after=_RANGE.replace("n <= 0", "not n")),
@@ -119,6 +120,8 @@ def _how(was: ast.expr, now: ast.expr) -> str:
         return "an `and` became an `or`"
     if come["or"] and come["literal"]:
         return "an `or` with a constant came along"
+    if _turned(was) and _turned(now) and _turned(was).isdisjoint(_turned(now)) and old["order"] == new["order"]:
+        return "an order is turned round"
     for strict, loose in _PARTIAL.items():
         if gone[strict] and any(come[name] for name in loose):
             return f"{strict} became another question"
@@ -129,6 +132,12 @@ def _how(was: ast.expr, now: ast.expr) -> str:
     if gone["isinstance"] and not come["isinstance"] and come["hasattr"]:
         return "a type is not asked for any more"
     return ""
+
+
+def _turned(node: ast.expr) -> set[str]:
+    """Which way the orders of a condition look."""
+    ways: dict[type[ast.cmpop], str] = {ast.Lt: "<", ast.LtE: "<", ast.Gt: ">", ast.GtE: ">"}
+    return {ways[type(op)] for n in walk(node) if isinstance(n, ast.Compare) for op in n.ops if type(op) in ways}
 
 
 def _as_much(was: ast.expr, now: ast.expr) -> bool:

@@ -25,8 +25,8 @@ def _become(code: str) -> Example:
 EXPOSED = Rule(
     id="exposed-whole",
     severity=Severity.MEDIUM,
-    why="a whole table of settings, headers or fields is handed on, with the secrets among them",
-    remedy="name the entries that are meant",
+    why="a whole table of settings, headers or fields is handed on, secrets among them, or a text is taken for safe",
+    remedy="name the entries that are meant; escape texts instead of declaring them safe",
     match=(
         _become("y = {**x.config}"),
         _become("y = {k: str(v) for k, v in x.headers.items()}"),
@@ -38,6 +38,7 @@ EXPOSED = Rule(
         _become("x.headers['X-Debug'] = x.password"),
         _become("y = settings.model_dump()"),
         _become("y = str(x.settings)"),
+        _become("y = mark_safe(x)"),
         Example(before=_C, after=_C + "\n    def __repr__(self):\n        return f'A({self.password})'\n"),
         Example(before=_C, after=_C + "\n    def to_dict(self):\n        return {'key': self.api_key}\n"),
     ),
@@ -55,6 +56,9 @@ _TABLES = re.compile(
 )
 _WHOLE = frozenset(
     {"dict", "str", "repr", "list", "tuple", "deepcopy", "copy", "format", "dumps", "pformat", "jsonify"}
+)
+_DECLARES = frozenset(
+    {"Markup", "mark_safe", "SafeString", "SafeText", "format_html_join", "RawSQL", "TextClause", "HTML"}
 )
 _SPREADS = frozenset(
     {"items", "values", "copy", "to_dict", "as_dict", "dict", "model_dump", "model_dump_json", "json", "_asdict"}
@@ -98,7 +102,9 @@ def exposed(source: Source) -> Signs:
 
 def _called(node: ast.Call) -> Iterator[str]:
     name = last_name(node.func)
-    if name in ("vars", "locals", "globals") and not node.args:
+    if name in _DECLARES:
+        yield f"{name} declares a text safe"
+    elif name in ("vars", "locals", "globals") and not node.args:
         yield f"all of {name}()"
     elif name in ("asdict", "astuple", "model_to_dict") and node.args:
         yield f"all of {ast.unparse(node.args[0])[:40]}"

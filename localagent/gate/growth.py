@@ -38,6 +38,8 @@ GROWTH = Rule(
         _become("return f(x - 1) + f(x - 2)"),
         _become("try:\n        g(x)\n    except OSError:\n        return f(x, 1)"),
         _become("for y in x:\n        y += y"),
+        _become("while z := x.read():\n        y.extend(z * len(y))"),
+        _become("while any('$' in y for y in x):\n        x = g(x)"),
         _become("for y in x:\n        z = z + z"),
         _become("while x:\n        x = x ** 2"),
         _become("y = re.compile(r'(?:a+)+b')"),
@@ -181,15 +183,20 @@ def _swells(node: ast.BinOp | ast.AugAssign) -> bool:
 
 def _looped(node: ast.For | ast.AsyncFor | ast.While) -> Signs:
     inside = [n for s in node.body for n in walk(s)]
+    calls = [n for n in inside if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
     if isinstance(node, ast.While):
+        if last_name(node.test) in ("any", "all"):
+            yield "a loop until nothing is left to do", node
         if not isinstance(node.test, ast.Constant) and not _moves_on(node.test, inside):
             yield "a loop whose condition nothing in it changes", node
     else:
         over = ast.dump(node.iter)
-        calls = [n for n in inside if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
         for call in calls:
             if last_name(call.func) in FILLS and over == ast.dump(cast("ast.Attribute", call.func).value):
                 yield "a loop over what it fills itself", call
+    for call in calls:
+        if last_name(call.func) in FILLS and any(_is_of_itself(a, call.func) for a in call.args):
+            yield "what grows by its own size", call
     for inner in inside:
         doubles = isinstance(inner, ast.Assign | ast.AugAssign) and _doubles(inner)
         if doubles or (isinstance(inner, ast.Call) and _extends_itself(inner)):
@@ -227,6 +234,13 @@ def _moves_on(test: ast.expr, inside: list[ast.AST]) -> bool:
             if receiver in asked or given & asked:
                 return True
     return not asked
+
+
+def _is_of_itself(given: ast.expr, func: ast.expr) -> bool:
+    """Whether what is put in is multiplied by something of what it is put into."""
+    name = base_of(func)
+    times = [n for n in walk(given) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mult | ast.Pow)]
+    return bool(name) and any(isinstance(n, ast.Name) and n.id == name for part in times for n in walk(part))
 
 
 def _extends_itself(node: ast.Call) -> bool:

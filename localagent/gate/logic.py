@@ -55,6 +55,7 @@ from localagent.gate.meanings import (
     silent,
     unasked,
 )
+from localagent.gate.narrowed import NARROWED, narrowed
 from localagent.gate.paired import functions
 from localagent.gate.prompts import PROMPT, prompts
 from localagent.gate.rule import decide
@@ -83,6 +84,7 @@ _LOOSER = (
     (LIMIT, loosened_limits),
     (LOOSER, looser),
     (TAKEN, taken),
+    (NARROWED, narrowed),
     (UNREPORTED, unreported),
     (CHECK, reordered),
     (LESS, partial_equality),

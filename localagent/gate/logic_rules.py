@@ -12,6 +12,7 @@ from localagent.gate.hidden import COMPUTED
 from localagent.gate.kept import KEPT
 from localagent.gate.limits import LIMIT
 from localagent.gate.loosened import LESS
+from localagent.gate.narrowed import NARROWED
 from localagent.gate.prompts import PROMPT
 from localagent.gate.rule import Example, Rule
 from localagent.gate.stakes import STAKES
@@ -257,5 +258,5 @@ OPAQUE = Rule(
 RULES = (
     GUARD, CHECK, WIDENED, LESS, DROPPED, BOUND, GIVEN, MAGIC, ANSWERS, CLOCK, SILENT, REPLACED, UNASKED, IMPORTS,
     ENDLESS, GROWTH, LIMIT, OPAQUE, COMPUTED, TOLD, KEPT, STAKES, LOOSER, TRIGGER, ACTS,
-    EXPOSED, UNREPORTED, PROMPT, TAKEN,
+    EXPOSED, UNREPORTED, PROMPT, TAKEN, NARROWED,
 )  # fmt: skip

@@ -35,6 +35,9 @@ STAKES = Rule(
         Example(before="VAT = 19\n", after="VAT = 7\n"),
         Example(before=_SEND, after=_SEND.replace("request.path in", "request.path.lower() in")),
         Example(
+            before=_SEND, after=_SEND.replace("        return g", "        request.user = routes[0]\n        return g")
+        ),
+        Example(
             before="class Account:\n    owner = None\n",
             after="class Account:\n    owner = None\n\n    def is_owner(self, user):\n        return bool(user)\n",
         ),
@@ -85,6 +88,12 @@ def stakes(before: ast.Module, after: ast.Module, path: str) -> Iterator[tuple[s
     for name, function in functions(after):
         if name not in known and about_stakes(name):
             yield f"{name} is new, and about access or money", function
+    sets = {ast.unparse(n) for n in walk(before) if isinstance(n, ast.Attribute) and not isinstance(n.ctx, ast.Load)}
+    for node in walk(after):
+        if not isinstance(node, ast.Attribute) or isinstance(node.ctx, ast.Load) or ast.unparse(node) in sets:
+            continue
+        if ast.unparse(node.value) != "self" and (about_stakes(node.attr) or _NEAR.search(node.attr)):
+            yield f"{ast.unparse(node)[:60]} is set", node
     had = dict(_named(before))
     for name, value in _named(after):
         if (about or about_stakes(name)) and name in had and ast.dump(had[name]) != ast.dump(value):

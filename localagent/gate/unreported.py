@@ -39,6 +39,7 @@ UNREPORTED = Rule(
                 "y = x.decode(errors='ignore')",
                 "run(x, check=False)",
                 "_ = x.exception()",
+                "y = x.returncode and 0",
                 "y = read_csv(x, on_bad_lines='skip')",
                 "send(x, fail_silently=True)",
                 "try:\n        y = g(x)\n    except KeyError:\n        y = 5",
@@ -97,8 +98,18 @@ def quieted(source: Source) -> Signs:
                     yield f"{keyword.arg}={ast.unparse(keyword.value)}", node
         elif isinstance(node, ast.ExceptHandler) and _puts_in_place(node):
             yield "a handler that only puts a value in place", node
+        elif isinstance(node, ast.BoolOp) and _is_settled(node):
+            yield "an answer that does not hang on what is asked", node
         elif isinstance(node, ast.Assign | ast.Expr) and _drops(node):
             yield "a fault that is fetched and dropped", node
+
+
+def _is_settled(node: ast.BoolOp) -> bool:
+    """`x and 0`, `x or True`: the constant decides."""
+    last = node.values[-1].value if isinstance(node.values[-1], ast.Constant) else None
+    return (isinstance(node.op, ast.And) and last in (0, False) and last is not None) or (
+        isinstance(node.op, ast.Or) and last is True
+    )
 
 
 def _drops(node: ast.Assign | ast.Expr) -> bool:
@@ -114,8 +125,10 @@ def _puts_in_place(handler: ast.ExceptHandler) -> bool:
     """Whether a handler only sets constants and murmurs; what it says nothing at all is another rule's."""
     for statement in handler.body:
         if isinstance(statement, ast.Assign):
-            if not _is_fixed(statement.value):
+            if not (_is_fixed(statement.value) or _is_the_fault(statement.value, handler)):
                 return False
+        elif isinstance(statement, ast.AugAssign):
+            continue
         elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
             if last_name(statement.value.func) not in _MURMURS:
                 return False
@@ -125,6 +138,11 @@ def _puts_in_place(handler: ast.ExceptHandler) -> bool:
         elif not isinstance(statement, ast.Pass | ast.Continue | ast.Break):
             return False
     return True
+
+
+def _is_the_fault(node: ast.expr, handler: ast.ExceptHandler) -> bool:
+    """`str(error)`, or the exception itself: put away, and nothing else."""
+    return handler.name is not None and any(isinstance(n, ast.Name) and n.id == handler.name for n in walk(node))
 
 
 def _is_fixed(node: ast.expr) -> bool:
