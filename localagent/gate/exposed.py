@@ -39,6 +39,8 @@ EXPOSED = Rule(
         _become("y = settings.model_dump()"),
         _become("y = str(x.settings)"),
         _become("y = mark_safe(x)"),
+        _become("y = f'your password is {x}'"),
+        _become("y = ('name', 'password_hash')"),
         Example(before=_C, after=_C + "\n    def __repr__(self):\n        return f'A({self.password})'\n"),
         Example(before=_C, after=_C + "\n    def to_dict(self):\n        return {'key': self.api_key}\n"),
     ),
@@ -67,6 +69,10 @@ _SECRET = re.compile(
     r"(?i)passw(?:or)?d|passphrase|secret|api_?key|credential|private_?key|(?:access|auth|refresh|api|bearer|session|reset)_?token|cvv|cvc"
     r"|card_?number|ssn|seed_phrase|(?:^|_)otp(?:$|_)|signing_?key|encryption_?key"
 )
+_FIELD = re.compile(
+    r"(?i)^(?:\w*passw(?:or)?d\w*|\w*secret\w*|iban|ssn|cvc|cvv|api_?key|card_?number|\w*_token|salary)$"
+)
+_SPELT = re.compile(r"(?i)(?:password|passphrase|secret|api.?key|pin|card number)\s*(?:is|:|=)\s*['\"]?$")
 _SHOWS = re.compile(
     r"^(?:__repr__|__str__|__format__|__rich_repr__|to_(?:dict|json|text|row|csv)|as_(?:dict|json)|serialize\w*|dump\w*|export\w*|describe|summary|public\w*|debug\w*|info|status|health\w*)$"
 )
@@ -89,6 +95,11 @@ def exposed(source: Source) -> Signs:
         elif isinstance(node, ast.JoinedStr):
             if _is_address(node) and (secret := _secret_in(node)):
                 yield f"{secret} in an address", node
+            elif _is_spelt_out(node):
+                yield "a secret is told in words", node
+        elif isinstance(node, ast.Tuple | ast.List | ast.Set):
+            fields = [e.value for e in node.elts if isinstance(e, ast.Constant) and isinstance(e.value, str)]
+            yield from ((f"{field} among fields", node) for field in fields if _FIELD.match(field))
         elif isinstance(node, ast.Assign) and any(
             isinstance(t, ast.Subscript) and _is_table(t.value) for t in node.targets
         ):
@@ -122,6 +133,15 @@ def _is_table(node: ast.expr) -> bool:
 
 def _is_address(node: ast.JoinedStr) -> bool:
     return any(isinstance(v, ast.Constant) and re.search(r"https?://|[?&]\w*=$", str(v.value)) for v in node.values)
+
+
+def _is_spelt_out(node: ast.JoinedStr) -> bool:
+    """`f"your password is {x}"`."""
+    pieces = [(v, after) for v, after in zip(node.values, node.values[1:], strict=False)]
+    return any(
+        isinstance(v, ast.Constant) and isinstance(after, ast.FormattedValue) and _SPELT.search(str(v.value))
+        for v, after in pieces
+    )
 
 
 def _secret_in(node: ast.AST) -> str:

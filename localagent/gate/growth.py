@@ -47,6 +47,8 @@ GROWTH = Rule(
         _become("y = list(product(x, repeat=x.n))"),
         _become("y = 1 << x"),
         _become("y = 2 ** (x ** 5)"),
+        _become("y = x.ljust(x.most * 40)"),
+        _become("for y in range(x * x):\n        g(y)"),
         _become("y = x << 26"),
         _become("y = list(count())"),
         _become("for y in iter(x.read, ''):\n        pass"),
@@ -85,6 +87,7 @@ _COMBINES = frozenset({"permutations", "combinations", "combinations_with_replac
 _TAKES_ALL = frozenset(
     {"list", "tuple", "sorted", "set", "sum", "max", "min", "len", "dict", "deque", "join", "frozenset"}
 )
+_SIZED = frozenset({"range", "bytearray", "ljust", "rjust", "zfill", "center", "repeat", "zeros", "ones", "full"})
 _NEVER_ENDS = frozenset({"count", "cycle"})
 _PATTERNS = frozenset(
     {"compile", "match", "search", "fullmatch", "sub", "subn", "findall", "finditer", "split", "RegexValidator"}
@@ -137,10 +140,22 @@ def _called(source: Source, node: ast.Call) -> Iterator[str]:
         yield "a repeat until an answer that may never come"
     elif name in _TAKES_ALL and any(isinstance(a, ast.Call) and last_name(a.func) in _NEVER_ENDS for a in node.args):
         yield "all of what never ends"
+    if name in _SIZED and any(_is_squared(a) for a in node.args):
+        yield f"{name} of a product"
     if name not in ("range", "bytearray", "bytes", "zeros", "repeat"):
         given = [*node.args, *(k.value for k in node.keywords if k.arg not in ("seed", "default"))]
         if any(_number(value) >= _LARGE for value in given):
             yield f"{name} is given a very large number"
+
+
+def _is_squared(node: ast.expr) -> bool:
+    """A product of two things that are not constants."""
+    return any(
+        isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mult) and _number(n.left) < 0 and _number(n.right) < 0
+        for n in walk(node)
+    ) or (
+        isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and max(map(_number, (node.left, node.right))) > 9
+    )
 
 
 def _is_measured(node: ast.Call) -> bool:
@@ -175,9 +190,7 @@ def _swells(node: ast.BinOp | ast.AugAssign) -> bool:
     if isinstance(node.op, ast.LShift):
         return _number(right) < 0 if _number(left) >= 0 else _number(right) >= _SHIFTED
     if isinstance(node.op, ast.Pow):
-        return any(isinstance(n, ast.BinOp) and isinstance(n.op, ast.Pow) and _number(n) < 0 for n in walk(right)) or (
-            _number(left) > 1 and _number(right) < 0 and not isinstance(right, ast.UnaryOp)
-        )
+        return _number(right) < 0 and _number(left) != 1 and not isinstance(right, ast.UnaryOp)
     return False
 
 

@@ -61,6 +61,7 @@ from localagent.gate.prompts import PROMPT, prompts
 from localagent.gate.rule import decide
 from localagent.gate.source import DoesNotParse, decode_source, parse
 from localagent.gate.stakes import STAKES, stakes
+from localagent.gate.steering import STEERING, steered
 from localagent.gate.taken import TAKEN, taken
 from localagent.gate.told import TOLD, told
 from localagent.gate.triggers import TRIGGER, triggers
@@ -84,6 +85,7 @@ _LOOSER = (
     (LIMIT, loosened_limits),
     (LOOSER, looser),
     (TAKEN, taken),
+    (STEERING, steered),
     (NARROWED, narrowed),
     (UNREPORTED, unreported),
     (CHECK, reordered),

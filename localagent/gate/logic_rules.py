@@ -16,6 +16,7 @@ from localagent.gate.narrowed import NARROWED
 from localagent.gate.prompts import PROMPT
 from localagent.gate.rule import Example, Rule
 from localagent.gate.stakes import STAKES
+from localagent.gate.steering import STEERING
 from localagent.gate.taken import TAKEN
 from localagent.gate.told import TOLD
 from localagent.gate.triggers import TRIGGER
@@ -258,5 +259,5 @@ OPAQUE = Rule(
 RULES = (
     GUARD, CHECK, WIDENED, LESS, DROPPED, BOUND, GIVEN, MAGIC, ANSWERS, CLOCK, SILENT, REPLACED, UNASKED, IMPORTS,
     ENDLESS, GROWTH, LIMIT, OPAQUE, COMPUTED, TOLD, KEPT, STAKES, LOOSER, TRIGGER, ACTS,
-    EXPOSED, UNREPORTED, PROMPT, TAKEN, NARROWED,
+    EXPOSED, UNREPORTED, PROMPT, TAKEN, NARROWED, STEERING,
 )  # fmt: skip

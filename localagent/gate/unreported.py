@@ -40,6 +40,7 @@ UNREPORTED = Rule(
                 "run(x, check=False)",
                 "_ = x.exception()",
                 "y = x.returncode and 0",
+                "y = x.read() or 20.0",
                 "y = read_csv(x, on_bad_lines='skip')",
                 "send(x, fail_silently=True)",
                 "try:\n        y = g(x)\n    except KeyError:\n        y = 5",
@@ -105,11 +106,12 @@ def quieted(source: Source) -> Signs:
 
 
 def _is_settled(node: ast.BoolOp) -> bool:
-    """`x and 0`, `x or True`: the constant decides."""
+    """`x and 0`, `x or True`: the constant decides; `read() or 20.0`: it is taken for an answer."""
     last = node.values[-1].value if isinstance(node.values[-1], ast.Constant) else None
-    return (isinstance(node.op, ast.And) and last in (0, False) and last is not None) or (
-        isinstance(node.op, ast.Or) and last is True
-    )
+    if isinstance(node.op, ast.And):
+        return last is not None and last in (0, False)
+    made_up = isinstance(last, int | float) and last not in (0, 1) and isinstance(node.values[0], ast.Call)
+    return last is True or made_up
 
 
 def _drops(node: ast.Assign | ast.Expr) -> bool:
