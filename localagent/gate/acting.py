@@ -2,7 +2,8 @@
 
 Where a module holds such a handle, no dangerous name need come to do harm: `git("push", "--mirror")` is a call of its
 own helper. So every new call by way of a handle is asked about: of what is imported, of what was made from it, and of
-own functions that use it, if these are told what to do by constants. Not seen: handles that come as arguments.
+own functions that use it, if these are told what to do by constants. Not seen: handles that come as
+arguments without an annotation.
 """
 
 import ast
@@ -17,6 +18,10 @@ from localagent.gate.written import Signs, Source, last_name
 
 _GIT = "import subprocess\n\n\ndef git(*a):\n    subprocess.run(['git', *a])\n\n\ndef f(x):\n    git('add', x)\n"
 _LIB = "import ctypes\nLIB = ctypes.CDLL(None)\n\n\ndef f(x):\n    return LIB.getpid()\n"
+_TK = (
+    "import tkinter\n\n\nclass A:\n    def __init__(self, root: tkinter.Tk):\n        self.root = root\n\n"
+    "    def f(self, x):\n        self.root.title(x)\n"
+)
 _S3 = "import boto3\n\n\ndef f(x):\n    s3 = boto3.client('s3')\n    s3.upload_file(x, 'a', 'b')\n"
 
 ACTS = Rule(
@@ -27,6 +32,7 @@ ACTS = Rule(
     match=(
         Example(before=_GIT, after=_GIT + "    git('push', '--force')\n"),
         Example(before=_LIB, after=_LIB.replace("LIB.getpid()", "LIB['abort'](x)")),
+        Example(before=_TK, after=_TK + "        self.root.tk.call('exec', x)\n"),
         Example(before=_S3, after=_S3 + "    s3.copy_object(Bucket='z', Key='b')\n"),
     ),
     not_match=(
@@ -61,16 +67,18 @@ def acts(source: Source) -> Signs:
     if not handles:
         return
     handles |= _made(source.tree.body, handles)
+    given = {a.arg for a in source.nodes if isinstance(a, ast.arg) and a.annotation and _root(a.annotation) in handles}
     for node in source.nodes:
         if isinstance(node, ast.Assign):
             attributes = [t.attr for t in node.targets if isinstance(t, ast.Attribute) and _root(t) == "self"]
-            handles |= {
-                f".{a}" for a in attributes if isinstance(node.value, ast.Call) and _root(node.value) in handles
-            }
+            made = isinstance(node.value, ast.Call) and _root(node.value) in handles
+            if made or (isinstance(node.value, ast.Name) and node.value.id in given):
+                handles |= {f".{name}" for name in attributes}
     own = [(name.rpartition(".")[2], function) for name, function in functions(source.tree)]
     helpers = {name for name, f in own if any(isinstance(n, ast.Name) and n.id in handles for n in walk(f))}
     for name, function in own:
-        known = handles | _made(function.body, handles)
+        annotated = {a.arg for a in walk(function) if isinstance(a, ast.arg)} & given
+        known = handles | annotated | _made(function.body, handles)
         for node in walk(function):
             if isinstance(node, ast.Call) and last_name(node.func) not in _PURE:
                 if _hangs_on(node.func, known):

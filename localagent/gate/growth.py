@@ -11,7 +11,8 @@ from typing import cast
 from localagent.domain.gate import Severity
 from localagent.gate.backtracking import is_slow
 from localagent.gate.bindings import FUNCTIONS
-from localagent.gate.paired import Function, functions
+from localagent.gate.paired import functions
+from localagent.gate.recursion import calls_itself_again
 from localagent.gate.rule import Example, Rule
 from localagent.gate.source import walk
 from localagent.gate.stores import FILLS, base_of, forgetless, only_filled
@@ -115,7 +116,7 @@ def grows(source: Source) -> Signs:
         elif isinstance(node, (*FUNCTIONS, ast.ClassDef)):
             yield from forgetless(node)
     for name, function in functions(source.tree):
-        yield from _again(name.rpartition(".")[2], function)
+        yield from calls_itself_again(name.rpartition(".")[2], function)
     yield from only_filled(source)
 
 
@@ -277,38 +278,3 @@ def _doubles(node: ast.Assign | ast.AugAssign) -> bool:
     if isinstance(node.value.op, ast.Pow):
         return sides[0] == target
     return sides == [target, target] and isinstance(node.value.op, ast.Add | ast.Mult)
-
-
-def _again(name: str, function: Function) -> Signs:
-    """Calls of oneself with what one was given, in a handler, or twice in one answer."""
-    own = {a.arg for a in (*function.args.posonlyargs, *function.args.args)} - {"self", "cls"}
-    calls = [n for n in walk(function) if isinstance(n, ast.Call) and _is_self(n.func, name)]
-    if not calls:
-        return
-    for call in calls:
-        given = [a for a in (*call.args, *(k.value for k in call.keywords)) if not isinstance(a, ast.Constant)]
-        if (own and all(isinstance(a, ast.Name) and a.id in own for a in given) and not call.keywords) or (
-            not own and not given
-        ):
-            yield "a call of itself that gets no further", call
-    for node in walk(function):
-        if isinstance(node, ast.ExceptHandler):
-            yield from (("a call of itself after a fault", c) for c in calls if any(c is n for n in walk(node)))
-        elif isinstance(node, ast.BinOp) and sum(1 for c in calls if c is node.left or c is node.right) > 1:
-            yield "two calls of itself for one", node
-        elif isinstance(node, ast.While | ast.For | ast.comprehension) and name in _asked_over(node):
-            yield "a call of itself for each of many", node
-
-
-def _asked_over(node: ast.While | ast.For | ast.comprehension) -> set[str]:
-    return (
-        {last_name(n.func) for n in walk(node.test) if isinstance(n, ast.Call)}
-        if isinstance(node, ast.While)
-        else set()
-    )
-
-
-def _is_self(func: ast.expr, name: str) -> bool:
-    if isinstance(func, ast.Attribute):
-        return func.attr == name and isinstance(func.value, ast.Name) and func.value.id in ("self", "cls")
-    return isinstance(func, ast.Name) and func.id == name
