@@ -20,6 +20,7 @@ from localagent.gate.texts import values_of
 from localagent.gate.written import Signs, Source, last_name
 
 _F = "def f(x):\n    return x\n"
+_C = "class A:\n    def f(self, x):\n        return x\n"
 
 
 def _become(code: str, head: str = "") -> Example:
@@ -58,8 +59,8 @@ GROWTH = Rule(
         _become("x.tasks.append(x.Thread(target=f))"),
         _become("[a for a in x for b in x for c in x]"),
         _become("SEEN.append(x)", "SEEN = []\n"),
-        Example(before=_F, after="@lru_cache(maxsize=None)\n" + _F),
-        Example(before=_F, after="@cache\n" + _F),
+        Example(before=_C, after=_C.replace("    def", "    @lru_cache(maxsize=None)\n    def")),
+        Example(before=_C, after=_C.replace("    def", "    @cache\n    def")),
         Example(before=_F, after="def f(x, seen={}):\n    seen[x] = 1\n    return x\n"),
     ),
     not_match=(
@@ -76,6 +77,7 @@ GROWTH = Rule(
         _become("x.seen.append(x)"),
         _become("time.sleep(0.1)"),
         Example(before=_F, after="@lru_cache(maxsize=128)\n" + _F),
+        Example(before=_F, after="@cache\n" + _F),
         Example(before=_F, after="SEEN = []\n" + _F),
     ),
     asks_person=True,

@@ -134,7 +134,12 @@ def _unended(old: Function, new: Function) -> str:
             return "a way out of a loop is gone"
         if was["step"] > now["step"] and now["while"] >= was["while"]:
             return "a step of a loop is gone"
-    if (was["loops"] or _calls_itself(old)) and was["gain"] > now["gain"] and now["while"] >= was["while"]:
+    if (
+        (was["loops"] or _calls_itself(old))
+        and was["gain"] > now["gain"]
+        and now["loops"] >= was["loops"]
+        and now["while"] >= was["while"]
+    ):
         return "a step is gone"
     if _refilled(old) < _refilled(new):
         return "a loop fills again what it empties"

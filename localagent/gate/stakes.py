@@ -1,8 +1,8 @@
 """Sign: a function that is about access or money, by its words, decides or computes otherwise than it did.
 
-Doors and skims are small: a further `or`, a rounding, a table with one name in it. So whoever changes what such a
-function asks, sets or answers is asked about, however harmless it looks. Not asked about: layout, annotations, what is
-printed, logged or raised as a text, names of local variables. Not seen: such functions whose words say something else.
+Doors and skims are small: a further `or`, a rounding, a balance that is set. So a change of what such a function asks, how it
+rounds and what it sets of others is asked about. Not asked about: a moved bound, another rate, a check for emptiness
+or for a type, which are ordinary repairs. Not seen: such functions whose words say something else.
 """
 
 import ast
@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 
 from localagent.domain.gate import Severity
-from localagent.gate.bindings import FUNCTIONS
-from localagent.gate.paired import Function, copied, functions, pairs
+from localagent.gate.conditions import shape
+from localagent.gate.paired import Function, functions, pairs
 from localagent.gate.rule import Example, Rule
 from localagent.gate.source import walk
 from localagent.gate.written import last_name
@@ -28,11 +28,10 @@ STAKES = Rule(
     match=(
         Example(before=_FEE, after=_FEE.replace("order.total < 20", "order.total < 20 and not order.note")),
         Example(before=_FEE, after=_FEE.replace("round(order.total * 0.02, 2)", "int(order.total * 0.02)")),
-        Example(before=_FEE, after=_FEE.replace("0.02", "0.002")),
         Example(before=_FEE, after=_FEE.replace("    return round", "    order.total -= 1\n    return round")),
         Example(before=_MAY, after=_MAY.replace("user in page.readers", "page.readers")),
         Example(before=_MAY, after=_MAY.replace("page.public", "page.public or user.name == page.name")),
-        Example(before="VAT = 19\n", after="VAT = 7\n"),
+        Example(before="STAFF = '@a.example'\n", after="STAFF = '.example'\n"),
         Example(before=_SEND, after=_SEND.replace("request.path in", "request.path.lower() in")),
         Example(
             before=_SEND, after=_SEND.replace("        return g", "        request.user = routes[0]\n        return g")
@@ -47,6 +46,7 @@ STAKES = Rule(
         Example(before=_MAY, after=_MAY.replace("(user, page)", "(user: User, page: Page) -> bool")),
         Example(before=_MAY, after=_MAY.replace("    log", '    """Whether a user may read a page."""\n    log')),
         Example(before=_SEND, after=_SEND.replace("g(request)", "g(request, routes)")),
+        Example(before=_FEE, after=_FEE.replace("< 20", "<= 25").replace("0.02", "0.03")),
         Example(before=_FEE, after=_FEE + "\n\ndef total(rows):\n    return sum(rows)\n"),
         Example(before="def total(rows):\n    return sum(rows)\n", after="def total(rows):\n    return sum(rows, 1)\n"),
     ),
@@ -69,9 +69,8 @@ _NEAR = re.compile(
     r"|certificates?|sensors?|alarms?|valves?|brakes?|meters?|router|dispatch|middleware|gateway|moderat\w*|spam"
     r"|limits?|allocat\w*|priorit\w+|approv\w+|review(?:s|er|ers)?|expir\w+|valid(?:ate|ator|ity)?|verif\w+)(?=$|[_\W])"
 )
-_TELLS = frozenset(
-    {"print", "info", "debug", "warning", "warn", "error", "exception", "critical", "log", "echo", "secho", "write"}
-)
+_DECIDES = re.compile(r"_?(?:is|has|can|may|check|verify|allows?|grants?|permits?)_")
+_ROUNDS = frozenset({"round", "int", "floor", "ceil", "trunc", "quantize"})
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
@@ -81,12 +80,12 @@ def stakes(before: ast.Module, after: ast.Module, path: str) -> Iterator[tuple[s
     known = {name for name, _ in functions(before)}
     for name, old, new in pairs(before, after):
         if about or _is_about(name, old) or _is_about(name, new):
-            if _said(old) != _said(new):
+            if _asks(old) != _asks(new) or _rounds(old) != _rounds(new):
                 yield f"{name} is about access or money", new
-        elif (_NEAR.search(_CAMEL.sub("_", f"{path}.{name}")) or _takes(new)) and _decisions(old) != _decisions(new):
+        elif (_NEAR.search(_CAMEL.sub("_", f"{path}.{name}")) or _takes(new)) and _asks(old) != _asks(new):
             yield f"{name} decides otherwise about people, orders or requests", new
     for name, function in functions(after):
-        if name not in known and about_stakes(name):
+        if name not in known and _DECIDES.match(name.rpartition(".")[2]) and about_stakes(name):
             yield f"{name} is new, and about access or money", function
     sets = {ast.unparse(n) for n in walk(before) if isinstance(n, ast.Attribute) and not isinstance(n.ctx, ast.Load)}
     for node in walk(after):
@@ -96,7 +95,7 @@ def stakes(before: ast.Module, after: ast.Module, path: str) -> Iterator[tuple[s
             yield f"{ast.unparse(node)[:60]} is set", node
     had = dict(_named(before))
     for name, value in _named(after):
-        if (about or about_stakes(name)) and name in had and ast.dump(had[name]) != ast.dump(value):
+        if (about or about_stakes(name)) and name in had and _is_other(had[name], value):
             yield f"{name} is about access or money", value
 
 
@@ -104,21 +103,38 @@ def _takes(function: Function) -> bool:
     return any(isinstance(n, ast.arg) and _NEAR.search(n.arg) for n in walk(function))
 
 
-def _decisions(function: Function) -> list[str]:
-    """What a function asks and what it answers by constants, layout and order apart."""
+def _asks(function: Function) -> list[str]:
+    """What a function asks: comparisons without their bounds, likenesses, and what stands in an `and` or an `or`."""
     found: list[str] = []
     for node in walk(function):
-        if isinstance(node, ast.If | ast.IfExp | ast.While):
-            found.append(ast.unparse(node.test))
-        elif isinstance(node, ast.comprehension):
-            found += [ast.unparse(test) for test in node.ifs]
-        elif isinstance(node, ast.Compare | ast.BoolOp):
+        if isinstance(node, ast.Compare):
+            found.append(shape(node))
+        elif isinstance(node, ast.Call) and last_name(node.func) in ("startswith", "endswith", "match", "search"):
             found.append(ast.unparse(node))
+        elif isinstance(node, ast.BoolOp):
+            found += [ast.unparse(v) for v in node.values if isinstance(v, ast.Attribute | ast.Subscript | ast.UnaryOp)]
         elif isinstance(node, ast.Return) and isinstance(node.value, ast.Constant):
-            found.append(f"return {ast.unparse(node.value)}")
-        elif isinstance(node, ast.arguments):
-            found += [ast.unparse(default) for default in node.defaults]
+            found.append(f"return {node.value.value}" if isinstance(node.value.value, bool | str) else "")
+    return sorted(text for text in found if text)
+
+
+def _rounds(function: Function) -> list[str]:
+    """How a function rounds, and what it sets of what it was given."""
+    found: list[str] = []
+    for node in walk(function):
+        if isinstance(node, ast.Call) and last_name(node.func) in _ROUNDS:
+            found.append(last_name(node.func))
+        elif isinstance(node, ast.Attribute | ast.Name) and last_name(node).startswith("ROUND_"):
+            found.append(last_name(node))
+        elif isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+            found.append(f"sets {ast.unparse(node)}")
     return sorted(found)
+
+
+def _is_other(was: ast.expr, now: ast.expr) -> bool:
+    """Whether a constant is another; a number may well be."""
+    number = isinstance(now, ast.Constant) and isinstance(now.value, int | float) and not isinstance(now.value, bool)
+    return not number and ast.dump(was) != ast.dump(now)
 
 
 def about_stakes(text: str) -> bool:
@@ -143,35 +159,3 @@ def _named(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             yield from ((t.id, node.value) for t in targets if isinstance(t, ast.Name))
-
-
-def _said(function: Function) -> str:
-    """A function as a text without what carries no decision; local names by the order in which they come."""
-    made = copied(function)
-    local: dict[str, str] = {}
-    for node in walk(made):
-        if isinstance(
-            node, (*FUNCTIONS, ast.ClassDef, ast.For, ast.While, ast.If, ast.Try, ast.With, ast.ExceptHandler)
-        ):
-            node.body = [s for s in node.body if not _is_told(s)] or [ast.Pass()]
-        if isinstance(node, FUNCTIONS):
-            node.returns, node.name = None, ""
-        elif isinstance(node, ast.arg):
-            node.annotation = None
-        elif isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
-            node.exc = node.exc.func
-        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            local.setdefault(node.id, f"local {len(local)}")
-    for node in walk(made):
-        if isinstance(node, ast.Name) and node.id in local:
-            node.id = local[node.id]
-    return ast.dump(made)
-
-
-def _is_told(node: ast.stmt) -> bool:
-    """A docstring, or a call that only tells something."""
-    if not isinstance(node, ast.Expr):
-        return False
-    return isinstance(node.value, ast.Constant) or (
-        isinstance(node.value, ast.Call) and last_name(node.value.func) in _TELLS
-    )

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from localagent.domain.gate import Severity
-from localagent.gate.conditions import condition_of, implies
+from localagent.gate.conditions import condition_of, implies, shape
 from localagent.gate.paired import Function, pairs, settled
 from localagent.gate.rule import Example, Rule
 from localagent.gate.source import walk
@@ -50,6 +50,7 @@ STEERING = Rule(
         Example(before=_STEPS, after=_STEPS.replace("g(x[at])", "h(x[at])")),
         Example(before=_SIZE, after=_SIZE.replace("x.size > 9", "x.size > 9 or x.odd")),
         Example(before=_SIZE, after=_SIZE.replace("x.read()", "x.read(1)")),
+        Example(before=_SIZE, after=_SIZE.replace("> 9", ">= 8")),
         Example(before=_JOB, after=_JOB.replace("job.result()", "job.answer()")),
         Example(before=_TREE, after=_TREE.replace("self.left.put(v)", "self.right.put(v)")),
     ),
@@ -115,7 +116,8 @@ def _weaker(old: Function, new: Function) -> str:
     if len(gone) != len(come) or len(gone) > _MOST:
         return ""
     for was, one in zip(gone, come, strict=True):
-        if implies(condition_of(was, names[0]), condition_of(one, names[1])) is not True:
+        same = shape(was) == shape(one)
+        if not same and implies(condition_of(was, names[0]), condition_of(one, names[1])) is not True:
             return ast.unparse(one)
     return ""
 

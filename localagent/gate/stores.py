@@ -21,7 +21,9 @@ def base_of(node: ast.AST) -> str:
 
 
 def forgetless(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> Signs:
-    """Caches that forget nothing."""
+    """Caches of methods that forget nothing, and so keep every object alive."""
+    if isinstance(node, ast.ClassDef) or not node.args.args or node.args.args[0].arg not in ("self", "cls"):
+        return
     for decorator in node.decorator_list:
         if isinstance(decorator, ast.Call):
             sizes = [*decorator.args, *(k.value for k in decorator.keywords if k.arg == "maxsize")]
