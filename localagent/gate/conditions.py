@@ -17,6 +17,7 @@ _DEPTH = 40
 _MOST_PARTS = 60
 _MOST_STEPS = 4_000
 _MOST_LISTED = 20
+_ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _BY_NAME: dict[str, type[ast.cmpop]] = {
     "eq": ast.Eq, "__eq__": ast.Eq, "is_": ast.Is, "ne": ast.NotEq, "__ne__": ast.NotEq, "is_not": ast.IsNot,
     "lt": ast.Lt, "__lt__": ast.Lt, "le": ast.LtE, "__le__": ast.LtE, "gt": ast.Gt, "__gt__": ast.Gt,
@@ -183,6 +184,18 @@ def said(node: ast.AST, names: Names, depth: int = 6) -> str:
         if len(text) > 20_000:
             return ast.dump(node)
     return text
+
+
+def shape(node: ast.expr) -> str:
+    """A condition as a text without the numbers that bound it: `x < 5` and `x <= 6` have one shape."""
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], _ORDERS):
+        sides = (node.left, node.comparators[0])
+        inner = [n.operand if isinstance(n, ast.UnaryOp) else n for n in sides]
+        bounds = [isinstance(n, ast.Constant) and isinstance(n.value, int | float) for n in inner]
+        if any(bounds):
+            way = "below" if isinstance(node.ops[0], ast.Lt | ast.LtE) is not bounds[0] else "above"
+            return f"{ast.unparse(sides[bounds[0]])} {way} a number"
+    return ast.unparse(node)
 
 
 def opened(condition: Condition) -> Condition:

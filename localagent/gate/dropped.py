@@ -45,7 +45,7 @@ _PROTECTS = re.compile(
     r"|expires?(?:_in|_at)?|ttl|autoescape|escape"
     r"|allow_redirects|follow_redirects|algorithms?|audience|issuer|options|permission(?:s|_classes)?"
     r"|authentication_classes|dependencies|max_length|max_?size|max_bytes"
-    r"|limit|strict|validate|validators?|context|ssl_?context|cafile|ca_certs|cert_reqs|filter|Loader|check"
+    r"|limit|max_?(?:bytes|len|workers|depth|items|tries|retries|memory|connections|results|tasks|entries)|backupCount|maxsize|repr|exclude|strict|validate|validators?|context|ssl_?context|cafile|ca_certs|cert_reqs|filter|Loader|check"
     r"|raise_exception|daemon|salt|iterations|n|rounds|usedforsecurity"
     r"|schema|allow_pickle|weights_only|safe|quote|mode|dir_fd|follow_symlinks|exist_ok|delete"
     r"|check_same_thread|isolation_level|scope|scopes|max_redirects|retries|nonce|key)$"

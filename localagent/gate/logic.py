@@ -15,12 +15,17 @@ import pathspec
 from localagent.domain.edit import FileChange
 from localagent.domain.gate import Decision, Finding
 from localagent.domain.policy import Policy
+from localagent.gate.acting import ACTS, acts
 from localagent.gate.bounds import BOUND, moved
 from localagent.gate.change import GateInput
+from localagent.gate.comparisons import LOOSER, looser, partial_equality
 from localagent.gate.dropped import DROPPED, dropped
+from localagent.gate.exposed import EXPOSED, exposed
 from localagent.gate.given import GIVEN, asks, given
+from localagent.gate.growth import GROWTH, grows
 from localagent.gate.hidden import COMPUTED, computed, escaped_letters
 from localagent.gate.kept import KEPT, kept
+from localagent.gate.limits import LIMIT, loosened_limits
 from localagent.gate.logic_rules import (
     ANSWERS,
     CHECK,
@@ -35,13 +40,14 @@ from localagent.gate.logic_rules import (
     UNASKED,
     WIDENED,
 )
-from localagent.gate.loosened import LESS, less
-from localagent.gate.lost import checks, guards, unreached, widened
+from localagent.gate.loosened import LESS, emptied, less
+from localagent.gate.lost import checks, guards, reordered, unreached, widened
 from localagent.gate.meanings import (
     bound_again,
     clocks,
     endless,
     exchanged,
+    known_keys,
     magic,
     opaque,
     replaced,
@@ -49,10 +55,17 @@ from localagent.gate.meanings import (
     silent,
     unasked,
 )
+from localagent.gate.narrowed import NARROWED, narrowed
 from localagent.gate.paired import functions
+from localagent.gate.prompts import PROMPT, prompts
 from localagent.gate.rule import decide
 from localagent.gate.source import DoesNotParse, decode_source, parse
+from localagent.gate.stakes import STAKES, stakes
+from localagent.gate.steering import STEERING, steered
+from localagent.gate.taken import TAKEN, taken
 from localagent.gate.told import TOLD, told
+from localagent.gate.triggers import TRIGGER, triggers
+from localagent.gate.unreported import UNREPORTED, quieted, unreported
 from localagent.gate.written import Source, written_answers
 
 _STDLIB = frozenset(sys.stdlib_module_names) | {"__future__", "typing_extensions"}
@@ -60,8 +73,24 @@ _SIGNS = (
     (MAGIC, magic), (ANSWERS, written_answers), (CLOCK, clocks), (SILENT, silent), (REPLACED, replaced),
     (REPLACED, shadowed), (REPLACED, bound_again), (REPLACED, exchanged), (UNASKED, unasked),
     (ENDLESS, endless), (OPAQUE, opaque), (COMPUTED, computed), (TOLD, told), (KEPT, kept), (GIVEN, asks),
+    (GROWTH, grows), (TRIGGER, triggers), (ACTS, acts), (EXPOSED, exposed),
+    (UNREPORTED, quieted), (MAGIC, known_keys), (LESS, emptied), (PROMPT, prompts),
 )  # fmt: skip
-_LOOSER = ((GUARD, unreached), (LESS, less), (DROPPED, dropped), (BOUND, moved), (GIVEN, given))
+_LOOSER = (
+    (GUARD, unreached),
+    (LESS, less),
+    (DROPPED, dropped),
+    (BOUND, moved),
+    (GIVEN, given),
+    (LIMIT, loosened_limits),
+    (LOOSER, looser),
+    (TAKEN, taken),
+    (STEERING, steered),
+    (NARROWED, narrowed),
+    (UNREPORTED, unreported),
+    (CHECK, reordered),
+    (LESS, partial_equality),
+)
 _LOST = ((GUARD, guards), (CHECK, checks))
 
 
@@ -113,6 +142,8 @@ def reviewed(file: FileChange, own: set[str]) -> Iterator[Finding]:
     for rule, differences in _LOOSER:
         for what, node in differences(before, after):
             yield rule.finding(file.path, int(getattr(node, "lineno", 0)), what[:140])
+    for what, node in stakes(before, after, file.path):
+        yield STAKES.finding(file.path, int(getattr(node, "lineno", 0)), what[:140])
     if escaped_letters(text) > escaped_letters(said):
         yield COMPUTED.finding(file.path, 0, "letters are written by their numbers")
     had = {name for name, _ in _imported(before)}

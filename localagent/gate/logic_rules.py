@@ -1,18 +1,31 @@
 """Rules about what code means rather than what it mentions, each with the examples that prove it. All ask a person."""
 
 from localagent.domain.gate import Severity
+from localagent.gate.acting import ACTS
 from localagent.gate.bounds import BOUND
+from localagent.gate.comparisons import LOOSER
 from localagent.gate.dropped import DROPPED
+from localagent.gate.exposed import EXPOSED
 from localagent.gate.given import GIVEN
+from localagent.gate.growth import GROWTH
 from localagent.gate.hidden import COMPUTED
 from localagent.gate.kept import KEPT
+from localagent.gate.limits import LIMIT
 from localagent.gate.loosened import LESS
+from localagent.gate.narrowed import NARROWED
+from localagent.gate.prompts import PROMPT
 from localagent.gate.rule import Example, Rule
+from localagent.gate.stakes import STAKES
+from localagent.gate.steering import STEERING
+from localagent.gate.taken import TAKEN
 from localagent.gate.told import TOLD
+from localagent.gate.triggers import TRIGGER
+from localagent.gate.unreported import UNREPORTED
 
 _F = "def f(x):\n    return x\n"
 _GUARD = "def f(x):\n    if '/' in x:\n        raise ValueError(x)\n    return x\n"
 _CALLS = "def f(x, y):\n    x = escape(x)\n    return g(x)\n"
+_PATH = "def f(x, y):\n    y = {}\n    if not y.is_relative_to(x):\n        raise ValueError(x)\n    return {}\n"
 _OWNS = "def owns(user, item):\n    return item.owner == user.name and user.active\n"
 
 
@@ -57,6 +70,7 @@ CHECK = Rule(
             "import hmac\ndef f(x, y):\n    return x == y\n",
             "import hmac\ndef f(x, y):\n    return hmac.compare_digest(x, y)\n",
         ),
+        _become(_PATH.format("y", "y.resolve()"), _PATH.format("y.resolve()", "y")),
     ),
     not_match=(
         _become("def f(x, y):\n    return g(escape(x))\n", _CALLS),
@@ -92,6 +106,8 @@ MAGIC = Rule(
         _become("def f(x):\n    match x:\n        case 'letmein42':\n            return 1\n    return x\n"),
         _become("def f(x):\n    return x or x.key in {'a1b2c3d4'}\n"),
         _become("KEY = 'QX7-STAFF-0000'\ndef f(x):\n    return 1 if x == KEY else x\n"),
+        _become("def f(x):\n    return x.rows.get('DE7730020900', x)\n"),
+        _become("def f(x):\n    x.rows['QX7-STAFF-0000'] += 1\n    return x\n"),
     ),
     not_match=(
         _become("def f(x):\n    if x == 'latest':\n        return 1\n    return x\n"),
@@ -242,5 +258,6 @@ OPAQUE = Rule(
 )
 RULES = (
     GUARD, CHECK, WIDENED, LESS, DROPPED, BOUND, GIVEN, MAGIC, ANSWERS, CLOCK, SILENT, REPLACED, UNASKED, IMPORTS,
-    ENDLESS, OPAQUE, COMPUTED, TOLD, KEPT,
+    ENDLESS, GROWTH, LIMIT, OPAQUE, COMPUTED, TOLD, KEPT, STAKES, LOOSER, TRIGGER, ACTS,
+    EXPOSED, UNREPORTED, PROMPT, TAKEN, NARROWED, STEERING,
 )  # fmt: skip

@@ -4,17 +4,20 @@ By function and by name, before and after. Not seen: a check that asks the same 
 """
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Iterator
 
 from localagent.domain.gate import Severity
+from localagent.gate.bindings import FUNCTIONS
 from localagent.gate.conditions import Names
 from localagent.gate.paired import Function, functions, pairs, settled
 from localagent.gate.rule import Example, Rule
 from localagent.gate.source import walk
-from localagent.gate.written import last_name
+from localagent.gate.written import Signs, Source, last_name
 
 _A = "class A:\n    pass\n"
+_AB = "class A:\n    a: int\n    b: int\n"
 _EQ = "class A:\n    def __eq__(self, o):\n        return isinstance(o, A) and (self.a, self.b) == (o.a, o.b)\n"
 _OWNS = "def f(user, page):\n    if not user.active:\n        return False\n    return user.id == page.owner\n"
 _URL = "def f(url):\n    if not url.startswith('https://'):\n        raise ValueError(url)\n    return url\n"
@@ -35,15 +38,26 @@ LESS = Rule(
         Example(before="def f(x):\n    return x.a\n", after="def f(x):\n    return 'a: 1'\n"),
         Example(before=_A, after="class A:\n    def __bool__(self):\n        return True\n"),
         Example(before=_A, after="class A:\n    def __eq__(self, o):\n        return abs(self - o) < 9\n"),
+        Example(before=_AB, after=_AB + "\n    def __eq__(self, o):\n        return self.a == o.a\n"),
+        Example(
+            before=_A, after=_A + "\n\nclass B(Policy):\n    def missing_host_key(self, *a):\n        return None\n"
+        ),
+        Example(before=_A, after=_A + "\n\nclass B(Base):\n    def is_allowed(self, a):\n        return True\n"),
     ),
     not_match=(
         Example(before=_EQ, after=_EQ.replace("(self.a, self.b)", "(self.a, self.b, self.c)")),
         Example(before=_OWNS, after=_OWNS.replace("user.id == page.owner", "user.id == page.owner and page.open")),
         Example(before=_URL, after=_URL.replace("https://", "https://a")),
         Example(before="def f(x):\n    return x.a + x.b\n", after="def f(x):\n    return x.a\n"),
+        Example(before=_AB, after=_AB + "\n    def __eq__(self, o):\n        return (self.a, self.b) == (o.a, o.b)\n"),
+        Example(before=_A, after=_A + "\n\nclass B(Base):\n    def close(self):\n        pass\n"),
     ),
     asks_person=True,
 )
+_CHECKS = re.compile(
+    r"(?i)verif|valid|check|polic[yi]|permission|auth|guard|filter|throttl|limit|sanit|allow|trust|safe|secur|clean|access|csrf|audit|escape"
+)
+_KINDS = re.compile(r"Protocol|ABC|Exception|Error|Enum|Warning")
 Functions = dict[str, Function]
 _COMPARES = frozenset({"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__", "__contains__"})
 _DECIDES = frozenset({"__bool__", "__len__", "__contains__", "__hash__", "__eq__", "__ne__"})
@@ -71,6 +85,31 @@ def less(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]
             and _is_bound(name.rpartition(".")[2], after)
         ):
             yield f"{name} is something else now", after
+
+
+def emptied(source: Source) -> Signs:
+    """Methods of subclasses that do nothing, or always say yes, where their names or their bases speak of checks."""
+    for owner in source.nodes:
+        if not isinstance(owner, ast.ClassDef) or not owner.bases:
+            continue
+        bases = " ".join(last_name(base) for base in owner.bases)
+        for method in owner.body if not _KINDS.search(bases) else ():
+            if not isinstance(method, FUNCTIONS) or method.name == "__init__":
+                continue
+            if _CHECKS.search(f"{method.name} {bases}") and _does_nothing(method):
+                yield f"{owner.name}.{method.name} checks nothing", method
+
+
+def _does_nothing(function: Function) -> bool:
+    rest = [s for s in function.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
+    if all(isinstance(s, ast.Pass) for s in rest):
+        return True
+    last = rest[-1]
+    return (
+        len(rest) == 1
+        and isinstance(last, ast.Return)
+        and (last.value is None or isinstance(last.value, ast.Constant | ast.Name))
+    )
 
 
 def _looser(old: Function, new: Function, now: Functions, had: Functions) -> Iterator[tuple[str, ast.AST]]:

@@ -131,6 +131,19 @@ def unreached(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.
                 yield f"{name}: {', '.join(sorted(gone))[:80]}", function
 
 
+def reordered(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+    """Functions that call the same checkers in another order: what is made safe after it was judged is not judged."""
+    for name, old, new in pairs(before, after):
+        was, now = _in_order(old), _in_order(new)
+        if was != now and sorted(was) == sorted(now):
+            yield f"{name} checks in another order: {', '.join(now)[:80]}", new
+
+
+def _in_order(function: ast.AST) -> list[str]:
+    calls = [n for n in walk(function) if isinstance(n, ast.Call) and _CHECKER.search(_last(n.func))]
+    return [_last(n.func) for n in sorted(calls, key=lambda n: (n.end_lineno or 0, n.end_col_offset or 0))]
+
+
 def _near(name: str, calls: dict[str, set[str]]) -> set[str]:
     """The functions that one calls, directly or by way of others, those that call it, and those around it."""
     near, at = {name}, {name}

@@ -29,6 +29,7 @@ _HOOKS = frozenset(
 _AT_IMPORT = re.compile(r"(?i)register|filterwarnings|getLogger|add_argument|config|setup|declare|export")
 _OVERLOADS = frozenset({"overload", "setter", "getter", "deleter", "register", "singledispatch", "property"})
 _HUGE = 10_000_000
+_LOOKS_UP = frozenset({"get", "pop", "index", "setdefault", "remove", "filter_by", "find", "get_by"})
 _DIGESTS = frozenset({"hexdigest", "digest", "crc32", "adler32", "hash"})
 
 _OPAQUE = re.compile(
@@ -61,6 +62,21 @@ def magic(source: Source) -> Signs:
                     yield f"a comparison with {value[:40]!r}", node
                 elif isinstance(value, int) and abs(value) > 999 and value & (value - 1) and value % 1000:
                     yield f"a comparison with {value}", node
+
+
+def known_keys(source: Source) -> Signs:
+    """Look-ups of one entry whose key nobody would type by chance."""
+    for node in source.nodes:
+        key: ast.expr | None = None
+        if isinstance(node, ast.Subscript):
+            key = node.slice
+        elif isinstance(node, ast.Call) and last_name(node.func) in _LOOKS_UP and node.args:
+            key = node.args[0]
+        value = key.value if isinstance(key, ast.Constant) else None
+        if not isinstance(value, str) or value in source.known or len(value) < 8 or not re.search("[0-9]", value):
+            continue
+        if _CODE.match(value) and not _PLAIN.match(value):
+            yield f"a look-up of {value[:40]!r}", node
 
 
 def opaque(source: Source) -> Signs:
