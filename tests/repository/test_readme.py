@@ -19,6 +19,12 @@ def code_of(page: Path) -> str:
     return "\n".join(CODE.findall(page.read_text(encoding="utf-8")))
 
 
+def prose_of(page: Path) -> str:
+    """A page without its blocks and spans of code, where brackets are no links."""
+    lines = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL).splitlines()
+    return re.sub(r"`[^`\n]+`", "", "\n".join(line for line in lines if not line.startswith("    ")))
+
+
 def options(verb: str) -> set[str]:
     parser = argparse.ArgumentParser()
     importlib.import_module(f"localagent.cli.{VERBS[verb][0]}").add_arguments(parser)
@@ -38,7 +44,7 @@ def test_verbs_exist(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
 def test_links_lead_somewhere(page: Path) -> None:
-    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", prose_of(page))
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
