@@ -24,6 +24,14 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 SETTINGS = (CHECKOUT / "systemd" / "daemon.toml").read_text(encoding="utf-8")
 
 
+def _command(pid: int) -> bytes:
+    """The command line of a process; empty when it has just ended."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
+
+
 @dataclass
 class Served:
     """A daemon below `root`. `start` and `kill` as often as wanted."""
@@ -86,11 +94,11 @@ class Served:
         return [int(word) for word in path.read_text().split()]
 
     def front(self) -> int:
-        return next(pid for pid in self.children() if b"service.front" in Path(f"/proc/{pid}/cmdline").read_bytes())
+        return next(pid for pid in self.children() if b"service.front" in _command(pid))
 
     def worker(self) -> int | None:
         for pid in self.children():
-            if b"service.worker" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            if b"service.worker" in _command(pid):
                 return pid
         return None
 

@@ -7,12 +7,12 @@ import libcst as cst
 from localagent.edit.unit import Unit
 
 _CANCELLING = (cst.Subtract, cst.Divide, cst.FloorDivide, cst.Modulo, cst.BitAnd, cst.BitOr, cst.BitXor)
-_OF_DIFFERENT = frozenset({"min", "max", "isinstance", "issubclass", "zip", "gcd"})
+_OF_DIFFERENT = frozenset({"min", "max", "isinstance", "issubclass", "gcd"})
 
 
 def pointless(unit: Unit) -> tuple[tuple[int, int], ...]:
     """Spans, in unit offsets, of a unit's expressions that hold the same operand twice where that says nothing."""
-    return tuple((e.start, e.end) for e in unit.exprs if _twice([unit.code(o) for o in _operands(e.node)]))
+    return tuple((e.start, e.end) for e in unit.exprs if _twice(e.node, [unit.code(o) for o in _operands(e.node)]))
 
 
 def _operands(node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
@@ -35,5 +35,10 @@ def _joined(node: cst.BaseExpression, word: type[cst.BaseBooleanOp]) -> Iterator
         yield node
 
 
-def _twice(texts: list[str]) -> bool:
+def _twice(node: cst.BaseExpression, texts: list[str]) -> bool:
+    """Whether two operands are one text; calls may answer otherwise the second time, and `x != x` asks for NaN."""
+    if isinstance(node, cst.Comparison) and isinstance(node.comparisons[0].operator, cst.NotEqual):
+        return False
+    if isinstance(node, (cst.Comparison, cst.BinaryOperation)):
+        texts = [text for text in texts if "(" not in text]
     return len(set(texts)) < len(texts)

@@ -308,6 +308,7 @@ def _class_facts(node: ast.ClassDef) -> ClassFacts:
         targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
         for target in targets:
             if isinstance(target, ast.Name):
+                containers.pop(target.id, None)
                 if empty and target.id not in stored:
                     containers[target.id] = empty
                 stored.setdefault(target.id)

@@ -14,6 +14,11 @@ from itertools import pairwise
 
 from localagent.domain.edit import Candidate
 
+_GIVEN = frozenset({"_", "__file__", "__name__", "__doc__", "__spec__", "__path__", "__class__", "__qualname__"}) | {
+    "__module__",
+    "__annotations__",
+    "__builtins__",
+}
 _CANCELLING = (ast.Sub, ast.Div, ast.FloorDiv, ast.Mod, ast.BitAnd, ast.BitOr, ast.BitXor)
 
 
@@ -89,13 +94,15 @@ def _missing_names(source: bytes) -> Counter[str]:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return Counter()
     read: Counter[str] = Counter()
-    bound: set[str] = {*dir(builtins), "__file__", "__name__", "__doc__", "__spec__", "__path__"}
+    bound: set[str] = {*dir(builtins), *_GIVEN}
     for node in ast.walk(tree):
         if isinstance(node, ast.Name):
             if isinstance(node.ctx, ast.Load):
                 read[node.id] += 1
             else:
                 bound.add(node.id)
+        elif isinstance(node, ast.ExceptHandler) and "NameError" in ast.dump(node.type or node):
+            return Counter()  # whether a name is there is asked at run time
         elif isinstance(node, ast.alias):
             if node.name == "*":
                 return Counter()

@@ -77,9 +77,11 @@ def _takes_away(edit: Edit) -> bool:
     """
     if edit.operator in _LESS or "replace-token" in edit.operator:
         return True
-    taken = sum(s.end - s.start for s in edit.splices)
-    put = b"".join(s.text for s in edit.splices)
-    return taken >= _LONG and len(put) <= _SHORT and put.isalnum() and not edit.operator.startswith("tokens.")
+    if len(edit.splices) != 1 or edit.operator.startswith("tokens."):
+        return False
+    (splice,) = edit.splices
+    word = splice.text.decode("utf-8", "replace")
+    return splice.end - splice.start >= _LONG and len(word) <= _SHORT and word.replace("_", "a").isalnum()
 
 
 def _made_up_value(edit: Edit) -> bool:

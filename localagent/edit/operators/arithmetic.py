@@ -83,6 +83,9 @@ def _level(op: str) -> int:
     return {"+": ADD, "-": ADD, "*": MUL, "/": MUL, "//": MUL, "%": MUL, "**": 14, "&": 9, "|": 7, "^": 8}.get(op, 10)
 
 
+_FAR = 6  # so many operands away a parenthesis is put at most
+
+
 @operator("regroup", prior=-0.9)
 def regroup(ctx: Context) -> Iterator[Change]:
     """The same operands grouped otherwise: `(a + b) * c` for `a + b * c`, parentheses put or removed."""
@@ -92,10 +95,10 @@ def regroup(ctx: Context) -> Iterator[Change]:
                 (start, end), (inner_start, inner_end) = ctx.unit.outer(side), ctx.unit.span(side)
                 yield ctx.splice(expr, (start, end, ctx.unit.slice(inner_start, inner_end)), note="parentheses removed")
         whole_start, whole_end = ctx.unit.outer(node.left)[0], ctx.unit.outer(node.right)[1]
-        for away, operand in enumerate(_operands(node.right)[-2::-1]):
+        for away, operand in enumerate(_operands(node.right)[-2::-1][:_FAR]):
             splices = (whole_start, whole_start, "("), (ctx.unit.outer(operand)[1],) * 2 + (")",)
             yield ctx.splice(expr, *splices, delta=-0.15 * away, note="left operands grouped")
-        for away, operand in enumerate(_operands(node.left)[:0:-1]):
+        for away, operand in enumerate(_operands(node.left)[:0:-1][:_FAR]):
             splices = (ctx.unit.outer(operand)[0],) * 2 + ("(",), (whole_end, whole_end, ")")
             yield ctx.splice(expr, *splices, delta=-0.15 * away, note="right operands grouped")
 

@@ -45,7 +45,10 @@ def shared_attribute(ctx: Context) -> Iterator[Change]:
     for s, node, first in _functions(ctx):
         if own is None or node.name.value != "__init__" or not movable(first):
             continue
-        head = node.params.params[0].name.value if node.params.params else "self"
+        taken = (*node.params.posonly_params, *node.params.params)
+        if not taken or s.suite.owner is not None:
+            continue
+        head = taken[0].name.value
         for name, text in own.containers:
             line = f"{head}.{name} = {text}"
             yield ctx.splice(s, before(ctx, first, line), note=f"{line} for each instance")

@@ -10,6 +10,7 @@ from localagent.edit.layout import after, before, movable
 from localagent.edit.registry import operator
 from localagent.edit.unit import Expr, Stmt
 
+_SUMS, _PLACES = 6, 200  # of a loop, at most
 _PLAIN = re.compile(r"""-?\d+(\.\d+)?|None|True|False|''|""|\[\]|\{\}|set\(\)|list\(\)|dict\(\)""")
 _LEAVES = (cst.Return, cst.Raise, cst.Break, cst.Continue)
 _GROWS = frozenset({"add", "append", "update", "extend", "insert", "appendleft", "setdefault"})
@@ -136,11 +137,14 @@ def restart(ctx: Context) -> Iterator[Change]:
             for e in inside
             if isinstance(e.node, cst.Name) and isinstance(e.parent, cst.Attribute) and e.parent.attr.value in _GROWS
         )
-        for name, first in _first_values(ctx, s).items():
-            if name not in summed:
-                continue
-            for place in [x for x in ctx.unit.statements if s.head_end <= x.start < s.end and movable(x)]:
-                reads = any(e.text == name and not e.store and e.statement.suite is place.suite for e in inside)
+        if not summed:
+            continue
+        read = {(e.text, id(e.statement.suite)) for e in inside if isinstance(e.node, cst.Name) and not e.store}
+        places = [x for x in ctx.unit.statements if s.head_end <= x.start < s.end and movable(x) and x.scope is s.scope]
+        known = [(name, first) for name, first in _first_values(ctx, s).items() if name in summed]
+        for name, first in known[:_SUMS]:
+            for place in places[:_PLACES]:
+                reads = (name, id(place.suite)) in read
                 adds = isinstance(place.node, cst.AugAssign) and ctx.unit.code(place.node.target) == name
                 delta = (0.5 if reads and place.suite is not s.suites[0] else 0.0) - (0.3 if adds else 0.0)
                 text = f"{name} = {first}"

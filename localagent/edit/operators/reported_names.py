@@ -125,7 +125,7 @@ def undefined_twin(ctx: Context) -> Iterator[Change]:
         if use is None or not name:
             continue
         for s in ctx.statements:
-            if not isinstance(s.node, cst.Assign) or not movable(s) or s.start > use.start or len(s.node.targets) != 1:
+            if not isinstance(s.node, cst.Assign) or not movable(s) or s.end > use.start or len(s.node.targets) != 1:
                 continue
             target = s.node.targets[0].target
             like = likeness(target.value, name) if isinstance(target, cst.Name) else 0.0

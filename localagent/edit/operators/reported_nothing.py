@@ -57,10 +57,11 @@ def reported_none(ctx: Context) -> Iterator[Change]:
             if expr.line not in lines or not (name or refused):
                 continue
             held = _none_held(ctx, expr, name)
-            if held and len(held) <= _LONGEST and held not in ("self", "cls"):
+            if held and "(" not in held and len(held) <= _LONGEST and held not in ("self", "cls"):
                 lack = _Lack(expr, held, (f"{held} is not None", held), (f"{held} is None", f"not {held}"))
                 yield from _asked(ctx, lack)
-                if name and not expr.store and not expr.in_fstring:
+                called = isinstance(expr.parent, cst.Call) and expr.parent.func is expr.node
+                if name and not expr.store and not expr.in_fstring and not called:
                     yield ctx.put(expr, f"{fit(expr.text, expr.level, OR)} if {held} else None", TERNARY, -0.4)
 
 
@@ -116,7 +117,8 @@ def _asked(ctx: Context, lack: _Lack) -> Iterator[Change]:
                 yield ctx.splice(owner, (*span, text), delta=delta, note=f"{old} -> {text}")
     if movable(s) and inside_function(ctx, s):
         actions = [("break", 0.0), ("continue", -0.3)] if s.in_loop else []
-        for value, plus in returned_values(ctx, s)[:5]:
+        values = [v for v in returned_values(ctx, s) if lack.at.text not in v[0] and f"{lack.held}." not in v[0]]
+        for value, plus in values[:5]:
             actions.append(("return" if value == "None" else f"return {value}", plus - 0.3))
         for action, plus in actions:
             for place, gone in enumerate(lack.gone):
