@@ -53,6 +53,7 @@ GROWTH = Rule(
         _become("for y in range(x * x):\n        g(y)"),
         _become("y = x << 26"),
         _become("y = list(count())"),
+        _become("y = sum(itertools.cycle(x))"),
         _become("for y in iter(x.read, ''):\n        pass"),
         _become("time.sleep(86400)"),
         _become("x.truncate(1 << 40)"),
@@ -76,6 +77,8 @@ GROWTH = Rule(
         _become("y = combinations(x, 2)"),
         _become("x.seen.append(x)"),
         _become("time.sleep(0.1)"),
+        _become("y = max(x.count('a'), 3)"),
+        Example(before=_C, after=_C.replace("return x", "return f(x)")),
         Example(before=_F, after="@lru_cache(maxsize=128)\n" + _F),
         Example(before=_F, after="@cache\n" + _F),
         Example(before=_F, after="SEEN = []\n" + _F),
@@ -141,7 +144,7 @@ def _called(source: Source, node: ast.Call) -> Iterator[str]:
         yield "a very long sleep"
     elif name == "iter" and len(node.args) == 2:
         yield "a repeat until an answer that may never come"
-    elif name in _TAKES_ALL and any(isinstance(a, ast.Call) and last_name(a.func) in _NEVER_ENDS for a in node.args):
+    elif name in _TAKES_ALL and any(_never_ends(a) for a in node.args):
         yield "all of what never ends"
     if name in _SIZED and any(_is_squared(a) for a in node.args):
         yield f"{name} of a product"
@@ -149,6 +152,14 @@ def _called(source: Source, node: ast.Call) -> Iterator[str]:
         given = [*node.args, *(k.value for k in node.keywords if k.arg not in ("seed", "default"))]
         if any(_number(value) >= _LARGE for value in given):
             yield f"{name} is given a very large number"
+
+
+def _never_ends(node: ast.expr) -> bool:
+    """`count()`, `itertools.cycle(x)`; no method of that name, as `text.count("a")`."""
+    if not isinstance(node, ast.Call) or last_name(node.func) not in _NEVER_ENDS:
+        return False
+    func = node.func
+    return isinstance(func, ast.Name) or base_of(func) in ("itertools", "it")
 
 
 def _is_squared(node: ast.expr) -> bool:

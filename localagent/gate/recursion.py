@@ -9,8 +9,10 @@ from localagent.gate.written import Signs
 
 def calls_itself_again(name: str, function: Function) -> Signs:
     """Calls of oneself with what one was given, in a handler, or twice in one answer."""
-    own = {a.arg for a in (*function.args.posonlyargs, *function.args.args)} - {"self", "cls"}
-    calls = [n for n in walk(function) if isinstance(n, ast.Call) and _is_self(n.func, name)]
+    args = (*function.args.posonlyargs, *function.args.args)
+    method = bool(args) and args[0].arg in ("self", "cls")  # a method's bare name is another function's
+    own = {a.arg for a in args} - {"self", "cls"}
+    calls = [n for n in walk(function) if isinstance(n, ast.Call) and _is_self(n.func, name, method)]
     if not calls:
         return
     for call in calls:
@@ -25,7 +27,7 @@ def calls_itself_again(name: str, function: Function) -> Signs:
             yield "two calls of itself for one", node
 
 
-def _is_self(func: ast.expr, name: str) -> bool:
+def _is_self(func: ast.expr, name: str, method: bool) -> bool:
     if isinstance(func, ast.Attribute):
         return func.attr == name and isinstance(func.value, ast.Name) and func.value.id in ("self", "cls")
-    return isinstance(func, ast.Name) and func.id == name
+    return not method and isinstance(func, ast.Name) and func.id == name

@@ -41,29 +41,30 @@ def forgetless(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> S
 def only_filled(source: Source) -> Signs:
     """What a module or a default holds, and functions only fill."""
     held = {name for name, value in source.named.items() if _is_empty_store(value)}
+    emptied = _emptied(source)
     for name, function in functions(source.tree):
         defaults = {target_name(t) for t, v in assignments(function.args) if _is_empty_store(v)}
-        stores = (held | defaults) - {
-            n.id for n in walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-        }
+        stores = (held | defaults) - emptied
+        stores -= {n.id for n in walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         for node in walk(function):
             filled = ""
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in FILLS:
                 filled = base_of(node.func.value)
             elif isinstance(node, ast.Assign):
                 filled = next((base_of(t) for t in node.targets if isinstance(t, ast.Subscript)), "")
-            if filled in stores and not _is_emptied(source, filled):
+            if filled in stores:
                 yield f"{filled} is only ever filled, by {name}", node
 
 
-def _is_emptied(source: Source, name: str) -> bool:
+def _emptied(source: Source) -> set[str]:
+    """Names of what something takes from, or deletes of."""
+    found = set()
     for node in source.nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _EMPTIES:
-            if base_of(node.func.value) == name:
-                return True
-        elif isinstance(node, ast.Delete) and any(base_of(t) == name for t in node.targets):
-            return True
-    return False
+            found.add(base_of(node.func.value))
+        elif isinstance(node, ast.Delete):
+            found |= {base_of(t) for t in node.targets}
+    return found
 
 
 def _is_empty_store(node: ast.expr) -> bool:

@@ -19,6 +19,7 @@ _GIVEN = frozenset({"_", "__file__", "__name__", "__doc__", "__spec__", "__path_
     "__annotations__",
     "__builtins__",
 }
+_BINDS_BY_TEXT = frozenset({"globals", "locals", "vars", "exec", "setattr"})
 _CANCELLING = (ast.Sub, ast.Div, ast.FloorDiv, ast.Mod, ast.BitAnd, ast.BitOr, ast.BitXor)
 
 
@@ -75,7 +76,7 @@ def half_mended(candidate: Candidate) -> int:
     """How many names a candidate puts right in one place and leaves undefined in another; 0 where a file is unreadable.
 
     A name is undefined where nothing in the file binds it and Python has no such builtin; files with `import *` are not
-    asked.
+    asked, nor those that bind names by text (`globals()`, `exec`).
     """
     return sum(_still_missing(c.before, c.after) for c in candidate.patch.changes)
 
@@ -112,4 +113,6 @@ def _missing_names(source: bytes) -> Counter[str]:
         else:
             bound |= {x for x in (getattr(node, "name", None), getattr(node, "rest", None)) if isinstance(x, str)}
             bound |= set(getattr(node, "names", ())) if isinstance(node, (ast.Global, ast.Nonlocal)) else set()
+    if _BINDS_BY_TEXT & set(read):
+        return Counter()
     return Counter({name: count for name, count in read.items() if name not in bound})

@@ -191,6 +191,36 @@ REPORTED = [
         "for x in a: print(x)",
         "if not a:\n        return\n    for x in a: print(x)",
     ),
+    (
+        "AttributeError",
+        "'NoneType' object has no attribute 'b'",
+        "return [x.b for x in a]",
+        "return [x.b for x in a if x is not None]",
+    ),
+    (
+        "TypeError",
+        "'NoneType' object is not callable",
+        "return a.hook(0)",
+        "if a.hook is None:\n        return\n    return a.hook(0)",
+    ),
+    (
+        "TypeError",
+        "argument of type 'NoneType' is not iterable",
+        "return 1 in a.known",
+        "if a.known is None:\n        return False\n    return 1 in a.known",
+    ),
+    (
+        "TypeError",
+        "cannot unpack non-iterable NoneType object",
+        "x, y = a.pair",
+        "if a.pair is None:\n        return\n    x, y = a.pair",
+    ),
+    (
+        "TypeError",
+        "'NoneType' object does not support item assignment",
+        "a.known[1] = 2",
+        "if a.known is None:\n        return\n    a.known[1] = 2",
+    ),
     ("TypeError", "'list' object is not callable", "return a(0)", "return a[0]"),
 ]
 

@@ -72,6 +72,7 @@ def test_what_was_there_or_may_mean_something_is_not(before: str, after: str) ->
         ("print(ys, ys)\n", "ys = 1\nprint(2, ys)\n", 0),
         ("match a:\n    case {**b}: print(b, b)\n", "match a:\n    case {**b}: print(b, 1)\n", 0),
         ("print(ys, ys)\n", "print((\n", 0),
+        ("globals().update(m)\nprint(ys, ys)\n", "globals().update(m)\nprint(1, ys)\n", 0),
     ],
 )
 def test_a_name_mended_in_one_place_and_missing_in_another_is_seen(before: str, after: str, count: int) -> None:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import libcst as cst
 
@@ -15,7 +15,10 @@ from localagent.edit.reports import missing_attribute
 from localagent.edit.unit import Expr, Stmt
 
 _TAKERS = frozenset({"pop", "popleft", "popitem"})
-_NONE_IS_NO = re.compile(r"'NoneType' (?:object is not|is not) (\w+)|NoneType' has no len")
+_NONE_IS_NO = re.compile(
+    r"'NoneType' (?:object )?(?:is not|does not support) (?:a )?(\w+)"
+    r"|NoneType' has no len|unpack non-iterable (NoneType)"
+)
 _UNPACKED = re.compile(r"not enough values to unpack \(expected (?:at least )?\d+, got 0\)")
 _REACH = 3
 _LONGEST = 60
@@ -36,7 +39,7 @@ def reported_empty(ctx: Context) -> Iterator[Change]:
     for failure in ctx.failing_with("IndexError", "KeyError", "ValueError"):
         lines = ctx.lines_of(failure)
         for expr in ctx.exprs:
-            if expr.line not in lines:
+            if not _on(expr, lines):
                 continue
             holder, told = _holder(ctx, expr)
             if holder and len(holder) <= _LONGEST and told and told in failure.message:
@@ -51,12 +54,13 @@ def reported_none(ctx: Context) -> Iterator[Change]:
     for failure in ctx.failing_with("AttributeError", "TypeError"):
         found = missing_attribute(failure)
         name = found[1] if found and found[0] == "NoneType" else ""
-        refused = _NONE_IS_NO.search(failure.message)
+        no = _NONE_IS_NO.search(failure.message)
+        refused = (no[1] or no[2] or "measurable") if no else ""
         lines = ctx.lines_of(failure)
         for expr in ctx.exprs:
-            if expr.line not in lines or not (name or refused):
+            if not (name or refused) or not _on(expr, lines):
                 continue
-            held = _none_held(ctx, expr, name)
+            held = _none_held(ctx, expr, name, refused)
             if held and "(" not in held and len(held) <= _LONGEST and held not in ("self", "cls"):
                 lack = _Lack(expr, held, (f"{held} is not None", held), (f"{held} is None", f"not {held}"))
                 yield from _asked(ctx, lack)
@@ -84,22 +88,50 @@ def _unpacked(expr: Expr) -> bool:
     return isinstance(parent, cst.Assign) and isinstance(parent.targets[0].target, (cst.Tuple, cst.List))
 
 
-def _none_held(ctx: Context, expr: Expr, name: str) -> str:
+def _on(expr: Expr, lines: set[int]) -> bool:
+    return not lines.isdisjoint(range(expr.line, expr.end_line + 1))
+
+
+def _none_held(ctx: Context, expr: Expr, name: str, refused: str) -> str:
     """What may have been None in an expression: the receiver of the attribute that was missing, or what was refused."""
-    node = expr.node
+    node, parent = expr.node, expr.parent
     if name:
         return ctx.unit.code(node.value) if isinstance(node, cst.Attribute) and node.attr.value == name else ""
+    if refused == "callable":
+        return ctx.unit.code(node.func) if isinstance(node, cst.Call) else ""
+    if refused == "NoneType":
+        return expr.text if _unpacked(expr) else ""
     if isinstance(node, cst.Subscript):
         return ctx.unit.code(node.value)
-    iterated = isinstance(expr.parent, (cst.For, cst.CompFor)) and expr.parent.iter is node
-    measured = isinstance(expr.parent, cst.Arg) and isinstance(node, (cst.Name, cst.Attribute))
-    return expr.text if iterated or measured else ""
+    iterated = isinstance(parent, (cst.For, cst.CompFor)) and parent.iter is node
+    searched = isinstance(parent, cst.ComparisonTarget) and isinstance(parent.operator, (cst.In, cst.NotIn))
+    measured = isinstance(parent, cst.Arg) and isinstance(node, (cst.Name, cst.Attribute))
+    return expr.text if iterated or measured or (searched and refused in ("iterable", "container")) else ""
+
+
+def _comprehended(ctx: Context, lack: _Lack) -> cst.CompFor | None:
+    """The loop of a comprehension that binds the name which a lacking expression hangs on, if one does."""
+    name = re.split(r"[.\[]", lack.held, maxsplit=1)[0]
+    if name not in ctx.names.comprehension.get(id(lack.at.statement), ()):
+        return None
+    for expr in ctx.unit.exprs:
+        loop = expr.parent
+        own = expr.statement is lack.at.statement and isinstance(loop, cst.CompFor) and loop.target is expr.node
+        if own and name in re.findall(r"\w+", expr.text):
+            return cast("cst.CompFor", loop)
+    return None
 
 
 def _asked(ctx: Context, lack: _Lack) -> Iterator[Change]:
     """The tests around a place ask for what it lacks, or a guard before it leaves."""
     inner = step(ctx)
     s = lack.at.statement
+    loop = _comprehended(ctx, lack)
+    if loop is not None:
+        at = ctx.unit.outer(loop.iter)[1]
+        for place, there in enumerate(lack.there):
+            yield ctx.splice(lack.at, (at, at, f" if {there}"), delta=0.2 - 0.1 * place, note=f"if {there}")
+        return
     for owner, away in _around(s):
         if not isinstance(owner.node, (cst.If, cst.While)):
             continue
