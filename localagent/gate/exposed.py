@@ -35,6 +35,7 @@ EXPOSED = Rule(
         _become("y = f'{locals()}'"),
         _become("y = json.dumps(asdict(x.user))"),
         _become("y = f'https://a.example/?t={x.api_key}'"),
+        _become("y = f'<img src=https://a.example/o.gif?u={x.email}>'"),
         _become("x.headers['X-Debug'] = x.password"),
         _become("y = settings.model_dump()"),
         _become("y = str(x.settings)"),
@@ -69,6 +70,7 @@ _SECRET = re.compile(
     r"(?i)passw(?:or)?d|passphrase|secret|api_?key|credential|private_?key|(?:access|auth|refresh|api|bearer|session|reset)_?token|cvv|cvc"
     r"|card_?number|ssn|seed_phrase|(?:^|_)otp(?:$|_)|signing_?key|encryption_?key"
 )
+_PERSONAL = re.compile(r"(?i)e_?mail|phone|birth|surname|user_?name|session|cookie|token|address$|iban|balance")
 _FIELD = re.compile(
     r"(?i)^(?:\w*passw(?:or)?d\w*|\w*secret\w*|iban|ssn|cvc|cvv|api_?key|card_?number|\w*_token|salary)$"
 )
@@ -95,6 +97,8 @@ def exposed(source: Source) -> Signs:
         elif isinstance(node, ast.JoinedStr):
             if _is_address(node) and (secret := _secret_in(node)):
                 yield f"{secret} in an address", node
+            elif _carries_person(node):
+                yield "what is known of a person in an address", node
             elif _is_spelt_out(node):
                 yield "a secret is told in words", node
         elif isinstance(node, ast.Tuple | ast.List | ast.Set):
@@ -133,6 +137,15 @@ def _is_table(node: ast.expr) -> bool:
 
 def _is_address(node: ast.JoinedStr) -> bool:
     return any(isinstance(v, ast.Constant) and re.search(r"https?://|[?&]\w*=$", str(v.value)) for v in node.values)
+
+
+def _carries_person(node: ast.JoinedStr) -> bool:
+    """Whether an address of a named host carries an email or the like: `f"https://a.example/?u={x.email}"`."""
+    named = any(
+        isinstance(v, ast.Constant) and re.search(r"(?:https?:)?//\w[\w.-]*\.\w+", str(v.value)) for v in node.values
+    )
+    told = [n for v in node.values if isinstance(v, ast.FormattedValue) for n in walk(v.value)]
+    return named and any(isinstance(n, ast.Name | ast.Attribute) and _PERSONAL.search(last_name(n)) for n in told)
 
 
 def _is_spelt_out(node: ast.JoinedStr) -> bool:

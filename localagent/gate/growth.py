@@ -11,7 +11,7 @@ from typing import cast
 from localagent.domain.gate import Severity
 from localagent.gate.backtracking import is_slow
 from localagent.gate.bindings import FUNCTIONS
-from localagent.gate.paired import functions
+from localagent.gate.paired import Function, functions
 from localagent.gate.recursion import calls_itself_again
 from localagent.gate.rule import Example, Rule
 from localagent.gate.source import walk
@@ -58,6 +58,10 @@ GROWTH = Rule(
         _become("time.sleep(86400)"),
         _become("x.truncate(1 << 40)"),
         _become("x.tasks.append(x.Thread(target=f))"),
+        Example(
+            before=_F.replace("return", "Thread(target=g)\n    return"),
+            after=_F.replace("return", "Thread(target=f)\n    return"),
+        ),
         _become("[a for a in x for b in x for c in x]"),
         _become("SEEN.append(x)", "SEEN = []\n"),
         Example(before=_C, after=_C.replace("    def", "    @lru_cache(maxsize=None)\n    def")),
@@ -121,8 +125,18 @@ def grows(source: Source) -> Signs:
         elif isinstance(node, (*FUNCTIONS, ast.ClassDef)):
             yield from forgetless(node)
     for name, function in functions(source.tree):
+        yield from _begins_itself(name.rpartition(".")[2], function)
         yield from calls_itself_again(name.rpartition(".")[2], function)
     yield from only_filled(source)
+
+
+def _begins_itself(name: str, function: Function) -> Signs:
+    """What a function starts beside itself is itself, or its whole answer: twice as many each time."""
+    for node in walk(function):
+        if isinstance(node, ast.Call) and last_name(node.func) in _STARTS:
+            given = [*node.args[:1], *(k.value for k in node.keywords if k.arg in ("target", "function"))]
+            if any(isinstance(n, ast.Name | ast.Attribute) and last_name(n) == name for g in given for n in walk(g)):
+                yield f"{name} starts itself beside", node
 
 
 def _called(source: Source, node: ast.Call) -> Iterator[str]:

@@ -52,6 +52,7 @@ LIMIT = Rule(
             before="def f(x):\n    y = g(x)\n    y.close()\n    return x\n",
             after="def f(x):\n    y = g(x)\n    return x\n",
         ),
+        Example(before="def f(x, n):\n    return pow(x, n, 99)\n", after="def f(x, n):\n    return pow(x, n) % 99\n"),
         Example(before="def f(x):\n    with x.lock:\n        g(x)\n", after="def f(x):\n    g(x)\n"),
     ),
     not_match=(
@@ -104,7 +105,9 @@ def _holds(function: Function) -> Iterator[str]:
     for node in walk(function):
         if isinstance(node, ast.Call):
             name = last_name(node.func)
-            if _HOLDS.match(name):
+            if name == "pow" and len(node.args) == 3:
+                yield "the modulus of pow"
+            elif _HOLDS.match(name):
                 yield "a close" if name in ("close", "aclose", "closing") else name
             elif name in _BOUNDED and isinstance(node.func, ast.Attribute) and _is_bounded(node, name):
                 yield f"the bound of {name}"

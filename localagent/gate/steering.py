@@ -22,6 +22,9 @@ _TREE = (
 )
 _SIZE = "def f(x):\n    if x.size > 9:\n        raise ValueError(x)\n    return x.read()\n"
 _WRITE = "def f(x, t):\n    y = x.read()\n    if bad(y):\n        raise ValueError(y)\n    t.write(y)\n"
+_KEEPS = (
+    "def f(w):\n    while True:\n        if not w.is_alive():\n            w = T(target=g)\n            w.start()\n"
+)
 _JOB = "def f(job):\n    return job.result()\n"
 
 STEERING = Rule(
@@ -45,8 +48,10 @@ STEERING = Rule(
             before="def f(x):\n    for y in x.rows:\n        g(y)\n",
             after="def f(x):\n    for y in x.rows * len(x.rows):\n        g(y)\n",
         ),
+        Example(before=_KEEPS, after=_KEEPS.replace("not w.is_alive()", "w.pid")),
     ),
     not_match=(
+        Example(before=_KEEPS, after=_KEEPS.replace("w = T(target=g)", "w = T(target=g, name='w')")),
         Example(before=_STEPS, after=_STEPS.replace("g(x[at])", "h(x[at])")),
         Example(before=_SIZE, after=_SIZE.replace("x.size > 9", "x.size > 9 or x.odd")),
         Example(before=_SIZE, after=_SIZE.replace("x.read()", "x.read(1)")),
@@ -58,6 +63,7 @@ STEERING = Rule(
 )
 _WIDENS = (ast.Mult, ast.Pow, ast.LShift)
 _TURNS = re.compile(r"(?i)reject|forbid|abort|deny|refuse|unauthorized|off$|stop|close|disconnect|halt|lock")
+_STARTS = frozenset({"start", "spawn", "fork", "Popen", "submit", "create_task", "apply_async", "restart", "launch"})
 _MOST = 20
 
 
@@ -66,6 +72,8 @@ def steered(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AS
     for name, old, new in pairs(before, after):
         if _ends(old) and _ends(new) and _ends(old) != _ends(new):
             yield f"{name}: what ends a loop is another", new
+        if _started_when(old) != _started_when(new) and len(_started_when(old)) == len(_started_when(new)):
+            yield f"{name}: something is started under another condition", new
         if _own_calls(old) < _own_calls(new):
             yield f"{name} calls itself more often", new
         if what := _weaker(old, new):
@@ -97,6 +105,18 @@ def _ends(function: Function) -> list[str]:
                     if asked & {t.id for t in targets if isinstance(t, ast.Name)}:
                         found.append(ast.unparse(inner))
     return sorted(found)
+
+
+def _started_when(function: Function) -> list[str]:
+    """The conditions under which something is started in a loop."""
+    return sorted(
+        ast.dump(node.test)
+        for loop in walk(function)
+        if isinstance(loop, ast.While | ast.For | ast.AsyncFor)
+        for node in walk(loop)
+        if isinstance(node, ast.If)
+        and any(isinstance(n, ast.Call) and last_name(n.func) in _STARTS for s in node.body for n in walk(s))
+    )
 
 
 def _own_calls(function: Function) -> int:

@@ -39,6 +39,9 @@ UNREPORTED = Rule(
                 "y = x.decode(errors='ignore')",
                 "run(x, check=False)",
                 "_ = x.exception()",
+                "if x.exception() is None:\n        g(x.result())",
+                "if x.ok:\n        g(x)",
+                "if x.returncode:\n        return None",
                 "y = x.returncode and 0",
                 "y = x.read() or 20.0",
                 "y = read_csv(x, on_bad_lines='skip')",
@@ -49,6 +52,8 @@ UNREPORTED = Rule(
         ),
     ),
     not_match=(
+        Example(before=_F, after="def f(x):\n    if not x.ok:\n        raise ValueError(x)\n    return x\n"),
+        Example(before=_F, after="def f(x):\n    if x.ok:\n        g(x)\n    else:\n        h(x)\n    return x\n"),
         Example(before=_LOGS, after=_LOGS.replace("'bad %s'", "'very bad: %s'")),
         Example(before=_LOGS, after=_LOGS.replace("log.error('bad %s', x)", "raise ValueError(x)")),
         Example(before=_CODE, after=_CODE.replace("broken()", "broken(1)")),
@@ -73,6 +78,20 @@ _QUIET: dict[str, tuple[object, ...]] = {
     "stop_on_error": (False,), "invalid": ("ignore",), "divide": ("ignore",), "over": ("ignore",), "all": ("ignore",),
     "propagate": (False,), "throw": (False,),
 }  # fmt: skip
+_TELLS_OF_FAULT = frozenset(
+    {
+        "exception",
+        "returncode",
+        "ok",
+        "failed",
+        "successful",
+        "succeeded",
+        "exitcode",
+        "exit_code",
+        "is_error",
+        "errors",
+    }
+)
 _FAILED = range(400, 600)
 
 
@@ -101,6 +120,8 @@ def quieted(source: Source) -> Signs:
             yield "a handler that only puts a value in place", node
         elif isinstance(node, ast.BoolOp) and _is_settled(node):
             yield "an answer that does not hang on what is asked", node
+        elif isinstance(node, ast.If) and not node.orelse and _passes_over(node):
+            yield "a fault that is asked for and passed over", node
         elif isinstance(node, ast.Assign | ast.Expr) and _drops(node):
             yield "a fault that is fetched and dropped", node
 
@@ -112,6 +133,18 @@ def _is_settled(node: ast.BoolOp) -> bool:
         return last is not None and last in (0, False)
     made_up = isinstance(last, int | float) and last not in (0, 1) and isinstance(node.values[0], ast.Call)
     return last is True or made_up
+
+
+def _passes_over(node: ast.If) -> bool:
+    """`if future.exception() is None: use(future)`, `if result.failed: continue`: who asks, and says nothing."""
+    asked = {last_name(n) for n in walk(node.test) if isinstance(n, ast.Call | ast.Attribute)}
+    if not asked & _TELLS_OF_FAULT:
+        return False
+    said = [n for s in node.body for n in walk(s)]
+    return not any(
+        isinstance(n, ast.Raise | ast.Assert) or (isinstance(n, ast.Call) and last_name(n.func) in _SAYS | _MURMURS)
+        for n in said
+    )
 
 
 def _drops(node: ast.Assign | ast.Expr) -> bool:

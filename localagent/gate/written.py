@@ -1,6 +1,7 @@
 """A source as the signs of `meanings` read it, and answers in it that are written down beside their questions."""
 
 import ast
+import re
 from collections.abc import Iterator
 
 from localagent.gate.bindings import FUNCTIONS
@@ -9,6 +10,7 @@ from localagent.gate.texts import values_of
 
 Signs = Iterator[tuple[str, ast.AST]]
 """What each sign is, alike for what is alike, and where it stands."""
+_STORE = re.compile(r"(?i)memo|cache|seen|computed|(?:^|_)known$|(?:^|_)answers$|(?:^|_)results$")
 TRIVIAL = (0, 1, 2, -1, "", b"", True, False)
 
 
@@ -43,10 +45,21 @@ class Source:
 
 def written_answers(source: Source) -> Signs:
     """Branches, cases and tables that yield a constant for a constant; neither may be trivial."""
+    yield from _prepared(source)
     for function in source.functions():
         yield from _answered(source, function)
         yield from _paired(source, function)
         yield from _cut_short(source, function)
+
+
+def _prepared(source: Source) -> Signs:
+    """Stores of what was worked out that begin with answers: `self._memo = {(3, 4): 5}`."""
+    for node in source.nodes:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Dict) and node.value.keys:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            constant = any(k is not None and values_of(k) is not None for k in node.value.keys)
+            if constant and any(_STORE.search(last_name(t)) for t in targets):
+                yield "a store that begins with answers", node.value
 
 
 def _answered(source: Source, function: ast.AST) -> Signs:
