@@ -14,7 +14,8 @@ from difflib import SequenceMatcher
 
 from localagent.domain.behaviour import Behaviours, Row
 from localagent.domain.edit import Candidate, Edit
-from localagent.repair.degenerate import degenerate, half_mended
+from localagent.repair.degenerate import degenerate
+from localagent.repair.remaining import half_mended, left_undefined
 
 COMMENTED_OUT = "comment-statement"
 # In nats of cost, set by hand after reading a few overfitted patches of the development cases; not counted.
@@ -184,7 +185,9 @@ def ranked(candidates: Sequence[Candidate], near: Behaviours, *, shaky: float = 
     for c in candidates:
         evidence = _AGREEMENT * (1 - agree.get(c.number, unknown)) + _FAULT * wrong.get(c.number, 0.0)
         cost = max(c.cost, 0.0) + _replaced(c) + evidence + _MORE_EDITS * (len(c.edits) - 1)
-        cost += (shaky if crashes(near, c.number) else 0.0) + _SAYS_NOTHING * (degenerate(c) + half_mended(c))
+        cost += (shaky if crashes(near, c.number) else 0.0) + _SAYS_NOTHING * (
+            degenerate(c) + half_mended(c) + left_undefined(c)
+        )
         standings.append(Standing(candidate=c, cost=cost, row=rows.get(c.number, ())))
     return sorted(standings, key=lambda s: (s.cost, s.candidate.number))
 

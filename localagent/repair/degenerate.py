@@ -1,25 +1,17 @@
-"""What shows of a repair's text alone that it is wrong: expressions that say nothing, names still missing elsewhere.
+"""What shows of a repair's text alone that it is wrong: expressions that say nothing.
 
-Of the first kind are `a > a`, `x or x`, `f(a, a)` where two things were meant. A test that passes by one passes by
+They are `a > a`, `x or x`, `f(a, a)` where two things were meant. A test that passes by one passes by
 chance: nobody writes `row[i] or row[i]`. Counted is only what the text before did not hold. Not promised: that anything
 else makes sense.
 """
 
 import ast
-import builtins
 import warnings
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from localagent.domain.edit import Candidate
 
-_GIVEN = frozenset({"_", "__file__", "__name__", "__doc__", "__spec__", "__path__", "__class__", "__qualname__"}) | {
-    "__module__",
-    "__annotations__",
-    "__builtins__",
-}
-_BINDS_BY_TEXT = frozenset({"globals", "locals", "vars", "exec", "setattr"})
 _CANCELLING = (ast.Sub, ast.Div, ast.FloorDiv, ast.Mod, ast.BitAnd, ast.BitOr, ast.BitXor)
 
 
@@ -70,49 +62,3 @@ def _same(pair: Sequence[ast.expr]) -> bool:
 def _twice(nodes: Sequence[ast.expr]) -> bool:
     texts = [ast.unparse(n) for n in nodes if not any(isinstance(x, ast.Call) for x in ast.walk(n))]
     return len(set(texts)) < len(texts)
-
-
-def half_mended(candidate: Candidate) -> int:
-    """How many names a candidate puts right in one place and leaves undefined in another; 0 where a file is unreadable.
-
-    A name is undefined where nothing in the file binds it and Python has no such builtin; files with `import *` are not
-    asked, nor those that bind names by text (`globals()`, `exec`).
-    """
-    return sum(_still_missing(c.before, c.after) for c in candidate.patch.changes)
-
-
-def _still_missing(before: bytes, after: bytes) -> int:
-    was, now = _missing_names(before), _missing_names(after)
-    return sum(0 < now[name] < count for name, count in was.items())
-
-
-def _missing_names(source: bytes) -> Counter[str]:
-    """How often each name is read that nothing in the file binds."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return Counter()
-    read: Counter[str] = Counter()
-    bound: set[str] = {*dir(builtins), *_GIVEN}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name):
-            if isinstance(node.ctx, ast.Load):
-                read[node.id] += 1
-            else:
-                bound.add(node.id)
-        elif isinstance(node, ast.ExceptHandler) and "NameError" in ast.dump(node.type or node):
-            return Counter()  # whether a name is there is asked at run time
-        elif isinstance(node, ast.alias):
-            if node.name == "*":
-                return Counter()
-            bound.add((node.asname or node.name).partition(".")[0])
-        elif isinstance(node, ast.arg):
-            bound.add(node.arg)
-        else:
-            bound |= {x for x in (getattr(node, "name", None), getattr(node, "rest", None)) if isinstance(x, str)}
-            bound |= set(getattr(node, "names", ())) if isinstance(node, (ast.Global, ast.Nonlocal)) else set()
-    if _BINDS_BY_TEXT & set(read):
-        return Counter()
-    return Counter({name: count for name, count in read.items() if name not in bound})

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 from localagent.domain.edit import WRITTEN, Edit
 from localagent.repair.choice import COMMENTED_OUT, Standing, alike, far
-from localagent.repair.degenerate import degenerate, half_mended
+from localagent.repair.degenerate import degenerate
+from localagent.repair.remaining import half_mended, left_undefined
 
 _MEANT = ("tokens.assign-compare", "= -> ==")  # whoever assigns in a condition meant to compare
 _EQUALITIES = frozenset({"== -> !=", "!= -> ==", "is -> is not", "is not -> is"})
@@ -133,7 +134,8 @@ def unproven(order: Sequence[Standing], tests: int, failing: int) -> bool:
     made_up = candidate.edits[0].operator in {"sibling-call", *WRITTEN}
     silenced = any(COMMENTED_OUT in e.operator for e in candidate.edits)
     chance = any(_by_chance(e) or _takes_away(e) or _made_up_value(e) for e in candidate.edits)
-    if tests <= FEW_TESTS and (made_up or silenced or chance or degenerate(candidate) or half_mended(candidate)):
+    faulty = degenerate(candidate) or half_mended(candidate) or left_undefined(candidate)
+    if tests <= FEW_TESTS and (made_up or silenced or chance or faulty):
         return True
     guessed = [(e.path, e.line) for e in candidate.edits if not explained(e)]
     many = len(candidate.edits) >= _MANY_EDITS and len(guessed) >= _MANY_GUESSES

@@ -1,0 +1,131 @@
+"""What a program as it was patched still holds that cannot run: names nobody binds, attributes of `self` nobody sets.
+
+Only what one file tells for certain is counted: files with star imports of unknown modules, and classes whose bases
+stand elsewhere or that make up attributes, are not asked. Not seen: faults that need values.
+"""
+
+import ast
+import builtins
+import importlib
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+
+from localagent.domain.edit import Candidate
+
+_GIVEN = frozenset({"_", "__file__", "__name__", "__doc__", "__spec__", "__path__", "__class__", "__qualname__"}) | {
+    "__module__",
+    "__annotations__",
+    "__builtins__",
+    "reveal_type",
+    "WindowsError",
+}
+_BINDS_BY_TEXT = frozenset({"globals", "locals", "vars", "exec", "setattr"})
+_MAKES_UP = frozenset({"__getattr__", "__getattribute__", "__dict__", "__slots__"})
+# Modules of the standard library that are safe to import here, and whose names `import *` brings.
+_STARRED = frozenset(
+    {"bisect", "collections", "functools", "heapq", "itertools", "math", "typing", "operator", "string"}
+)
+_Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
+def half_mended(candidate: Candidate) -> int:
+    """How many names a candidate puts right in one place and leaves undefined in another; 0 where a file is unreadable.
+
+    A name is undefined where nothing in the file binds it and Python has no such builtin.
+    """
+    return sum(_half(c.before, c.after) for c in candidate.patch.changes)
+
+
+def left_undefined(candidate: Candidate) -> int:
+    """How many names and attributes of `self` the definitions that a candidate changes still read and nothing binds."""
+    return sum(_left(c.before, c.after) for c in candidate.patch.changes)
+
+
+def _half(before: bytes, after: bytes) -> int:
+    was, now = _parsed(before), _parsed(after)
+    if was is None or now is None:
+        return 0
+    had, has = missing_names(was), missing_names(now)
+    return sum(0 < has[name] < count for name, count in had.items())
+
+
+def _left(before: bytes, after: bytes) -> int:
+    now = _parsed(after)
+    if now is None:
+        return 0
+    was = _parsed(before)
+    old = Counter(ast.dump(n) for n in was.body) if was else Counter[str]()
+    changed = [n for n in now.body if isinstance(n, _Definition) and not old[ast.dump(n)]]
+    missing = missing_names(now)
+    read = {n.id for d in changed for n in ast.walk(d) if isinstance(n, ast.Name)}
+    unset = sum(1 for d in changed for c in ast.walk(d) if isinstance(c, ast.ClassDef) for _ in _unset(c))
+    return len(read & set(missing)) + unset
+
+
+def _parsed(source: bytes) -> ast.Module | None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def missing_names(tree: ast.Module) -> Counter[str]:
+    """How often each name is read that nothing in the file binds; nothing where only running would tell."""
+    read: Counter[str] = Counter()
+    bound: set[str] = {*dir(builtins), *_GIVEN}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            if isinstance(node.ctx, ast.Load):
+                read[node.id] += 1
+            else:
+                bound.add(node.id)
+        elif isinstance(node, ast.ExceptHandler) and "NameError" in ast.dump(node.type or node):
+            return Counter()  # whether a name is there is asked at run time
+        elif isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
+            if node.level or node.module not in _STARRED:
+                return Counter()
+            bound |= _names_of(node.module)
+        elif isinstance(node, ast.alias):
+            bound.add((node.asname or node.name).partition(".")[0])
+        elif isinstance(node, ast.arg):
+            bound.add(node.arg)
+        else:
+            bound |= {x for x in (getattr(node, "name", None), getattr(node, "rest", None)) if isinstance(x, str)}
+            bound |= set(getattr(node, "names", ())) if isinstance(node, (ast.Global, ast.Nonlocal)) else set()
+    if _BINDS_BY_TEXT & set(read):
+        return Counter()
+    return Counter({name: count for name, count in read.items() if name not in bound})
+
+
+@cache
+def _names_of(module: str) -> frozenset[str]:
+    """What a star import of a known module of the standard library brings."""
+    found = importlib.import_module(module)
+    return frozenset(getattr(found, "__all__", None) or (n for n in dir(found) if not n.startswith("_")))
+
+
+def _unset(owner: ast.ClassDef) -> Iterator[str]:
+    """Attributes of `self` that methods of a class without bases read, and that neither it nor its methods set."""
+    if owner.keywords or owner.decorator_list or any(ast.unparse(base) != "object" for base in owner.bases):
+        return
+    has = {*dir(object), "__dict__", "__annotations__"}
+    read: set[str] = set()
+    for node in ast.walk(owner):
+        if isinstance(node, ast.Attribute):
+            if not isinstance(node.ctx, ast.Load):
+                has.add(node.attr)
+            elif isinstance(node.value, ast.Name) and node.value.id == "self":
+                read.add(node.attr)
+        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            has.add(node.id)
+        elif isinstance(node, _Definition):
+            has.add(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            has |= {a.asname or a.name for a in node.names}
+    called = {n.id for n in ast.walk(owner) if isinstance(n, ast.Name)} & {"setattr", "hasattr", "vars", "getattr"}
+    if not called and not _MAKES_UP & (has - set(dir(object)) - {"__dict__"} | read):
+        yield from sorted(read - has)
