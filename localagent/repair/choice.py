@@ -15,6 +15,7 @@ from difflib import SequenceMatcher
 from localagent.domain.behaviour import Behaviours, Row
 from localagent.domain.edit import Candidate, Edit
 from localagent.repair.degenerate import degenerate
+from localagent.repair.faults import left_faults
 from localagent.repair.remaining import half_mended, left_undefined
 
 COMMENTED_OUT = "comment-statement"
@@ -185,9 +186,8 @@ def ranked(candidates: Sequence[Candidate], near: Behaviours, *, shaky: float = 
     for c in candidates:
         evidence = _AGREEMENT * (1 - agree.get(c.number, unknown)) + _FAULT * wrong.get(c.number, 0.0)
         cost = max(c.cost, 0.0) + _replaced(c) + evidence + _MORE_EDITS * (len(c.edits) - 1)
-        cost += (shaky if crashes(near, c.number) else 0.0) + _SAYS_NOTHING * (
-            degenerate(c) + half_mended(c) + left_undefined(c)
-        )
+        said = degenerate(c) + half_mended(c) + left_undefined(c) + left_faults(c)
+        cost += (shaky if crashes(near, c.number) else 0.0) + _SAYS_NOTHING * said
         standings.append(Standing(candidate=c, cost=cost, row=rows.get(c.number, ())))
     return sorted(standings, key=lambda s: (s.cost, s.candidate.number))
 

@@ -5,13 +5,16 @@ one visible example each; what was counted stands beside the rule.
 """
 
 import ast
+import re
 from collections.abc import Sequence
 
 from localagent.domain.edit import WRITTEN, Edit
 from localagent.repair.choice import COMMENTED_OUT, Standing, alike, far
 from localagent.repair.degenerate import degenerate
+from localagent.repair.faults import left_faults
 from localagent.repair.remaining import half_mended, left_undefined
 
+_CALL = re.compile(r"\w\([^()]")
 _MEANT = ("tokens.assign-compare", "= -> ==")  # whoever assigns in a condition meant to compare
 _EQUALITIES = frozenset({"== -> !=", "!= -> ==", "is -> is not", "is not -> is"})
 _STARTS = frozenset({"set()", "float('inf')", "float('-inf')"})
@@ -82,7 +85,10 @@ def _takes_away(edit: Edit) -> bool:
         return False
     (splice,) = edit.splices
     word = splice.text.decode("utf-8", "replace")
-    return splice.end - splice.start >= _LONG and len(word) <= _SHORT and word.replace("_", "a").isalnum()
+    bare = len(word) <= _SHORT and word.replace("_", "a").isalnum()
+    replaced, _, put = edit.note.rpartition(" -> ")
+    called = put == word and _CALL.search(replaced) and not re.search(rf"\b{re.escape(word)}\b", replaced)
+    return bare and (splice.end - splice.start >= _LONG or bool(called))
 
 
 def _made_up_value(edit: Edit) -> bool:
@@ -134,7 +140,7 @@ def unproven(order: Sequence[Standing], tests: int, failing: int) -> bool:
     made_up = candidate.edits[0].operator in {"sibling-call", *WRITTEN}
     silenced = any(COMMENTED_OUT in e.operator for e in candidate.edits)
     chance = any(_by_chance(e) or _takes_away(e) or _made_up_value(e) for e in candidate.edits)
-    faulty = degenerate(candidate) or half_mended(candidate) or left_undefined(candidate)
+    faulty = degenerate(candidate) or half_mended(candidate) or left_undefined(candidate) or left_faults(candidate)
     if tests <= FEW_TESTS and (made_up or silenced or chance or faulty):
         return True
     guessed = [(e.path, e.line) for e in candidate.edits if not explained(e)]

@@ -7,6 +7,7 @@ stand elsewhere or that make up attributes, are not asked. Not seen: faults that
 import ast
 import builtins
 import importlib
+import re
 import warnings
 from collections import Counter
 from collections.abc import Iterator
@@ -22,12 +23,13 @@ _GIVEN = frozenset({"_", "__file__", "__name__", "__doc__", "__spec__", "__path_
     "WindowsError",
 }
 _BINDS_BY_TEXT = frozenset({"globals", "locals", "vars", "exec", "setattr"})
+_FOR_OTHERS = re.compile(r"Base|Mixin|Abstract|Common|Interface|Protocol", re.IGNORECASE)
 _MAKES_UP = frozenset({"__getattr__", "__getattribute__", "__dict__", "__slots__"})
 # Modules of the standard library that are safe to import here, and whose names `import *` brings.
 _STARRED = frozenset(
     {"bisect", "collections", "functools", "heapq", "itertools", "math", "typing", "operator", "string"}
 )
-_Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 def half_mended(candidate: Candidate) -> int:
@@ -55,13 +57,19 @@ def _left(before: bytes, after: bytes) -> int:
     now = _parsed(after)
     if now is None:
         return 0
-    was = _parsed(before)
-    old = Counter(ast.dump(n) for n in was.body) if was else Counter[str]()
-    changed = [n for n in now.body if isinstance(n, _Definition) and not old[ast.dump(n)]]
-    missing = missing_names(now)
+    changed = changed_definitions(before, after)
     read = {n.id for d in changed for n in ast.walk(d) if isinstance(n, ast.Name)}
-    unset = sum(1 for d in changed for c in ast.walk(d) if isinstance(c, ast.ClassDef) for _ in _unset(c))
-    return len(read & set(missing)) + unset
+    based = {ast.unparse(b).rpartition(".")[2] for c in ast.walk(now) if isinstance(c, ast.ClassDef) for b in c.bases}
+    classes = [c for d in changed for c in ast.walk(d) if isinstance(c, ast.ClassDef)]
+    unset = sum(1 for c in classes if c.name not in based and not _FOR_OTHERS.search(c.name) for _ in _unset(c))
+    return len(read & set(missing_names(now))) + unset
+
+
+def changed_definitions(before: bytes, after: bytes) -> list[Definition]:
+    """The functions and classes at the top of a file that did not stand there before as they do after."""
+    was, now = _parsed(before), _parsed(after)
+    old = Counter(ast.dump(n) for n in was.body) if was else Counter[str]()
+    return [n for n in now.body if isinstance(n, Definition) and not old[ast.dump(n)]] if now else []
 
 
 def _parsed(source: bytes) -> ast.Module | None:
@@ -74,14 +82,22 @@ def _parsed(source: bytes) -> ast.Module | None:
 
 
 def missing_names(tree: ast.Module) -> Counter[str]:
-    """How often each name is read that nothing in the file binds; nothing where only running would tell."""
+    """How often each name is read that nothing binds where it is read; nothing where only running would tell.
+
+    What a class binds is seen in its own body alone, as in Python; functions are taken for one scope with what is
+    around them.
+    """
     read: Counter[str] = Counter()
     bound: set[str] = {*dir(builtins), *_GIVEN}
+    inside = {
+        id(node): names for owner in ast.walk(tree) if isinstance(owner, ast.ClassDef) for node, names in _body(owner)
+    }
     for node in ast.walk(tree):
+        held = inside.get(id(node))
         if isinstance(node, ast.Name):
             if isinstance(node.ctx, ast.Load):
-                read[node.id] += 1
-            else:
+                read[node.id] += held is None or node.id not in held
+            elif held is None:
                 bound.add(node.id)
         elif isinstance(node, ast.ExceptHandler) and "NameError" in ast.dump(node.type or node):
             return Counter()  # whether a name is there is asked at run time
@@ -93,12 +109,35 @@ def missing_names(tree: ast.Module) -> Counter[str]:
             bound.add((node.asname or node.name).partition(".")[0])
         elif isinstance(node, ast.arg):
             bound.add(node.arg)
-        else:
+        elif held is None:
             bound |= {x for x in (getattr(node, "name", None), getattr(node, "rest", None)) if isinstance(x, str)}
             bound |= set(getattr(node, "names", ())) if isinstance(node, (ast.Global, ast.Nonlocal)) else set()
     if _BINDS_BY_TEXT & set(read):
         return Counter()
-    return Counter({name: count for name, count in read.items() if name not in bound})
+    return Counter({name: count for name, count in read.items() if count and name not in bound})
+
+
+def _body(owner: ast.ClassDef) -> Iterator[tuple[ast.AST, frozenset[str]]]:
+    """What stands in a class's own body and not in its functions, each with the names that the body binds."""
+    nodes: list[ast.AST] = []
+    queue: list[ast.AST] = list(owner.body)
+    while queue:
+        node = queue.pop()
+        nodes.append(node)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            queue += [*node.decorator_list, *node.args.defaults, *(d for d in node.args.kw_defaults if d is not None)]
+            queue += [a.annotation for a in ast.walk(node.args) if isinstance(a, ast.arg) and a.annotation is not None]
+            queue += [node.returns] if node.returns is not None else []
+        elif isinstance(node, ast.ClassDef):
+            queue += [*node.decorator_list, *node.bases]
+        elif isinstance(node, ast.Lambda):
+            queue += [*node.args.defaults, *(d for d in node.args.kw_defaults if d is not None)]
+        else:
+            queue += ast.iter_child_nodes(node)
+    names = {n.id for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+    names |= {n.name for n in nodes if isinstance(n, Definition)} | {owner.name}
+    names |= {n.name for n in nodes if isinstance(n, ast.ExceptHandler) and n.name}
+    yield from ((node, frozenset(names)) for node in nodes)
 
 
 @cache
@@ -114,15 +153,16 @@ def _unset(owner: ast.ClassDef) -> Iterator[str]:
         return
     has = {*dir(object), "__dict__", "__annotations__"}
     read: set[str] = set()
+    nested = {id(n) for c in ast.walk(owner) if isinstance(c, ast.ClassDef) and c is not owner for n in ast.walk(c)}
     for node in ast.walk(owner):
         if isinstance(node, ast.Attribute):
             if not isinstance(node.ctx, ast.Load):
                 has.add(node.attr)
-            elif isinstance(node.value, ast.Name) and node.value.id == "self":
+            elif isinstance(node.value, ast.Name) and node.value.id == "self" and id(node) not in nested:
                 read.add(node.attr)
         elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
             has.add(node.id)
-        elif isinstance(node, _Definition):
+        elif isinstance(node, Definition):
             has.add(node.name)
         elif isinstance(node, ast.Import | ast.ImportFrom):
             has |= {a.asname or a.name for a in node.names}

@@ -211,6 +211,10 @@ def test_a_bare_word_for_a_whole_expression_is_left_to_a_person_under_few_tests(
         edit("undefined-everywhere"), splices=tuple(Splice(start=n, end=n + 9, text=b"n") for n in (0, 9, 18, 27, 36))
     )
     assert not unproven(alone(candidate(1, 0.0, everywhere)), 1, 1)
-    assert not unproven(alone(candidate(1, 0.0, put(20, b"n"))), 1, 1)
+    assert unproven(alone(candidate(1, 0.0, put(20, b"n"))), 1, 1)  # a call is gone
+    summed = replace(put(20, b"n"), note="a.b + c -> n")
+    assert not unproven(alone(candidate(1, 0.0, summed)), 1, 1)
+    unwrapped = replace(put(20, b"n"), note="f(n, ...) -> n")
+    assert not unproven(alone(candidate(1, 0.0, unwrapped)), 1, 1)
     assert not unproven(alone(candidate(1, 0.0, put(60, b"max(n, 0)"))), 1, 1)
     assert not unproven(alone(candidate(1, 0.0, put(60, b"n", "tokens.drop-tail"))), 1, 1)

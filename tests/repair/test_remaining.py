@@ -62,6 +62,16 @@ LEFT = [
     (F, "@given\nclass A:\n    def f(self):\n        return self.b\n", 0),
     (F, "class A:\n    def f(self):\n        return self.b\n    def __getattr__(self, x): pass\n", 0),
     (F, "class A:\n    b: int\n    def f(self):\n        return self.b + self.__class__.c\n", 0),
+    (F, "class A:\n    def g(self):\n        return 1\n    def f(self):\n        return g()\n", 1),
+    (
+        F,
+        "class A:\n    n = 1\n    m = n\n    @p\n    def g(self): pass\n    @g.setter\n    def h(self): pass\n",
+        0,
+    ),
+    (F, "class A:\n    n = 1\n    def f(self):\n        return n\n", 1),
+    (F, "class A:\n    def f(self):\n        return self.b\nclass C(A): pass\n", 0),
+    (F, "class BaseA:\n    def f(self):\n        return self.b\n", 0),
+    (F, "class A:\n    def f(self):\n        class I(B):\n            def h(self): self.n\n        return I\n", 0),
     (F, "class A:\n    b, c = 1, 2\n    def f(self, **k):\n        self.__dict__.update(k)\n        self.d\n", 0),
     (F, "class A:\n    def f(self):\n        if hasattr(self, 'b'):\n            return self.b\n", 0),
 ]
@@ -69,7 +79,7 @@ LEFT = [
 
 @pytest.mark.parametrize(("before", "after", "count"), LEFT)
 def test_what_nobody_binds_in_what_a_repair_touched_is_counted(before: str, after: str, count: int) -> None:
-    known = "given = B = m = object\n"
+    known = "given = B = p = m = object\n"
     made = candidate(known + before, known + after)
     assert left_undefined(made) == count
     assert unproven([Standing(candidate=made, cost=0.0, row=())], 1, 1) is bool(count)
