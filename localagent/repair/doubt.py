@@ -37,6 +37,7 @@ _NOTHING_SHARE = 0.5  # of all programs that ran pass: the tests say nothing
 _MANY_GUESSES = 2
 FEW_TESTS = 3
 _MARGIN_READ = 0.2
+_MARGIN_READ_KINDS = 1.0  # with so many kinds one of three readings was right by a lead below
 
 
 def explained(edit: Edit) -> bool:
@@ -56,6 +57,12 @@ def _slip(edit: Edit) -> bool:
 def _invented(edit: Edit) -> bool:
     """Whether an edit makes up what nobody wrote: a body for a missing method, a value, a way out of a crash."""
     return edit.operator.startswith(_INVENTIONS) and not alike(*edit.note.rpartition(" -> ")[::2])
+
+
+def _lone_call(edit: Edit) -> bool:
+    """Whether a call of a method that nobody wrote becomes the call of a function that is not called alike."""
+    called = _CALL.search(edit.note.rpartition(" -> ")[2])
+    return edit.operator == "missing-method-body" and _invented(edit) and called is not None
 
 
 def _by_chance(edit: Edit) -> bool:
@@ -138,6 +145,7 @@ def unproven(order: Sequence[Standing], tests: int, failing: int) -> bool:
         if any(_invented(e) for e in candidate.edits) or (dropped and not all(_slip(e) for e in candidate.edits)):
             return True
     made_up = candidate.edits[0].operator in {"sibling-call", *WRITTEN}
+    made_up = made_up or (not agreed and any(map(_lone_call, candidate.edits)))
     silenced = any(COMMENTED_OUT in e.operator for e in candidate.edits)
     chance = any(_by_chance(e) or _takes_away(e) or _made_up_value(e) for e in candidate.edits)
     faulty = degenerate(candidate) or half_mended(candidate) or left_undefined(candidate) or left_faults(candidate)
@@ -170,7 +178,9 @@ def undecided(order: Sequence[Standing], tests: int, verified: int) -> list[Stan
     meant = [(e.operator, e.note) for e in first.candidate.edits] == [_MEANT]
     if certain and (meant or not nothing):
         return []  # where the parser failed, the smallest repair is right far more often than not
-    margin = _MARGIN_WEAK if little else _MARGIN_SINGLE if single or guesses <= 1 else _MARGIN_PAIRS
+    rebracketed = len(slips) > 1 and "replace-token" in "+".join(slips)
+    lone = (single or guesses <= 1) and not rebracketed
+    margin = _MARGIN_WEAK if little else _MARGIN_SINGLE if lone else _MARGIN_PAIRS
     if _kinds(order) >= _SEVERAL_KINDS:
         margin = max(margin, _MARGIN_KINDS)
     return [s for s in order[1:] if s.cost - first.cost < margin and (not s.row or not first.row or s.row != first.row)]
@@ -189,6 +199,5 @@ def settled(order: Sequence[Standing], verified: int) -> bool:
     edits = first.candidate.edits
     if len(edits) > 1 or any(_invented(e) for e in edits) or len(order) > max(_MANY_EDITS, _WEAK_SHARE * verified):
         return False
-    return all(
-        s.cost - first.cost >= _MARGIN_READ for s in order[1:] if not s.row or not first.row or s.row != first.row
-    )
+    lead = _MARGIN_READ_KINDS if _kinds(order) >= _SEVERAL_KINDS else _MARGIN_READ
+    return all(s.cost - first.cost >= lead for s in order[1:] if not s.row or not first.row or s.row != first.row)

@@ -74,6 +74,8 @@ def test_what_error_messages_explain_is_no_guess() -> None:
     token = edit("tokens.replace-token", "= -> -")
     assert rivals(COLON, token, apart=0.1) == rivals(token, COLON, apart=0.1) == 7
     assert rivals(edit("tokens.insert-colon+replace-token"), apart=0.1) == 7
+    assert rivals(edit("tokens.insert-colon+replace-token"), apart=0.6) == 7  # two slips of which one is a guess
+    assert rivals(token, apart=0.6) == 0
     assert rivals(named, SWAP) == 0  # one guess beside it counts as one edit
     assert rivals(SWAP, SWAP) == 7
     assert rivals(COLON, edit("undefined-name", "lst dropped"), apart=-0.5) > 0
@@ -140,6 +142,8 @@ def test_many_programs_that_all_behave_alike_are_no_sign_of_weak_tests() -> None
         ((COLON, edit("missing-method-body", "self.rest(a, b) -> (a % b)")), True),
         ((COLON, edit("missing-method-body", "self.get_values(d) -> d.values()")), False),
         ((edit("missing-method-body", "self.rest(a, b) -> (a % b)"),), False),
+        ((edit("missing-method-body", "self.turned(a) -> set(a)"),), True),
+        ((edit("missing-method-body", "self.lowered(a) -> a.lower()"),), False),
         ((edit("off-by-one", "+ 1"),), False),
         ((edit("sibling-call", "len(a) -> len(b)"),), True),
         ((edit("tokens.delete-line", "drop the line"), SWAP), True),
@@ -172,6 +176,9 @@ def test_a_reread_order_settles_by_a_margin_only() -> None:
     assert not settled(standings(1.0, 1.5, 2.0, 2.0, row="ok:same"), 12)  # so many pass that the tests tell little
     assert settled(standings(1.0, 9.0, 9.0), 60)
     assert settled(standings(1.0, *[9.0] * 5), 60)
+    assert settled(standings(1.0, *[2.1] * 3), 60)
+    assert not settled(standings(1.0, *[1.9] * 3), 60)  # four kinds need a lead of one
+    assert settled(standings(1.0, 1.9, 1.9), 60)
     assert not settled(standings(1.0, *[9.0] * 6), 60)  # seven kinds of programs pass
     two = [replace(s, candidate=candidate(s.candidate.number, s.cost, SWAP, SWAP)) for s in standings(1.0, 9.0)]
     assert not settled(two, 60)
