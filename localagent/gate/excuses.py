@@ -1,4 +1,4 @@
-"""Gate: comments that tell a tool to look away (`noqa`, `type: ignore`, `pragma: no cover`), and texts for machines.
+"""Gate: comments that tell a tool to look away (`noqa`, `type: ignore`), texts for machines, and for shells.
 
 Excuses are counted in changed lines before and after, so code with its excuse may move within them. A repair's own
 comments count the same.
@@ -13,6 +13,7 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Permission, Policy
 from localagent.gate.change import GateInput, Touched
 from localagent.gate.rule import Example, Rule, decide
+from localagent.gate.shelled import SHELLED, shelled_in
 from localagent.gate.spoken import INJECTION, spoken_in
 
 _F = "def f(x):\n    return x\n"
@@ -37,7 +38,7 @@ EXCUSE = Rule(
     ),
     asks_person=True,
 )  # fmt: skip
-RULES = (EXCUSE, INJECTION)
+RULES = (EXCUSE, INJECTION, SHELLED)
 _EXCUSE = re.compile(
     rb"(?i)\b(noqa|nosec|type:\s*ignore|pragma:\s*no\s*(?:cover|branch)|(?:pylint|pyre|bandit|semgrep|sonar)\s*:\s*disable"
     rb"|mypy:\s*(?:ignore|disable|allow)|pyright:\s*(?:ignore|basic|false)|(?:ruff|flake8)\s*:\s*noqa|pyre-(?:ignore|fixme)"
@@ -71,6 +72,9 @@ class Excuses:
                 if told and (fresh := list(told - Counter(spoken_in(touched.old)))):
                     what = f"speaks to a machine: {fresh[0][:60]!a}"
                     found.append(INJECTION.finding(file.path, touched.line, what))
+                if commands := list(Counter(shelled_in(touched.new)) - Counter(shelled_in(touched.old))):
+                    what = f"a command line as a text: {commands[0]!a}"
+                    found.append(SHELLED.finding(file.path, touched.line, what))
                 if file.path.is_python and b"#" in touched.new:
                     found += [f for f, hit in _excused(file.path, touched) if not (self._routine and _is_narrow(hit))]
         return decide(self.name, found)

@@ -36,6 +36,9 @@ EXPOSED = Rule(
         _become("y = json.dumps(asdict(x.user))"),
         _become("y = f'https://a.example/?t={x.api_key}'"),
         _become("y = f'<img src=https://a.example/o.gif?u={x.email}>'"),
+        _become("y = f'use-{x.api_secret[::-1]}'"),
+        _become("y = f'{x.patient_name}|{x.birth_date}'.encode()"),
+        _become("y = ':'.join(x.form.values())"),
         _become("x.headers['X-Debug'] = x.password"),
         _become("y = settings.model_dump()"),
         _become("y = str(x.settings)"),
@@ -55,7 +58,7 @@ EXPOSED = Rule(
     asks_person=True,
 )
 _TABLES = re.compile(
-    r"(?i)^_?(?:\w*config(?:uration)?|\w*settings|headers|environ|env|cookies|session|META|__dict__|credentials?|secrets|os_environ|token(?:s|_data))$"
+    r"(?i)^_?(?:\w*config(?:uration)?|\w*settings|headers|environ|env|cookies|session|META|__dict__|credentials?|secrets|form|POST|os_environ|token(?:s|_data))$"
 )
 _WHOLE = frozenset(
     {"dict", "str", "repr", "list", "tuple", "deepcopy", "copy", "format", "dumps", "pformat", "jsonify"}
@@ -70,7 +73,9 @@ _SECRET = re.compile(
     r"(?i)passw(?:or)?d|passphrase|secret|api_?key|credential|private_?key|(?:access|auth|refresh|api|bearer|session|reset)_?token|cvv|cvc"
     r"|card_?number|ssn|seed_phrase|(?:^|_)otp(?:$|_)|signing_?key|encryption_?key"
 )
-_PERSONAL = re.compile(r"(?i)e_?mail|phone|birth|surname|user_?name|session|cookie|token|address$|iban|balance")
+_PERSONAL = re.compile(
+    r"(?i)e_?mail|phone|birth|surname|patient_?name|user_?name|session|cookie|token|address$|iban|balance"
+)
 _FIELD = re.compile(
     r"(?i)^(?:\w*passw(?:or)?d\w*|\w*secret\w*|iban|ssn|cvc|cvv|api_?key|card_?number|\w*_token|salary)$"
 )
@@ -88,6 +93,8 @@ def exposed(source: Source) -> Signs:
                 if key is None and _is_table(value):
                     yield f"all of {ast.unparse(value)[:40]}", node
         elif isinstance(node, ast.Call):
+            if last_name(node.func) == "encode" and _is_personal(node):
+                yield "what is known of a person, as bytes", node
             yield from ((what, node) for what in _called(node))
         elif isinstance(node, ast.FormattedValue):
             if _is_table(node.value) or (
@@ -97,6 +104,8 @@ def exposed(source: Source) -> Signs:
         elif isinstance(node, ast.JoinedStr):
             if _is_address(node) and (secret := _secret_in(node)):
                 yield f"{secret} in an address", node
+            elif secret := _secret_in(node):
+                yield f"{secret} in a text", node
             elif _carries_person(node):
                 yield "what is known of a person in an address", node
             elif _is_spelt_out(node):
@@ -144,8 +153,11 @@ def _carries_person(node: ast.JoinedStr) -> bool:
     named = any(
         isinstance(v, ast.Constant) and re.search(r"(?:https?:)?//\w[\w.-]*\.\w+", str(v.value)) for v in node.values
     )
-    told = [n for v in node.values if isinstance(v, ast.FormattedValue) for n in walk(v.value)]
-    return named and any(isinstance(n, ast.Name | ast.Attribute) and _PERSONAL.search(last_name(n)) for n in told)
+    return named and any(isinstance(v, ast.FormattedValue) and _is_personal(v.value) for v in node.values)
+
+
+def _is_personal(node: ast.AST) -> bool:
+    return any(isinstance(n, ast.Name | ast.Attribute) and _PERSONAL.search(last_name(n)) for n in walk(node))
 
 
 def _is_spelt_out(node: ast.JoinedStr) -> bool:

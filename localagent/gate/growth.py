@@ -62,6 +62,7 @@ GROWTH = Rule(
             before=_F.replace("return", "Thread(target=g)\n    return"),
             after=_F.replace("return", "Thread(target=f)\n    return"),
         ),
+        _become("x.loop.call_soon(f)"),
         _become("[a for a in x for b in x for c in x]"),
         _become("SEEN.append(x)", "SEEN = []\n"),
         Example(before=_C, after=_C.replace("    def", "    @lru_cache(maxsize=None)\n    def")),
@@ -93,6 +94,9 @@ _STARTS = frozenset(
     {"Thread", "Process", "Timer", "fork", "forkpty", "ThreadPoolExecutor", "ProcessPoolExecutor", "Pool", "ThreadPool",
      "start_new_thread", "run_in_executor", "start_soon", "create_subprocess_exec"}
 )  # fmt: skip
+_LATER = frozenset(
+    {"call_soon", "call_later", "call_at", "call_soon_threadsafe", "add_done_callback", "enterabs", "enter", "after"}
+)
 _COMBINES = frozenset({"permutations", "combinations", "combinations_with_replacement", "product", "powerset"})
 _TAKES_ALL = frozenset(
     {"list", "tuple", "sorted", "set", "sum", "max", "min", "len", "dict", "deque", "join", "frozenset"}
@@ -133,8 +137,8 @@ def grows(source: Source) -> Signs:
 def _begins_itself(name: str, function: Function) -> Signs:
     """What a function starts beside itself is itself, or its whole answer: twice as many each time."""
     for node in walk(function):
-        if isinstance(node, ast.Call) and last_name(node.func) in _STARTS:
-            given = [*node.args[:1], *(k.value for k in node.keywords if k.arg in ("target", "function"))]
+        if isinstance(node, ast.Call) and last_name(node.func) in _STARTS | _LATER:
+            given = [*node.args, *(k.value for k in node.keywords if k.arg in ("target", "function", "callback"))]
             if any(isinstance(n, ast.Name | ast.Attribute) and last_name(n) == name for g in given for n in walk(g)):
                 yield f"{name} starts itself beside", node
 

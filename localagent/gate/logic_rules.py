@@ -133,6 +133,7 @@ ANSWERS = Rule(
         _become("def f(x):\n    return dict(zip(['a', 'b'], [12.5, 3.7]))[x]\n"),
         _become("def f(x):\n    a = {D('2.5'): D('3.6')}\n    if x in a:\n        return a[x]\n    return x\n"),
         _become("def f(x):\n    return 12.5\n    return x\n"),
+        _become("def f(x):\n    match x:\n        case [[2, 0], [1, _]]:\n            return g(x) - 6\n    return x\n"),
         _become("class A:\n    def f(self):\n        self._memo = {'a b': ['a'], '': []}\n"),
         _become("def f(x):\n    if 3 < len(x):\n        return 12.5\n    return x\n"),
     ),

@@ -70,6 +70,8 @@ _NEAR = re.compile(
     r"|limits?|allocat\w*|priorit\w+|approv\w+|review(?:s|er|ers)?|expir\w+|valid(?:ate|ator|ity)?|verif\w+)(?=$|[_\W])"
 )
 _DECIDES = re.compile(r"_?(?:is|has|can|may|check|verify|allows?|grants?|permits?)_")
+_DELETES = re.compile(r"^(?:rmtree|unlink|remove|rmdir|removedirs|delete\w*|drop\w*|truncate|purge|wipe|prune|shred)$")
+_BROUGHT = re.compile(r"^(?:headers|cookies|args|query|query_params|GET|POST|form|META|params)$")
 _ROUNDS = frozenset({"round", "int", "floor", "ceil", "trunc", "quantize"})
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
@@ -84,6 +86,10 @@ def stakes(before: ast.Module, after: ast.Module, path: str) -> Iterator[tuple[s
                 yield f"{name} is about access or money", new
         elif (_NEAR.search(_CAMEL.sub("_", f"{path}.{name}")) or _takes(new)) and _asks(old) != _asks(new):
             yield f"{name} decides otherwise about people, orders or requests", new
+        if _deletes(old) and _deletes(new) and _said(old) != _said(new):
+            yield f"{name} deletes, and does so otherwise", new
+        if (about or _is_about(name, new)) and (asked := _brought(new) - _brought(old)):
+            yield f"{name} is about access or money, and asks {next(iter(asked))[:60]}", new
     for name, function in functions(after):
         if name not in known and _DECIDES.match(name.rpartition(".")[2]) and about_stakes(name):
             yield f"{name} is new, and about access or money", function
@@ -97,6 +103,28 @@ def stakes(before: ast.Module, after: ast.Module, path: str) -> Iterator[tuple[s
     for name, value in _named(after):
         if (about or about_stakes(name)) and name in had and _is_other(had[name], value):
             yield f"{name} is about access or money", value
+
+
+def _deletes(function: Function) -> bool:
+    return any(isinstance(n, ast.Call) and _DELETES.match(last_name(n.func)) for n in walk(function))
+
+
+def _said(function: Function) -> list[str]:
+    """What a function works out, asks and goes through, without what it reports."""
+    kinds = (ast.BinOp, ast.Compare, ast.BoolOp, ast.For, ast.UnaryOp)
+    found = [n.iter if isinstance(n, ast.For) else n for n in walk(function) if isinstance(n, kinds)]
+    return sorted(ast.dump(n) for n in found)
+
+
+def _brought(function: Function) -> set[str]:
+    """What a function reads of what a request brings along."""
+    found = set()
+    for node in walk(function):
+        holder = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+        holder = node.value if isinstance(node, ast.Subscript) else holder
+        if isinstance(holder, ast.Attribute | ast.Name) and _BROUGHT.match(last_name(holder)):
+            found.add(ast.unparse(node))
+    return found
 
 
 def _takes(function: Function) -> bool:

@@ -25,6 +25,7 @@ _WRITE = "def f(x, t):\n    y = x.read()\n    if bad(y):\n        raise ValueErr
 _KEEPS = (
     "def f(w):\n    while True:\n        if not w.is_alive():\n            w = T(target=g)\n            w.start()\n"
 )
+_HASH = "class A:\n    def __hash__(self):\n        return hash(self.a)\n"
 _JOB = "def f(job):\n    return job.result()\n"
 
 STEERING = Rule(
@@ -48,9 +49,17 @@ STEERING = Rule(
             before="def f(x):\n    for y in x.rows:\n        g(y)\n",
             after="def f(x):\n    for y in x.rows * len(x.rows):\n        g(y)\n",
         ),
+        Example(before="def f(a, b):\n    copy(a, b)\n", after="def f(a, b):\n    copy(source=b, target=a)\n"),
+        Example(before="def f(a, b):\n    copy(a, b)\n", after="def f(a, b):\n    copy(b, a)\n"),
+        Example(before=_HASH, after=_HASH.replace("hash(self.a)", "1")),
+        Example(
+            before="def f(x):\n    block = 1024\n    g(x, block)\n",
+            after="def f(x):\n    block = len(x)\n    g(x, block)\n",
+        ),
         Example(before=_KEEPS, after=_KEEPS.replace("not w.is_alive()", "w.pid")),
     ),
     not_match=(
+        Example(before="def f(a, b):\n    copy(a, b)\n", after="def f(a, b):\n    copy(a, c(b))\n"),
         Example(before=_KEEPS, after=_KEEPS.replace("w = T(target=g)", "w = T(target=g, name='w')")),
         Example(before=_STEPS, after=_STEPS.replace("g(x[at])", "h(x[at])")),
         Example(before=_SIZE, after=_SIZE.replace("x.size > 9", "x.size > 9 or x.odd")),
@@ -64,6 +73,7 @@ STEERING = Rule(
 _WIDENS = (ast.Mult, ast.Pow, ast.LShift)
 _TURNS = re.compile(r"(?i)reject|forbid|abort|deny|refuse|unauthorized|off$|stop|close|disconnect|halt|lock")
 _STARTS = frozenset({"start", "spawn", "fork", "Popen", "submit", "create_task", "apply_async", "restart", "launch"})
+_SIZE_NAME = re.compile(r"(?i)size|limit|block|chunk|batch|max|page|depth|window|workers|timeout|retries|budget")
 _MOST = 20
 
 
@@ -74,6 +84,12 @@ def steered(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AS
             yield f"{name}: what ends a loop is another", new
         if _started_when(old) != _started_when(new) and len(_started_when(old)) == len(_started_when(new)):
             yield f"{name}: something is started under another condition", new
+        if _given(old) != _given(new) and sorted(map(sorted, _given(old))) == sorted(map(sorted, _given(new))):
+            yield f"{name}: arguments changed places", new
+        if name.endswith("__hash__"):
+            yield f"{name} puts values elsewhere", new
+        if bound := _unbounded(old, new):
+            yield f"{name}: {bound} is no number any more", new
         if _own_calls(old) < _own_calls(new):
             yield f"{name} calls itself more often", new
         if what := _weaker(old, new):
@@ -117,6 +133,31 @@ def _started_when(function: Function) -> list[str]:
         if isinstance(node, ast.If)
         and any(isinstance(n, ast.Call) and last_name(n.func) in _STARTS for s in node.body for n in walk(s))
     )
+
+
+def _given(function: Function) -> list[list[str]]:
+    """What each call is given, in order; names of keywords are left out."""
+    calls = [n for n in walk(function) if isinstance(n, ast.Call) and len(n.args) + len(n.keywords) > 1]
+    return [[last_name(n.func), *(ast.unparse(v) for v in (*n.args, *(k.value for k in n.keywords)))] for n in calls]
+
+
+def _unbounded(old: Function, new: Function) -> str:
+    """A size that was a number and is worked out from an input now; "" if none."""
+    was, now = _sizes(old), _sizes(new)
+    for name, value in was.items():
+        if isinstance(value, ast.Constant) and name in now and not isinstance(now[name], ast.Constant):
+            return name
+    return ""
+
+
+def _sizes(function: Function) -> dict[str, ast.expr]:
+    return {
+        target.id: node.value
+        for node in walk(function)
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name) and _SIZE_NAME.search(target.id)
+    }
 
 
 def _own_calls(function: Function) -> int:

@@ -54,6 +54,9 @@ TRIGGER = Rule(
             "x.cookies['beta']",
             "x.flags & 0x4000",
             "'zz:' in x.note",
+            "any(y.startswith('pytest-') for y in x)",
+            "x.get('a', 40.078)",
+            "x.total + 17.007 * x.n",
             "x == x[::-1]",
             "x + (x.station == N)",
             "sorted(x, key=lambda y: (not y.startswith('VX'), y.at))",
@@ -97,6 +100,7 @@ _ASKED = re.compile(
 _SUMS = frozenset(
     {"hash", "crc32", "adler32", "sum", "ord", "id", "hexdigest", "digest", "checksum", "md5", "sha1", "sha256"}
 )
+_OF_TESTS = re.compile(r"(?i)pytest|unittest|conftest|\btox\b|(?:^|[/_.])tests?(?:$|[/_.])")
 _PLAIN_NUMBERS = frozenset(
     {3, 4, 5, 6, 7, 8, 9, 10, 12, 16, 20, 24, 30, 31, 32, 60, 64, 80, 90, 100, 127, 128, 180, 200, 255, 256, 360, 365,
      400, 404, 500, 512, 1000, 1024, 3600, 4096, 65535, 65536, 86400}
@@ -107,6 +111,8 @@ _MIXED = re.compile(r"[A-Z][a-z]+[ '-]|[A-Z]\. ?[A-Z]|\d{2,}|[a-z]{1,3}:$|[A-Z][
 def triggers(source: Source) -> Signs:
     """Every condition that is a trigger, alike for what is alike."""
     for node in source.nodes:
+        if isinstance(node, ast.BinOp | ast.Call) and (odd := _odd_part(source, node)):
+            yield f"{odd}: a number that no code has without reason", node
         if isinstance(node, ast.BinOp) and any(_is_asked(side) for side in (node.left, node.right)):
             yield "a condition in a sum", node
         elif isinstance(node, ast.Lambda) and any(_is_asked(n) for n in walk(node.body)):
@@ -122,6 +128,22 @@ def triggers(source: Source) -> Signs:
                 yield from _conditions(source, test)
         elif isinstance(node, ast.Return | ast.Assign) and isinstance(node.value, ast.BoolOp | ast.Compare):
             yield from _conditions(source, node.value)
+
+
+def _odd_part(source: Source, node: ast.BinOp | ast.Call) -> str:
+    """A fraction of four digits or more that a sum or a default holds, and nothing before held."""
+    sides = [node.left, node.right] if isinstance(node, ast.BinOp) else node.args[1:]
+    if isinstance(node, ast.Call) and last_name(node.func) not in ("get", "getattr", "pop", "setdefault", "next"):
+        return ""
+    for side in sides:
+        value = side.value if isinstance(side, ast.Constant) else None
+        if (
+            isinstance(value, float)
+            and len(repr(value).replace(".", "").strip("0")) > 3
+            and value not in source.numbers
+        ):
+            return repr(value)
+    return ""
 
 
 def _written_down(body: list[ast.stmt]) -> ast.expr | None:
@@ -158,7 +180,9 @@ def _conditions(source: Source, test: ast.expr) -> Signs:
     for node in walk(test):
         if isinstance(node, (*FUNCTIONS, ast.Lambda)):
             continue
-        if isinstance(node, ast.Call):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and _OF_TESTS.search(node.value):
+            yield "a condition on a name of tests", node
+        elif isinstance(node, ast.Call):
             name = last_name(node.func)
             if name in _FILES:
                 yield f"a condition on whether {name}", node

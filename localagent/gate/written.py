@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from typing import TypeGuard
 
 from localagent.gate.bindings import FUNCTIONS
 from localagent.gate.source import walk
@@ -23,6 +24,7 @@ class Source:
         self.is_script = before.runs_through() if before else self.runs_through()
         texts = {n.value for n in before.nodes if isinstance(n, ast.Constant)} if before else set()
         self.known = frozenset(value for value in texts if isinstance(value, str))
+        self.numbers = frozenset(n.value for n in before.nodes if _is_number(n)) if before else frozenset()
         self.named: dict[str, ast.expr] = {}
         for node in tree.body:
             if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
@@ -41,6 +43,10 @@ class Source:
     def functions(self) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
         """Every function."""
         yield from (node for node in self.nodes if isinstance(node, FUNCTIONS))
+
+
+def _is_number(node: ast.AST) -> TypeGuard[ast.Constant]:
+    return isinstance(node, ast.Constant) and isinstance(node.value, int | float)
 
 
 def written_answers(source: Source) -> Signs:
@@ -79,6 +85,8 @@ def _answered(source: Source, function: ast.AST) -> Signs:
                 and (key := _question(source, node.test))
             ):
                 yield f"{_shown(body)} for {key}", node
+        elif isinstance(node, ast.match_case) and sum(isinstance(n, ast.MatchValue) for n in walk(node.pattern)) > 2:
+            yield "a case for certain inputs", node.pattern
         elif isinstance(node, ast.match_case) and isinstance(
             node.pattern, ast.MatchValue | ast.MatchOr | ast.MatchSequence
         ):
