@@ -27,7 +27,14 @@ _MARGIN_PAIRS = 1.5
 _MARGIN_WEAK = 3.0
 # Where as many kinds as _SEVERAL_KINDS pass: 8 of 15 such choices of the development cases were wrong.
 _MARGIN_KINDS = 2.0
-_INVENTIONS = ("missing-method-body", "reported-bounds", "undefined-initialise", "off-by-one", "sibling-call")
+_INVENTIONS = (
+    "missing-method-body",
+    "reported-bounds",
+    "undefined-initialise",
+    "off-by-one",
+    "sibling-call",
+    "undefined-loop",
+)
 _MANY_EDITS = 3
 _WEAK_TESTS = 5  # so many different behaviours among the plausible: the tests tell little
 _SEVERAL_KINDS = 4

@@ -105,12 +105,16 @@ def _asks_alone(node: ast.AST, name: str) -> bool:
     return any(isinstance(n, ast.Name) and n.id == name and id(n) not in indexes for n in ast.walk(node))
 
 
-def _untyped(definition: Definition) -> Iterator[ast.Attribute]:
-    """Attributes of names that only ever hold one type that lacks them: `stack = []` and `stack.push(1)`."""
+def _untyped(definition: Definition) -> Iterator[ast.expr]:
+    """Attributes of names that only ever hold one type that lacks them: `stack = []` and `stack.push(1)`; calls too."""
     for function in _outermost(definition):
         kinds = _kinds(function)
         for node in ast.walk(function):
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                held = kinds.get(node.func.id, {""})
+                if len(held) == 1 and next(iter(held)) in _TYPES:
+                    yield node
+            elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
                 held = kinds.get(node.value.id, {""})
                 if len(held) == 1 and (kind := _TYPES.get(next(iter(held)))) and not hasattr(kind, node.attr):
                     yield node

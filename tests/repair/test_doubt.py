@@ -143,6 +143,8 @@ def test_many_programs_that_all_behave_alike_are_no_sign_of_weak_tests() -> None
         ((COLON, edit("missing-method-body", "self.get_values(d) -> d.values()")), False),
         ((edit("missing-method-body", "self.rest(a, b) -> (a % b)"),), False),
         ((edit("missing-method-body", "self.turned(a) -> set(a)"),), True),
+        ((COLON, edit("undefined-loop", "for item in range(len(items)):")), True),
+        ((edit("undefined-loop", "for item in items:"),), False),
         ((edit("missing-method-body", "self.lowered(a) -> a.lower()"),), False),
         ((edit("off-by-one", "+ 1"),), False),
         ((edit("sibling-call", "len(a) -> len(b)"),), True),

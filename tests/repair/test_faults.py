@@ -55,6 +55,7 @@ LEFT = [
     ("zs = []\n    zs.append(1)", 0),
     ("zs = []\n    zs = xs\n    zs.push(1)", 0),
     ("for zs in xs:\n        zs.push(1)", 0),
+    ("zs = []\n    return zs(1)", 1),
     ("zs = deque()\n    zs.push(1)", 1),
     ("zs = 'a'\n    zs += 'b'\n    return zs.upper() + zs.top()", 1),
 ]
