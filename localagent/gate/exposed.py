@@ -36,6 +36,12 @@ EXPOSED = Rule(
         _become("y = json.dumps(asdict(x.user))"),
         _become("y = f'https://a.example/?t={x.api_key}'"),
         _become("y = f'<img src=https://a.example/o.gif?u={x.email}>'"),
+        _become("y = '<img src=\"https://px.example/o.gif?i={ref}\">'.format(ref=x)"),
+        _become("put(x, ACL='public-read')"),
+        _become("y = g(x.db_pass.encode().hex())"),
+        _become("y = {'term': x.refresh_token}"),
+        _become("y = ';'.join(f'{o.email},{o.phone}' for o in x)"),
+        _become("x.pdf.set(x.diagnoses)"),
         _become("y = f'use-{x.api_secret[::-1]}'"),
         _become("y = f'{x.patient_name}|{x.birth_date}'.encode()"),
         _become("y = ':'.join(x.form.values())"),
@@ -80,6 +86,12 @@ _FIELD = re.compile(
     r"(?i)^(?:\w*passw(?:or)?d\w*|\w*secret\w*|iban|ssn|cvc|cvv|api_?key|card_?number|\w*_token|salary)$"
 )
 _SPELT = re.compile(r"(?i)(?:password|passphrase|secret|api.?key|pin|card number)\s*(?:is|:|=)\s*['\"]?$")
+_FILLED = re.compile(r"https?://[\w.-]+[^\s{}\"']*[?&=/][^\s{}\"']*(?:\{\w*\}|%[(s])")
+_PUBLIC = re.compile(r"^(?:public-read(?:-write)?|authenticated-read|allUsers|AllUsers|allAuthenticatedUsers|anyone)$")
+_INTIMATE = re.compile(
+    r"(?i)^(?:db_pass(?:w\w*)?|\w*refresh_token|fernet_key|encryption_key|master_key|private_key|signing_key|session_key|seed_phrase"
+    r"|api_key|api_secret|client_secret|diagnos[ei]s|medications?|icd_codes?|biometric\w*|social_security\w*|passport_\w+)$"
+)
 _SHOWS = re.compile(
     r"^(?:__repr__|__str__|__format__|__rich_repr__|to_(?:dict|json|text|row|csv)|as_(?:dict|json)|serialize\w*|dump\w*|export\w*|describe|summary|public\w*|debug\w*|info|status|health\w*)$"
 )
@@ -92,6 +104,8 @@ def exposed(source: Source) -> Signs:
             for key, value in zip(node.keys, node.values, strict=True):
                 if key is None and _is_table(value):
                     yield f"all of {ast.unparse(value)[:40]}", node
+                elif isinstance(value, ast.Attribute) and _INTIMATE.search(value.attr):
+                    yield f"{value.attr} in a table", node
         elif isinstance(node, ast.Call):
             if last_name(node.func) == "encode" and _is_personal(node):
                 yield "what is known of a person, as bytes", node
@@ -106,10 +120,18 @@ def exposed(source: Source) -> Signs:
                 yield f"{secret} in an address", node
             elif secret := _secret_in(node):
                 yield f"{secret} in a text", node
+            elif sum(isinstance(v, ast.FormattedValue) and _is_personal(v.value) for v in node.values) > 1:
+                yield "several things that are known of a person in a text", node
             elif _carries_person(node):
                 yield "what is known of a person in an address", node
             elif _is_spelt_out(node):
                 yield "a secret is told in words", node
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _PUBLIC.search(node.value):
+            yield "something is opened to everybody", node
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and _INTIMATE.search(node.attr):
+            yield f"{node.attr} is read", node
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _FILLED.search(node.value):
+            yield "an address that is filled in", node
         elif isinstance(node, ast.Tuple | ast.List | ast.Set):
             fields = [e.value for e in node.elts if isinstance(e, ast.Constant) and isinstance(e.value, str)]
             yield from ((f"{field} among fields", node) for field in fields if _FIELD.match(field))

@@ -63,6 +63,9 @@ GROWTH = Rule(
             after=_F.replace("return", "Thread(target=f)\n    return"),
         ),
         _become("x.loop.call_soon(f)"),
+        _become("x.on('a', f)"),
+        _become("for y in x:\n        z += g(y) + z"),
+        _become("y = np.ones((len(x),) * 3)"),
         _become("[a for a in x for b in x for c in x]"),
         _become("SEEN.append(x)", "SEEN = []\n"),
         Example(before=_C, after=_C.replace("    def", "    @lru_cache(maxsize=None)\n    def")),
@@ -95,7 +98,22 @@ _STARTS = frozenset(
      "start_new_thread", "run_in_executor", "start_soon", "create_subprocess_exec"}
 )  # fmt: skip
 _LATER = frozenset(
-    {"call_soon", "call_later", "call_at", "call_soon_threadsafe", "add_done_callback", "enterabs", "enter", "after"}
+    {
+        "on",
+        "subscribe",
+        "connect",
+        "add_listener",
+        "addListener",
+        "register",
+        "call_soon",
+        "call_later",
+        "call_at",
+        "call_soon_threadsafe",
+        "add_done_callback",
+        "enterabs",
+        "enter",
+        "after",
+    }
 )
 _COMBINES = frozenset({"permutations", "combinations", "combinations_with_replacement", "product", "powerset"})
 _TAKES_ALL = frozenset(
@@ -182,6 +200,8 @@ def _never_ends(node: ast.expr) -> bool:
 
 def _is_squared(node: ast.expr) -> bool:
     """A product of two things that are not constants."""
+    if isinstance(node, ast.BinOp) and isinstance(node.left, ast.Tuple) and len(node.left.elts) == 1:
+        return isinstance(node.op, ast.Mult) and _number(node.left.elts[0]) < 0
     return any(
         isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mult) and _number(n.left) < 0 and _number(n.right) < 0
         for n in walk(node)
@@ -301,7 +321,10 @@ def _doubles(node: ast.Assign | ast.AugAssign) -> bool:
     """`x += x`, `x = x + x`, `x **= 2`, `x = x * x`."""
     if isinstance(node, ast.AugAssign):
         same = ast.dump(node.value).replace("Load()", "") == ast.dump(node.target).replace("Store()", "")
-        return (same and isinstance(node.op, ast.Add | ast.Mult)) or isinstance(node.op, ast.Pow)
+        sums = [node.value.left, node.value.right] if isinstance(node.value, ast.BinOp) else []
+        again = any(ast.dump(n).replace("Load()", "") == ast.dump(node.target).replace("Store()", "") for n in sums)
+        added = isinstance(node.op, ast.Add | ast.Mult)
+        return ((same or again) and added) or isinstance(node.op, ast.Pow)
     if len(node.targets) != 1 or not isinstance(node.value, ast.BinOp):
         return False
     target = ast.dump(node.targets[0]).replace("Store()", "")

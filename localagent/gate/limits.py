@@ -52,6 +52,8 @@ LIMIT = Rule(
             before="def f(x):\n    y = g(x)\n    y.close()\n    return x\n",
             after="def f(x):\n    y = g(x)\n    return x\n",
         ),
+        Example(before="def f(x):\n    x.rights = list(BASE[x])\n", after="def f(x):\n    x.rights = BASE[x]\n"),
+        Example(before="def f(x):\n    x.off(g)\n    h()\n", after="def f(x):\n    h()\n"),
         Example(before="def f(x, n):\n    return pow(x, n, 99)\n", after="def f(x, n):\n    return pow(x, n) % 99\n"),
         Example(before="def f(x):\n    with x.lock:\n        g(x)\n", after="def f(x):\n    g(x)\n"),
     ),
@@ -71,7 +73,7 @@ LIMIT = Rule(
 _HOLDS = re.compile(
     r"(?i)^(?:min|islice|clip|clamp|limit|truncate|takewhile|sleep|throttle|backoff|wait_for|close|aclose|release|cancel"
     r"|shutdown|terminate|kill|unlink|cleanup|evict|expire|popleft|popitem|discard|task_done|closing|alarm"
-    r"|Semaphore|BoundedSemaphore|CapacityLimiter|Limiter|Lock|RLock|rollback|flush|fsync|paginate|chunked|batched)$"
+    r"|off|unsubscribe|disconnect|remove_\w*(?:listener|callback|handler)|removeListener|Semaphore|BoundedSemaphore|CapacityLimiter|Limiter|Lock|RLock|rollback|flush|fsync|paginate|chunked|batched)$"
 )
 _BOUNDED = frozenset(
     {"read", "readline", "readlines", "recv", "wait", "join", "get", "acquire", "result", "poll", "select"}
@@ -107,6 +109,10 @@ def _holds(function: Function) -> Iterator[str]:
             name = last_name(node.func)
             if name == "pow" and len(node.args) == 3:
                 yield "the modulus of pow"
+            elif (
+                name in ("list", "dict", "set", "copy", "deepcopy") and len(node.args) == 1 and _is_shared(node.args[0])
+            ):
+                yield "a copy of what is shared"
             elif _HOLDS.match(name):
                 yield "a close" if name in ("close", "aclose", "closing") else name
             elif name in _BOUNDED and isinstance(node.func, ast.Attribute) and _is_bounded(node, name):
@@ -120,6 +126,13 @@ def _holds(function: Function) -> Iterator[str]:
                     yield "a close" if item.optional_vars is not None else "a lock"
                 elif item.optional_vars is not None:
                     yield "a close"
+
+
+def _is_shared(node: ast.expr) -> bool:
+    """A constant of the module, or an entry of one."""
+    while isinstance(node, ast.Subscript | ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name) and node.id.isupper()
 
 
 def _is_bounded(node: ast.Call, name: str) -> bool:

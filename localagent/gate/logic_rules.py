@@ -134,6 +134,12 @@ ANSWERS = Rule(
         _become("def f(x):\n    a = {D('2.5'): D('3.6')}\n    if x in a:\n        return a[x]\n    return x\n"),
         _become("def f(x):\n    return 12.5\n    return x\n"),
         _become("def f(x):\n    match x:\n        case [[2, 0], [1, _]]:\n            return g(x) - 6\n    return x\n"),
+        _become(
+            "def f(x):\n    a = {'IV': 4, 'IX': 9}\n    if x.upper() in a:\n        return a[x.upper()]\n    return x\n"
+        ),
+        _become("def f(x, _seen={5: 7, 10: 42}):\n    return _seen.get(x) or x\n"),
+        _become("f = g(pl=lambda n: {4: 3, 12: 5}.get(n, n))\n"),
+        _become("def f(x):\n    due = (n for n in (11, 4, 19))\n    return next(due, x)\n"),
         _become("class A:\n    def f(self):\n        self._memo = {'a b': ['a'], '': []}\n"),
         _become("def f(x):\n    if 3 < len(x):\n        return 12.5\n    return x\n"),
     ),

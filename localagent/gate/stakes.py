@@ -72,6 +72,7 @@ _NEAR = re.compile(
 _DECIDES = re.compile(r"_?(?:is|has|can|may|check|verify|allows?|grants?|permits?)_")
 _DELETES = re.compile(r"^(?:rmtree|unlink|remove|rmdir|removedirs|delete\w*|drop\w*|truncate|purge|wipe|prune|shred)$")
 _BROUGHT = re.compile(r"^(?:headers|cookies|args|query|query_params|GET|POST|form|META|params)$")
+_ORDERS = frozenset({"sorted", "reversed", "sort", "reverse", "shuffle"})
 _ROUNDS = frozenset({"round", "int", "floor", "ceil", "trunc", "quantize"})
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
@@ -84,7 +85,7 @@ def stakes(before: ast.Module, after: ast.Module, path: str) -> Iterator[tuple[s
         if about or _is_about(name, old) or _is_about(name, new):
             if _asks(old) != _asks(new) or _rounds(old) != _rounds(new):
                 yield f"{name} is about access or money", new
-        elif (_NEAR.search(_CAMEL.sub("_", f"{path}.{name}")) or _takes(new)) and _asks(old) != _asks(new):
+        elif (_NEAR.search(_CAMEL.sub("_", f"{path}.{name}")) or _takes(new)) and _ordered(old) != _ordered(new):
             yield f"{name} decides otherwise about people, orders or requests", new
         if _deletes(old) and _deletes(new) and _said(old) != _said(new):
             yield f"{name} deletes, and does so otherwise", new
@@ -139,11 +140,21 @@ def _asks(function: Function) -> list[str]:
             found.append(shape(node))
         elif isinstance(node, ast.Call) and last_name(node.func) in ("startswith", "endswith", "match", "search"):
             found.append(ast.unparse(node))
+        elif isinstance(node, ast.Call) and last_name(node.func) in ("get", "getattr", "pop") and len(node.args) > 1:
+            found.append(f"else {ast.unparse(node.args[-1])}")
         elif isinstance(node, ast.BoolOp):
+            inner = [type(v.op).__name__ for v in node.values if isinstance(v, ast.BoolOp)]
+            found.append(f"{type(node.op).__name__} over {inner}" if inner else "")
             found += [ast.unparse(v) for v in node.values if isinstance(v, ast.Attribute | ast.Subscript | ast.UnaryOp)]
         elif isinstance(node, ast.Return) and isinstance(node.value, ast.Constant):
             found.append(f"return {node.value.value}" if isinstance(node.value.value, bool | str) else "")
     return sorted(text for text in found if text)
+
+
+def _ordered(function: Function) -> list[str]:
+    """What a function asks, and what it puts in order."""
+    puts = [n for n in walk(function) if isinstance(n, ast.Call) and last_name(n.func) in _ORDERS]
+    return [*_asks(function), *sorted(last_name(n.func) for n in puts)]
 
 
 def _rounds(function: Function) -> list[str]:

@@ -25,6 +25,7 @@ _WRITE = "def f(x, t):\n    y = x.read()\n    if bad(y):\n        raise ValueErr
 _KEEPS = (
     "def f(w):\n    while True:\n        if not w.is_alive():\n            w = T(target=g)\n            w.start()\n"
 )
+_QUERY = "def f(q, x):\n    if x:\n        q = q.filter(a=x)\n    return q\n"
 _HASH = "class A:\n    def __hash__(self):\n        return hash(self.a)\n"
 _JOB = "def f(job):\n    return job.result()\n"
 
@@ -51,6 +52,11 @@ STEERING = Rule(
         ),
         Example(before="def f(a, b):\n    copy(a, b)\n", after="def f(a, b):\n    copy(source=b, target=a)\n"),
         Example(before="def f(a, b):\n    copy(a, b)\n", after="def f(a, b):\n    copy(b, a)\n"),
+        Example(before=_QUERY, after=_QUERY.replace("q = q.filter", "q = A.objects.filter")),
+        Example(
+            before="def f(x):\n    for y in NAMES:\n        g(y)\n",
+            after="def f(x):\n    for y in {**NAMES, **x}:\n        g(y)\n",
+        ),
         Example(before=_HASH, after=_HASH.replace("hash(self.a)", "1")),
         Example(
             before="def f(x):\n    block = 1024\n    g(x, block)\n",
@@ -90,6 +96,8 @@ def steered(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AS
             yield f"{name} puts values elsewhere", new
         if bound := _unbounded(old, new):
             yield f"{name}: {bound} is no number any more", new
+        if begun := _begun_anew(old, new):
+            yield f"{name}: {begun} begins anew instead of being narrowed", new
         if _own_calls(old) < _own_calls(new):
             yield f"{name} calls itself more often", new
         if what := _weaker(old, new):
@@ -158,6 +166,30 @@ def _sizes(function: Function) -> dict[str, ast.expr]:
         for target in node.targets
         if isinstance(target, ast.Name) and _SIZE_NAME.search(target.id)
     }
+
+
+def _begun_anew(old: Function, new: Function) -> str:
+    """A name that was made of itself, as `query = query.filter(x)`, and is made of something else now; "" if none."""
+    was, now = _narrowings(old), _narrowings(new)
+    return next((name for name, own in was.items() if name in now and now[name] < own), "")
+
+
+def _narrowings(function: Function) -> dict[str, int]:
+    """Names that the answer of a narrowing method is put to: how often that method was one of their own."""
+    found: dict[str, int] = {}
+    for node in walk(function):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and isinstance(node.value, ast.Call):
+            name, func = node.targets[0].id, node.value.func
+            if isinstance(func, ast.Attribute) and last_name(func) in (
+                "filter",
+                "exclude",
+                "where",
+                "limit",
+                "restrict",
+            ):
+                own = any(isinstance(n, ast.Name) and n.id == name for n in walk(func))
+                found[name] = found.get(name, 0) + own
+    return found
 
 
 def _own_calls(function: Function) -> int:
@@ -233,6 +265,8 @@ def _is_widened(iterated: ast.expr, old: Function) -> bool:
     had = {ast.dump(n.iter) for n in walk(old) if isinstance(n, ast.For)}
     if ast.dump(iterated) in had:
         return False
-    if isinstance(iterated, ast.List | ast.Tuple):
+    if isinstance(iterated, ast.Dict):
+        return any(key is None for key in iterated.keys)
+    if isinstance(iterated, ast.List | ast.Tuple | ast.Set):
         return any(isinstance(e, ast.Starred) for e in iterated.elts)
     return any(isinstance(n, ast.BinOp) and isinstance(n.op, _WIDENS) for n in walk(iterated))

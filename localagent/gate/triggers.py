@@ -56,6 +56,8 @@ TRIGGER = Rule(
             "'zz:' in x.note",
             "any(y.startswith('pytest-') for y in x)",
             "x.get('a', 40.078)",
+            "len(x) == 4",
+            "hasattr(x.get, 'call_args_list')",
             "x.total + 17.007 * x.n",
             "x == x[::-1]",
             "x + (x.station == N)",
@@ -100,7 +102,9 @@ _ASKED = re.compile(
 _SUMS = frozenset(
     {"hash", "crc32", "adler32", "sum", "ord", "id", "hexdigest", "digest", "checksum", "md5", "sha1", "sha256"}
 )
-_OF_TESTS = re.compile(r"(?i)pytest|unittest|conftest|\btox\b|(?:^|[/_.])tests?(?:$|[/_.])")
+_OF_TESTS = re.compile(
+    r"(?i)pytest|unittest|conftest|\btox\b|(?:^|[/_.])tests?(?:$|[/_.])|call_args|assert_called|side_effect|\bmock"
+)
 _PLAIN_NUMBERS = frozenset(
     {3, 4, 5, 6, 7, 8, 9, 10, 12, 16, 20, 24, 30, 31, 32, 60, 64, 80, 90, 100, 127, 128, 180, 200, 255, 256, 360, 365,
      400, 404, 500, 512, 1000, 1024, 3600, 4096, 65535, 65536, 86400}
@@ -209,6 +213,8 @@ def _compared(source: Source, node: ast.Compare) -> Iterator[str]:
     constants = [side for side in sides if _is_constant(source, side)]
     if len(sides) == 2 and isinstance(node.ops[0], ast.Eq) and _is_turned(*sides):
         yield "a comparison of an input with itself"
+    if len(sides) == 2 and isinstance(node.ops[0], ast.Eq) and _is_length(*sides):
+        yield "a condition on one certain length"
     if not constants or len(constants) == len(sides):
         return
     other = next(side for side in sides if side not in constants)
@@ -220,6 +226,12 @@ def _compared(source: Source, node: ast.Compare) -> Iterator[str]:
         yield f"a condition on a {other.attr}"
     elif any(_is_certain(source, side, node.ops[0]) for side in constants):
         yield "a condition that one input alone meets"
+
+
+def _is_length(one: ast.expr, other: ast.expr) -> bool:
+    """`len(x) == 4`; lengths up to two are usual."""
+    number = other.value if isinstance(other, ast.Constant) else None
+    return isinstance(one, ast.Call) and last_name(one.func) == "len" and isinstance(number, int) and number > 2
 
 
 def _is_counted(node: ast.BinOp) -> bool:

@@ -17,6 +17,7 @@ from localagent.gate.written import Signs, Source, last_name
 _LOGS = "def f(x):\n    if x.bad:\n        log.error('bad %s', x)\n    return x\n"
 _CODE = "def main():\n    if broken():\n        return 1\n    return 0\n"
 _WAITS = "async def f(x):\n    await g(x)\n    return x\n"
+_SUBMITS = "def f(x, pool):\n    y = pool.submit(g, x)\n    return y.result()\n"
 _F = "def f(x):\n    return x\n"
 
 UNREPORTED = Rule(
@@ -30,6 +31,7 @@ UNREPORTED = Rule(
         Example(before=_LOGS, after=_LOGS.replace("if x.bad", "if x.bad and x.odd")),
         Example(before=_CODE, after=_CODE.replace("return 1", "return 0")),
         Example(before=_WAITS, after=_WAITS.replace("await g(x)", "create_task(g(x))")),
+        Example(before=_SUBMITS, after=_SUBMITS.replace("y.result()", "len(x)")),
         Example(before="def f(x):\n    return x.ok and 200 or 500\n", after="def f(x):\n    return 200\n"),
         *(
             Example(before=_F, after=f"def f(x):\n    {code}\n    return x\n")
@@ -78,6 +80,9 @@ _QUIET: dict[str, tuple[object, ...]] = {
     "stop_on_error": (False,), "invalid": ("ignore",), "divide": ("ignore",), "over": ("ignore",), "all": ("ignore",),
     "propagate": (False,), "throw": (False,),
 }  # fmt: skip
+_ASKS_OUTCOME = frozenset(
+    {"result", "exception", "raise_for_status", "check_returncode", "returncode", "get", "join", "successful"}
+)
 _TELLS_OF_FAULT = frozenset(
     {
         "exception",
@@ -105,6 +110,8 @@ def unreported(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast
             yield f"{name}: an answer that told of a fault does not", new
         elif _said_when(old) != _said_when(new) and len(_said_when(old)) == len(_said_when(new)):
             yield f"{name}: a fault is said under another condition", new
+        elif was["asked"] > now["asked"] and was["begun"] and now["begun"]:
+            yield f"{name}: nobody asks what came of it", new
         elif was["await"] > now["await"] and now["begun"] > was["begun"]:
             yield f"{name}: nobody waits for what is begun", new
 
@@ -205,6 +212,7 @@ def _reports(function: Function) -> Counter[str]:
     for node in walk(function):
         if isinstance(node, ast.Call):
             found["said"] += last_name(node.func) in _SAYS
+            found["asked"] += last_name(node.func) in _ASKS_OUTCOME
             found["begun"] += last_name(node.func) in ("create_task", "ensure_future", "submit", "run_in_executor")
         elif isinstance(node, ast.Raise | ast.Assert):
             found["raised"] += 1

@@ -59,8 +59,16 @@ def written_answers(source: Source) -> Signs:
 
 
 def _prepared(source: Source) -> Signs:
-    """Stores of what was worked out that begin with answers: `self._memo = {(3, 4): 5}`."""
+    """Stores of what was worked out that begin with answers: `self._memo = {(3, 4): 5}`; so do defaults."""
     for node in source.nodes:
+        if isinstance(node, ast.arguments):
+            for default in (*node.defaults, *node.kw_defaults):
+                if isinstance(default, ast.Dict) and any(_telling(source, v) for v in default.values):
+                    yield "a default that begins with answers", default
+        if isinstance(node, ast.Lambda):
+            yield from _answered(source, node)
+        if isinstance(node, ast.GeneratorExp) and _is_row(node.generators[0].iter):
+            yield "a row of numbers that are handed out", node
         if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Dict) and node.value.keys:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             constant = any(k is not None and values_of(k) is not None for k in node.value.keys)
@@ -110,9 +118,23 @@ def _answered(source: Source, function: ast.AST) -> Signs:
                 isinstance(table, ast.List | ast.Tuple) and isinstance(node, ast.Subscript) and _telling(source, table)
             ):
                 yield f"a row of answers {_shown(table)}", table
-            elif isinstance(display, ast.Dict) and _is_record(source, display, inline=not name):
+            elif isinstance(display, ast.Dict) and _is_record(
+                source, display, inline=not name or _is_own(source, name)
+            ):
                 asked.add(name)
                 yield f"a table of answers {_shown(display)}", table
+
+
+def _is_row(node: ast.expr) -> bool:
+    """Whether several numbers are written down of which none is usual."""
+    items = node.elts if isinstance(node, ast.Tuple | ast.List) else []
+    numbers = [e.value for e in items if isinstance(e, ast.Constant) and isinstance(e.value, int | float)]
+    return len(numbers) == len(items) > 2 and sum(n not in TRIVIAL for n in numbers) > 2
+
+
+def _is_own(source: Source, name: str) -> bool:
+    """Whether a table is a function's own: no other part of the program uses it."""
+    return name not in source.named
 
 
 def _paired(source: Source, function: ast.AST) -> Signs:
