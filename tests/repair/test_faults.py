@@ -1,30 +1,11 @@
 """Faults that show without running: each form, and what looks like it and is none."""
 
-from dataclasses import replace
-
 import pytest
+from test_degenerate import candidate
 
-from localagent.domain.edit import Candidate, Edit, FileChange, Patch, Splice
-from localagent.domain.paths import RepoPath
 from localagent.repair.choice import Standing
 from localagent.repair.doubt import unproven
 from localagent.repair.faults import left_faults
-
-EDIT = Edit(
-    path=RepoPath("m.py"),
-    splices=(Splice(start=0, end=1, text=b""),),
-    operator="name-swap",
-    line=1,
-    end_line=1,
-    prior=0.0,
-    note="a -> b",
-)
-
-
-def candidate(before: str, after: str) -> Candidate:
-    change = FileChange(path=RepoPath("m.py"), before=before.encode(), after=after.encode())
-    return Candidate(number=1, edits=(), patch=Patch(changes=(change,)), cost=0.0)
-
 
 HEAD = "def f(xs, g=print):\n    i, j, ys, n = 0, 0, [], len(xs)\n    "
 LEFT = [
@@ -65,7 +46,7 @@ LEFT = [
 def test_a_fault_that_is_left_is_counted_and_not_believed_under_few_tests(body: str, count: int) -> None:
     made = candidate(f"{HEAD}pass\n", f"{HEAD}{body}\n")
     assert left_faults(made) == count
-    alone = [Standing(candidate=replace(made, edits=(EDIT,)), cost=0.0, row=())]
+    alone = [Standing(candidate=made, cost=0.0, row=())]
     assert unproven(alone, 1, 1) is bool(count)
     assert not unproven(alone, 9, 1)
 

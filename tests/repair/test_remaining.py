@@ -1,29 +1,13 @@
 """What a repaired file still reads and nothing binds: seen where the file alone tells, and nowhere else."""
 
 import pytest
+from test_degenerate import candidate
 
-from localagent.domain.edit import Candidate, Edit, FileChange, Patch, Splice
-from localagent.domain.paths import RepoPath
 from localagent.repair.choice import Standing
 from localagent.repair.doubt import unproven
 from localagent.repair.remaining import half_mended, left_undefined
 
-M = RepoPath("m.py")
 F = "def f(xs):\n    return 1\n"
-
-
-def candidate(before: str, after: str) -> Candidate:
-    change = FileChange(path=M, before=before.encode(), after=after.encode())
-    edit = Edit(
-        path=M,
-        splices=(Splice(start=0, end=1, text=b""),),
-        operator="name-swap",
-        line=1,
-        end_line=1,
-        prior=0.0,
-        note="a -> b",
-    )
-    return Candidate(number=1, edits=(edit,), patch=Patch(changes=(change,)), cost=0.0)
 
 
 @pytest.mark.parametrize(
