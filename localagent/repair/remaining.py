@@ -11,7 +11,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 
 from localagent.domain.edit import Candidate
 
@@ -24,6 +24,7 @@ _GIVEN = frozenset({"_", "__file__", "__name__", "__doc__", "__spec__", "__path_
 }
 _BINDS_BY_TEXT = frozenset({"globals", "locals", "vars", "exec", "setattr"})
 _FOR_OTHERS = re.compile(r"Base|Mixin|Abstract|Common|Interface|Protocol", re.IGNORECASE)
+_MOST_BYTES = 300_000
 _MAKES_UP = frozenset({"__getattr__", "__getattribute__", "__dict__", "__slots__"})
 # Modules of the standard library that are safe to import here, and whose names `import *` brings.
 _STARRED = frozenset(
@@ -46,10 +47,7 @@ def left_undefined(candidate: Candidate) -> int:
 
 
 def _half(before: bytes, after: bytes) -> int:
-    was, now = _parsed(before), _parsed(after)
-    if was is None or now is None:
-        return 0
-    had, has = missing_names(was), missing_names(now)
+    had, has = _missing_in(before), _missing_in(after)
     return sum(0 < has[name] < count for name, count in had.items())
 
 
@@ -62,17 +60,33 @@ def _left(before: bytes, after: bytes) -> int:
     based = {ast.unparse(b).rpartition(".")[2] for c in ast.walk(now) if isinstance(c, ast.ClassDef) for b in c.bases}
     classes = [c for d in changed for c in ast.walk(d) if isinstance(c, ast.ClassDef)]
     unset = sum(1 for c in classes if c.name not in based and not _FOR_OTHERS.search(c.name) for _ in _unset(c))
-    return len(read & set(missing_names(now))) + unset
+    return len(read & set(_missing_in(after))) + unset
 
 
 def changed_definitions(before: bytes, after: bytes) -> list[Definition]:
     """The functions and classes at the top of a file that did not stand there before as they do after."""
-    was, now = _parsed(before), _parsed(after)
-    old = Counter(ast.dump(n) for n in was.body) if was else Counter[str]()
-    return [n for n in now.body if isinstance(n, Definition) and not old[ast.dump(n)]] if now else []
+    now, old = _parsed(after), _standing(before)
+    return [n for n in now.body if isinstance(n, Definition) and ast.dump(n) not in old] if now else []
 
 
+@lru_cache(maxsize=16)
+def _standing(source: bytes) -> frozenset[str]:
+    """What stands at the top of a file, as dumps; asked again for every candidate."""
+    tree = _parsed(source)
+    return frozenset(ast.dump(n) for n in tree.body) if tree else frozenset()
+
+
+@lru_cache(maxsize=16)
+def _missing_in(source: bytes) -> Counter[str]:
+    tree = _parsed(source)
+    return missing_names(tree) if tree else Counter()
+
+
+@lru_cache(maxsize=16)
 def _parsed(source: bytes) -> ast.Module | None:
+    """The tree, which nobody may change; None for what does not parse or is too large to be asked about."""
+    if len(source) > _MOST_BYTES:
+        return None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
