@@ -4,7 +4,8 @@
 
 Open loop: requests are due at fixed times whatever the answers do, and a latency counts from when it was due, so that a
 stall is not hidden by the client's own waiting. `--kills N` kills the daemon, its front or a worker N times instead,
-over a queue of 50 tasks, and counts what was lost, doubled or damaged. Numbers on a loaded machine say little.
+over a queue of 50 tasks that is filled again when half of it is done, and counts what was lost, doubled or damaged.
+Numbers on a loaded machine say little.
 """
 
 import argparse
@@ -89,8 +90,20 @@ def kill(kills: int, tasks: int) -> dict[str, object]:
     """As tests/hostile/test_daemon_kills.py does, only more; that fails where anything is lost, doubled or damaged."""
     seed = random.randrange(1 << 30)
     began = time.monotonic()
-    storm(tasks=tasks, kills=kills, seed=seed)
-    return {"tasks": tasks, "kills": kills, "seed": seed, "seconds": round(time.monotonic() - began), "lost": 0}
+
+    def told(done: int, ordered: int) -> None:
+        if sys.stderr.isatty() or done % 100 == 0:
+            print(f"{done} kills, {ordered} tasks, {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+
+    ordered = storm(tasks=tasks, kills=kills, seed=seed, told=told)
+    return {
+        "open": tasks,
+        "tasks": ordered,
+        "kills": kills,
+        "seed": seed,
+        "seconds": round(time.monotonic() - began),
+        "lost": 0,
+    }
 
 
 def main() -> int:

@@ -6,7 +6,7 @@
     python bench/fleet.py --repositories 40 --cluster        # Dask with two workers beside two bare processes
 
 With `--cluster` (needs the extra) the same fleet is worked off by both in turn, twice; the bar is 0.85 of the speed. No
-repository is hostile there unless asked: what hangs until its budget is spent takes as long in both, and hides what differs.
+repository is hostile there unless asked: what hangs until its budget is spent takes as long in both and hides the rest.
 Ends with 1 where the two reports differ, a repository was changed, or a process or a file was left. Seeded.
 """
 
@@ -413,7 +413,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--hostile", type=int, help="how many of them are hostile (5 %%, of ten kinds; none with --cluster)")
+    parser.add_argument("--hostile", type=int, help="how many are hostile (5 %%, of ten kinds; none with --cluster)")
     parser.add_argument("--make", type=Path, help="write the fleet there and end")
     parser.add_argument("--cluster", action="store_true", help="Dask with two workers beside two bare processes")
     args = parser.parse_args()

@@ -5,6 +5,7 @@ import random
 import signal
 import sqlite3
 import time
+from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
@@ -46,10 +47,15 @@ def kill_something(daemon: Served, dice: random.Random) -> str:
     if what == "daemon":
         daemon.kill()
     else:
-        with suppress(ProcessLookupError, StopIteration, OSError):
+        victim = None
+        with suppress(StopIteration, OSError):
             victim = daemon.front() if what == "front" else daemon.worker()
-            if victim:
+        if victim:
+            with suppress(ProcessLookupError):
                 os.kill(victim, signal.SIGKILL)
+        else:
+            what = "daemon"  # none of them there just now
+            daemon.kill()
     if daemon.process.poll() is not None:
         daemon.start(wait=False)
     return what
@@ -71,22 +77,35 @@ def check(daemon: Served, accepted: dict[str, str]) -> list[str]:
         return [task for task, row in found.items() if row.state.over]
 
 
-def storm(tasks: int, kills: int, seed: int) -> None:
+def storm(tasks: int, kills: int, seed: int, *, told: Callable[[int, int], None] = lambda _kills, _tasks: None) -> int:
+    """So many kills over a queue of `tasks` that is filled again when half of it is done; how many tasks there were."""
     dice = random.Random(seed)
     with served(workers=2, requests_a_second=10_000, burst=100_000) as daemon:
         accepted: dict[str, str] = {}
-        for number in range(tasks):
-            key = f"key-{number}"
-            accepted[key] = order_until_taken(daemon, key)
-            if dice.random() < 0.5:
-                kill_something(daemon, dice)
-        for _ in range(kills):
+
+        def fill(wanted: int) -> int:
+            killed = 0
+            for _ in range(wanted):
+                key = f"key-{len(accepted)}"
+                accepted[key] = order_until_taken(daemon, key)
+                if dice.random() < 0.5:
+                    kill_something(daemon, dice)
+                    killed += 1
+            return killed
+
+        done = 0
+        fill(tasks)
+        while done < kills:
             time.sleep(dice.random() * dice.choice([0.02, 0.2, 1.5]))
             kill_something(daemon, dice)
-            check(daemon, accepted)
+            done += 1
+            over = len(check(daemon, accepted))
+            if over > len(accepted) - (tasks + 1) // 2:
+                done += fill(tasks - (len(accepted) - over))
+            told(done, len(accepted))
         for key, task in accepted.items():
             assert order_until_taken(daemon, key) == task  # the same key, the same task, however often it was killed
-        while len(check(daemon, accepted)) < tasks:
+        while len(check(daemon, accepted)) < len(accepted):
             time.sleep(0.2)
             assert daemon.process is not None
             assert daemon.process.poll() is None, daemon.log()
@@ -97,6 +116,7 @@ def storm(tasks: int, kills: int, seed: int) -> None:
             fine = row.state is TaskState.DONE and row.exit == 1
             died = row.state is TaskState.FAILED and row.attempts == 2  # its workers were killed twice
             assert fine or died, row
+        return len(accepted)
 
 
 def test_a_small_queue_through_a_few_kills() -> None:
