@@ -11,6 +11,7 @@ import sys
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator
+from functools import cached_property
 
 from localagent.domain.gate import Decision, Finding, Severity
 from localagent.domain.policy import DangerRule, Policy
@@ -72,8 +73,14 @@ class _Danger:
         self._names, self._calls, self._writes = Matcher(rule.names), Matcher(rule.calls), Matcher(rule.writes)
         self._allowed = Matcher(rule.allowed)
         self._methods, self._attributes = frozenset(rule.methods), frozenset(rule.attributes)
-        self._strings = re.compile("|".join(fnmatch.translate(s) for s in rule.strings) or r"(?!)")
-        self._settings = re.compile("|".join(fnmatch.translate(s) for s in rule.settings) or r"(?!)", re.IGNORECASE)
+
+    @cached_property
+    def _strings(self) -> re.Pattern[str]:
+        return re.compile("|".join(fnmatch.translate(s) for s in self.rule.strings) or r"(?!)")
+
+    @cached_property
+    def _settings(self) -> re.Pattern[str]:
+        return re.compile("|".join(fnmatch.translate(s) for s in self.rule.settings) or r"(?!)", re.IGNORECASE)
 
     def fires(self, use: Use) -> bool:
         """True if the rule forbids the use."""
