@@ -1,5 +1,6 @@
 """A daemon with a task whose every text is hostile, `localagent ui` before it, and a browser driven by a pipe."""
 
+import errno
 import json
 import os
 import secrets
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import pytest
 from service_builder import Served, ordered
 
 from localagent.daemon.service.leases import Lease, append, finish
@@ -147,8 +149,19 @@ class Page:
         return headers["set-cookie"].partition(";")[0]
 
 
+def needs_loopback() -> None:
+    """Skip where the loopback of a network namespace is down: the relay refuses to serve there, which has a test."""
+    with socket.socket() as server, socket.socket() as client:
+        server.bind(("127.0.0.1", 0))
+        server.listen(1)
+        client.settimeout(5)
+        if client.connect_ex(server.getsockname()) == errno.ENETUNREACH:
+            pytest.skip("the loopback of this network namespace is down")
+
+
 @contextmanager
 def page_of(daemon: Served, *more: str) -> Iterator[Page]:
+    needs_loopback()
     argv = [sys.executable, "-m", "localagent", "ui", "--daemon", str(daemon.socket), *more]
     process = subprocess.Popen(argv, cwd=daemon.root, env=daemon.environment(), stdout=subprocess.PIPE, text=True)
     try:

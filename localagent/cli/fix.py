@@ -30,7 +30,7 @@ _DIFFERENCES_SHOWN = 3
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
     p = parser
-    p.add_argument("--repo", required=True, metavar="DIR", help="a git repository or a plain folder")
+    p.add_argument("--repo", default=".", metavar="DIR", help="a git repository or a plain folder (default: .)")
     p.add_argument("--test", action="append", default=[], metavar="SPEC", help="pytest argument; may be repeated")
     p.add_argument("--check", action="append", default=[], metavar="CMD", help="a command that must exit 0 (no shell)")
     p.add_argument("--task", default="", metavar="TEXT", help="what is wanted, in words")

@@ -25,7 +25,7 @@ def loopback_ports(port: int) -> list[socket.socket]:
     """Listening sockets on 127.0.0.1 and, where there is IPv6, on ::1, of one number (`port` 0: a free one).
 
     Both, because browsers try both for one name: else another user could listen on the other. CannotEnforce where the
-    number is taken on either, or the kernel does not tell who connects.
+    number is taken on either, the loopback is down, or the kernel does not tell who connects.
     """
     for _ in range(1 if port else _TRIES):
         made = _both(port)
@@ -75,7 +75,13 @@ def _proved(servers: Sequence[socket.socket]) -> None:
     for server in servers:
         with socket.socket(server.family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as own:
             own.settimeout(5)
-            own.connect(server.getsockname())
+            try:
+                own.connect(server.getsockname())
+            except OSError as fault:
+                raise CannotEnforce(
+                    f"this machine's loopback does not answer ({fault.strerror or fault}): no page can be served",
+                    remedy="in a network namespace say `ip link set lo up`; or use `localagent top`, without a port",
+                ) from fault
             other, _ = server.accept()
             with other:
                 if owner(other) != os.getuid():

@@ -1,5 +1,6 @@
 """What `fix` promises a caller: exit codes with their reasons, `--out`, `--report`, `--json`, `--quiet`, `--apply`."""
 
+import argparse
 import json
 import os
 import resource
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import pytest
 from fix_builder import ADDED, ADDER, CHECKOUT, Home, Ran, home, tree_of
+
+from localagent.cli.fix import add_arguments
 
 GREEN = {
     "one.py": "def one():\n    return 1\n",
@@ -46,6 +49,13 @@ def test_nothing_to_fix_writes_no_diff() -> None:
         assert (ran.code, ran.report["outcome"]) == (0, "nothing-to-fix")
         assert ran.out == "nothing to fix: every test and check passes\n"
         assert not (h.root / "out.diff").exists()
+
+
+def test_the_repository_is_the_current_folder_unless_named() -> None:
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    assert parser.parse_args([]).repo == "."
+    assert parser.parse_args(["--repo", "elsewhere"]).repo == "elsewhere"
 
 
 def test_a_task_that_no_check_can_judge_is_refused() -> None:

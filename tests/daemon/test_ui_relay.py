@@ -3,12 +3,14 @@
 import os
 import signal
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 
 import pytest
 from service_builder import Served, served
-from ui_builder import Page, done, page_of
+from ui_builder import Page, done, needs_loopback, page_of
 
 from localagent.cli.main import main
 from localagent.daemon.service.ui_html import POLICY
@@ -103,6 +105,7 @@ def test_a_wrong_token_uses_nothing_up() -> None:
 
 
 def test_ports_of_both_families_or_none() -> None:
+    needs_loopback()
     servers = loopback_ports(0)
     port = servers[0].getsockname()[1]
     try:
@@ -117,6 +120,18 @@ def test_ports_of_both_families_or_none() -> None:
     finally:
         for server in servers:
             server.close()
+
+
+def test_a_loopback_that_is_down_is_named() -> None:
+    asked = (
+        "from localagent.daemon.ui_loopback import loopback_ports\n"
+        "from localagent.errors import CannotEnforce\n"
+        "try:\n    loopback_ports(0)\nexcept CannotEnforce as fault:\n    print(fault, '|', fault.remedy)"
+    )
+    apart = ["unshare", "--user", "--map-root-user", "--net", sys.executable, "-c", asked]
+    said = subprocess.run(apart, capture_output=True, text=True, check=True).stdout
+    assert "loopback does not answer" in said
+    assert "ip link set lo up" in said
 
 
 def test_the_kernel_s_table_is_read_as_it_is() -> None:
