@@ -151,12 +151,18 @@ def control(kit: verify.Sound, about: dict[str, Any], stage: Path, date: str, ma
 
 
 def modes(stage: Path) -> None:
-    """0755 for folders and programs, 0644 for all else, whatever the maker's umask."""
+    """0755 for folders and programs, 0644 for all else, whatever the maker's umask and a wheel's own modes."""
     for path in [stage, *stage.rglob("*")]:
         if not path.is_symlink():
-            path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
-    for link in stage.rglob("*.so*"):
-        link.chmod(0o644)
+            path.chmod(0o755 if path.is_dir() or program(path) else 0o644)
+
+
+def program(path: Path) -> bool:
+    """Whether a file may be run: its maker says so, it is no shared library, and the kernel would know how."""
+    if not path.stat().st_mode & 0o100 or ".so" in path.suffixes:
+        return False
+    with path.open("rb") as stream:
+        return stream.read(4).startswith((b"#!", b"\x7fELF"))
 
 
 def make(kit_folder: Path, key: str, out: Path, maintainer: str) -> Path:
