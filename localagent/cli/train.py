@@ -20,7 +20,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--hours", type=float, default=1.0, metavar="H", help="how long it may take (default: 1)")
     parser.add_argument(
-        "--preset", choices=("ranker", "lora"), default="ranker", help="what is learned (default: ranker, the order)"
+        "--preset",
+        choices=("ranker", "cpu", "cuda"),
+        help="ranker: the order alone; cpu, cuda: an adapter of the language model too, learned there "
+        "(default: cpu where the extra `train` is installed, else ranker)",
     )
     parser.add_argument("--no-model", action="store_true", help="learn the order of tasks without the language model")
     parser.add_argument("--forget", action="store_true", help="take the learned order and all its samples away")
@@ -38,30 +41,46 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
         raise UsageFault(faults)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small matrices: more threads wait for each other
     learning: Any = importlib.import_module("localagent.training.ranker_run")
-    if args.preset == "lora":
-        learning.refuse_adapter()
     if args.forget:
         gone = learning.forget(settings)
         render.line(f"taken away: {len(gone)} files; tasks go by the order that localagent came with")
         return 0
-    done = learning.train(args.repos, settings, render.note, hours=args.hours, use_model=not args.no_model)
+    device = _device(args)
+    done = learning.train(
+        args.repos, settings, render.note, hours=args.hours, use_model=not args.no_model, device=device
+    )
+    adapter = done.adapter
+    kept = adapter is not None and adapter.registered is not None
     registered = str(done.registered) if done.registered is not None else None
     if args.json:
-        render.json({"found": done.found, "data": done.digest, "judged": done.figures, "registered": registered})
+        told = {"found": done.found, "data": done.digest, "judged": done.figures, "registered": registered}
+        render.json({**told, "adapter": None if adapter is None else {**adapter.about, "kept": kept}})
     else:
         for kind, told in done.figures.items():
             render.line(f"{kind}: {_sentence(told)}")
+        if adapter is not None:
+            render.line(f"adapter: {_sentence(adapter.judged.told(), 'without it', 'with it')}")
         render.line(f"registered: {registered}" if registered else "not better than the order in use: nothing is kept")
-    return 0 if registered else 1
+    return 0 if registered or kept else 1
 
 
-def _sentence(told: dict[str, Any]) -> str:
+def _device(args: argparse.Namespace) -> str | None:
+    """Where an adapter is to be learned, None where none is. UsageFault where what was asked cannot be."""
+    if args.preset in ("cpu", "cuda") and args.no_model:
+        raise UsageFault([f"--preset {args.preset} learns for the language model, --no-model leaves it out"])
+    if args.preset is None:
+        learning: Any = importlib.import_module("localagent.training.adapter_run")
+        return "cpu" if not args.no_model and not learning.missing() else None
+    return args.preset if args.preset != "ranker" else None
+
+
+def _sentence(told: dict[str, Any], one: str = "by hand", other: str = "learned") -> str:
     """One order against the other, in words."""
     if not told["fixes"]:
         return "no fixes to judge by"
     hand, learned = told["hand"], told["learned"]
     return (
-        f"{told['fixes']} held-back fixes, median rank {hand['median']:g} by hand, {learned['median']:g} learned; "
+        f"{told['fixes']} held-back fixes, median rank {hand['median']:g} {one}, {learned['median']:g} {other}; "
         f"among the first ten {hand['first-10']:.0%} and {learned['first-10']:.0%}; "
         f"{told['better']} earlier, {told['worse']} later (chance {told['chance']:g}): "
         + ("kept" if told["kept"] else "not kept")

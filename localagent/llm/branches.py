@@ -6,6 +6,7 @@ once to the few numbers asked for. Runs in the confined child only. One build, t
 one series of answers; the same branch in other company may differ by tenths of a nat.
 """
 
+import ctypes
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -66,13 +67,29 @@ class _Slot(NamedTuple):
     asked: list[_Asking]
 
 
+def adapt(llama: Any, context: Any, adapter: Any) -> None:
+    """Let a context use a loaded adapter at full weight; nothing where there is none."""
+    if adapter is None:
+        return
+    adapters, scales = (llama.llama_adapter_lora_p_ctypes * 1)(adapter), (ctypes.c_float * 1)(1.0)
+    if llama.llama_set_adapters_lora(context, adapters, 1, scales) != 0:
+        raise CannotEnforce("llama.cpp cannot use the adapter")
+
+
 class Grove:
     """A context of its own beside the engine's, over the same weights."""
 
     def __init__(
-        self, llama: Any, model: Any, *, threads: int, trunk_tokens: int, cancelled: Callable[[], bool]
+        self,
+        llama: Any,
+        model: Any,
+        *,
+        threads: int,
+        trunk_tokens: int,
+        cancelled: Callable[[], bool],
+        adapter: Any = None,
     ) -> None:
-        """`trunk_tokens` is the longest path, trunk and branch together."""
+        """`trunk_tokens` is the longest path, trunk and branch together; `adapter` what is loaded beside the model."""
         self._llama = llama
         self._cancelled = cancelled
         self.path_tokens = trunk_tokens
@@ -89,6 +106,7 @@ class Grove:
         self._context = llama.llama_init_from_model(model, params)
         if not self._context:
             raise CannotEnforce("llama.cpp cannot make room for a context of many sequences")
+        adapt(llama, self._context, adapter)
         self._memory = llama.llama_get_memory(self._context)
         self._batch = llama.llama_batch_init(BATCH_TOKENS, 0, SEQUENCES)
         self._parts = np.empty(self._vocabulary, dtype=np.float32)  # what a row is reduced in

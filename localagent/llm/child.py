@@ -11,14 +11,25 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO
 
 from localagent.errors import CannotEnforce, LocalagentError
 from localagent.llm.cores import worthwhile
 from localagent.llm.departure import Text
 from localagent.llm.drawing import Drawing
 from localagent.llm.engine import Ask, Engine
-from localagent.llm.frames import CONTEXT_TOKENS, WEIGHTS, FrameBuffer, FrameFault, Message, receive_first, send
-from localagent.llm.gguf import GgufHeader, read_header
+from localagent.llm.frames import (
+    ADAPTER,
+    CONTEXT_TOKENS,
+    WEIGHTS,
+    FrameBuffer,
+    FrameFault,
+    Message,
+    receive_first,
+    send,
+)
+from localagent.llm.gguf import GgufHeader, read_adapter, read_header
 from localagent.llm.growing import Growing, RequestFault
 from localagent.llm.resident import resident_bytes
 from localagent.llm.utf8 import utf8
@@ -116,7 +127,13 @@ def _open(request: Message, descriptor: int, inbox: Inbox) -> tuple[Engine, Mess
     began = time.monotonic()
     header = checked(request, descriptor)
     threads = int(request["threads"])
-    engine = Engine(descriptor, threads=threads, context_tokens=CONTEXT_TOKENS, cancelled=inbox.cancelled)
+    engine = Engine(
+        descriptor,
+        adapter=_adapter(request, header),
+        threads=threads,
+        context_tokens=CONTEXT_TOKENS,
+        cancelled=inbox.cancelled,
+    )
     if request.get("try") is True:
         threads = worthwhile(engine.rate, threads)
         engine.use(threads)
@@ -130,16 +147,35 @@ def _open(request: Message, descriptor: int, inbox: Inbox) -> tuple[Engine, Mess
     }
 
 
+def _adapter(request: Message, base: GgufHeader) -> int | None:
+    """The opened adapter that is to be loaded with a model, held against what is on record of it."""
+    told = request.get("adapter")
+    if told is None:
+        return None
+    descriptor = os.open(ADAPTER, os.O_RDONLY | os.O_CLOEXEC)
+    with _checked(told, descriptor, "adapter") as stream:
+        read_adapter(stream, base)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
+
+
 def checked(request: Message, descriptor: int) -> GgufHeader:
     """The header of the file that was opened, when it is the registered one; OSError or GgufFault otherwise."""
-    with open(os.dup(descriptor), "rb") as stream:  # noqa: PTH123
-        if os.fstat(stream.fileno()).st_size != request["bytes"]:
-            raise OSError(f"the model file is not {request['bytes']} bytes long")
-        if hashlib.file_digest(stream, "sha256").hexdigest() != request["sha256"]:
-            raise OSError("the model file's SHA-256 is not the registered one")
+    with _checked(request, descriptor, "model") as stream:
         header = read_header(stream)
     os.lseek(descriptor, 0, os.SEEK_SET)
     return header
+
+
+@contextmanager
+def _checked(request: Message, descriptor: int, what: str) -> Iterator[BinaryIO]:
+    """The file behind a descriptor, of the size and the digest that were told."""
+    with open(os.dup(descriptor), "rb") as stream:  # noqa: PTH123
+        if os.fstat(stream.fileno()).st_size != request["bytes"]:
+            raise OSError(f"the {what} file is not {request['bytes']} bytes long")
+        if hashlib.file_digest(stream, "sha256").hexdigest() != request["sha256"]:
+            raise OSError(f"the {what} file's SHA-256 is not the registered one")
+        yield stream
 
 
 def _answer_score(channel: socket.socket, engine: Engine, request: Message, inbox: Inbox) -> None:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from localagent.errors import CannotEnforce
-from localagent.llm.branches import Grove
+from localagent.llm.branches import Grove, adapt
 from localagent.llm.cores import TRIAL_SECONDS
 
 CHUNK_TOKENS = 128
@@ -80,16 +80,33 @@ def requantize(source: int, target: int, form: str) -> None:
         raise CannotEnforce(f"llama.cpp cannot write the model as {form}")
 
 
+def _stream(descriptor: int) -> Any:
+    """A C stream over an open file; NULL where there can be none."""
+    libc = ctypes.CDLL(None)
+    libc.fdopen.restype = ctypes.c_void_p
+    return libc.fdopen(ctypes.c_int(descriptor), b"rb")
+
+
 class Engine:
     """One loaded model with one sequence of context, reused as far as the next text begins alike."""
 
-    def __init__(self, descriptor: int, *, threads: int, context_tokens: int, cancelled: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        descriptor: int,
+        *,
+        threads: int,
+        context_tokens: int,
+        cancelled: Callable[[], bool],
+        adapter: int | None = None,
+    ) -> None:
+        """`descriptor` and `adapter` are open files that were checked; both are closed by who loads them."""
         self._llama = llama = bindings()
         self._cancelled = cancelled
         self._silence = llama.llama_log_callback(lambda _level, _text, _data: None)
         llama.llama_log_set(self._silence, ctypes.c_void_p(0))
         llama.llama_backend_init()
         self._model = self._load(descriptor)
+        self._adapter = None if adapter is None else self._load_adapter(adapter)
         self._vocab = llama.llama_model_get_vocab(self._model)
         trained = int(llama.llama_model_n_ctx_train(self._model))
         self.context_tokens = min(context_tokens, trained) if trained > 0 else context_tokens
@@ -107,13 +124,19 @@ class Engine:
     def _load(self, descriptor: int) -> Any:
         params = self._llama.llama_model_default_params()
         params.n_gpu_layers = -1 if self._llama.llama_supports_gpu_offload() else 0
-        libc = ctypes.CDLL(None)
-        libc.fdopen.restype = ctypes.c_void_p
-        stream = libc.fdopen(ctypes.c_int(descriptor), b"rb")
+        stream = _stream(descriptor)
         model = self._llama.llama_model_load_from_file_ptr(stream, params) if stream else None
         if not model:
             raise CannotEnforce("llama.cpp cannot load the model")
         return model
+
+    def _load_adapter(self, descriptor: int) -> Any:
+        """Before any context is made: llama.cpp counts an adapter's operations when it plans one."""
+        stream = _stream(descriptor)
+        found = self._llama.llama_adapter_lora_init_from_file_ptr(self._model, stream) if stream else None
+        if not found:
+            raise CannotEnforce("llama.cpp cannot load the adapter")
+        return found
 
     def _open_context(self, threads: int) -> Any:
         llama = self._llama
@@ -128,6 +151,7 @@ class Engine:
         context = llama.llama_init_from_model(self._model, params)
         if not context:
             raise CannotEnforce("llama.cpp cannot make room for a context")
+        adapt(llama, context, self._adapter)
         return context
 
     def _document_end(self) -> int:
@@ -193,6 +217,7 @@ class Engine:
             threads=self._threads,
             trunk_tokens=self.context_tokens,
             cancelled=self._cancelled,
+            adapter=self._adapter,
         )
 
     def rate(self, threads: int) -> float:

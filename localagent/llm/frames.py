@@ -3,7 +3,7 @@
 A frame is four bytes of length (big endian) and that many bytes of JSON, always one object with a `kind`.
 
     parent to child                                     child to parent
-    load    bytes, sha256, threads, try                 ready    name, threads, load_seconds, resident_bytes,
+    load    bytes, sha256, adapter, threads, try        ready    name, threads, load_seconds, resident_bytes,
                                                                  fim, chat
                                                         refused  why (the child then ends)
     score   id, context, source, edits                  scores   id, items: [[edit, score or null], ...], tokens
@@ -18,7 +18,8 @@ A frame is four bytes of length (big endian) and that many bytes of JSON, always
     cancel  id                                          done     (as above, with what was scored so far)
     end                                                 (the child ends)
 
-`try` (may be left out) lets the child use fewer threads where more do not help; `ready` says how many it uses.
+`adapter` is null or an object of `bytes` and `sha256`. `try` (may be left out) lets
+the child use fewer threads where more do not help; `ready` says how many it uses.
 
 A child that serves several parents answers `queued  id` at once to what has to wait (`hosted`).
 
@@ -37,7 +38,7 @@ and with `requantize`, a child that does one thing:
                                                         refused  why
 
 The files themselves are no part of it: the parent shows the child one model, read-only, and where it is to write one,
-one file for that, at the fixed places WEIGHTS and TARGET.
+one file for that, at the fixed places WEIGHTS, ADAPTER and TARGET.
 
 `source` and `context` are texts in which bytes that are not UTF-8 travel as surrogate escapes; an edit is
 `[[start, end, text], ...], scope_start, scope_end` with byte offsets into `source` (-1 where there is no scope). New
@@ -52,6 +53,7 @@ from typing import Any
 MAX_FRAME_BYTES = 32 << 20
 CONTEXT_TOKENS = 1536  # the longest path the child decodes, if the model was trained for as many
 WEIGHTS = "/run/model/weights.gguf"
+ADAPTER = "/run/model/adapter.gguf"
 TARGET = "/run/model/target.gguf"
 
 Message = dict[str, Any]

@@ -6,9 +6,10 @@ and does not promise that the model is any good, or that llama.cpp can run it.
 """
 
 import os
+import re
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import BinaryIO
 
 from localagent.errors import AnswerIsNo
@@ -31,6 +32,17 @@ _MAX_STRING_BYTES = 1 << 20
 _MAX_ELEMENTS = 4 << 20
 _MAX_DIMENSIONS = 4
 _STRING, _ARRAY = 8, 9
+MAX_ADAPTER_BYTES = 256 << 20
+_MAX_ALPHA = 1024.0
+_MAX_RANK = 64
+_PLAIN = (0, 1)  # F32, F16
+_ADAPTER_KEYS = frozenset(
+    {
+        "general.type", "general.architecture", "general.name", "general.alignment", "general.file_type",
+        "general.quantization_version", "adapter.type", "adapter.lora.alpha",
+    }
+)  # fmt: skip
+_ADAPTED = re.compile(r"(blk\.\d{1,4}\.(?:attn_(?:q|k|v|output)|ffn_(?:gate|up|down))\.weight)\.lora_[ab]")
 _SCALARS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<B", 10: "<Q", 11: "<q", 12: "<d"}
 
 # ggml tensor type -> (elements in a block, bytes of a block)
@@ -51,11 +63,13 @@ class GgufFault(AnswerIsNo):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tensor:
-    """One tensor's place, `start` counted from the beginning of the file."""
+    """One tensor's place, `start` counted from the beginning of the file; `shape` with its fastest dimension first."""
 
     name: str
     start: int
     size_bytes: int
+    shape: tuple[int, ...] = ()
+    kind: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -137,7 +151,44 @@ class _Cursor:
 
 
 def read_header(stream: BinaryIO) -> GgufHeader:
-    """Parse the header of an open regular file from its beginning. Raises GgufFault and nothing else but OSError."""
+    """Parse a model's header in an open regular file from its beginning. Raises GgufFault and nothing but OSError."""
+    return _read(stream, "model")
+
+
+def read_adapter(stream: BinaryIO, base: GgufHeader) -> GgufHeader:
+    """Parse the header of a low-rank adapter for one model. Raises GgufFault and nothing else but OSError.
+
+    Nothing but pairs of small matrices for the known projections of blocks that the model has, in its own shapes:
+    no tokenizer, no template, no tokens that switch it on.
+    """
+    if os.fstat(stream.fileno()).st_size > MAX_ADAPTER_BYTES:
+        raise GgufFault(f"the adapter is larger than {MAX_ADAPTER_BYTES} bytes")
+    header = _read(stream, "adapter")
+    if header.architecture != base.architecture:
+        raise GgufFault(f"the adapter is for {header.architecture!r}, the model is {base.architecture!r}")
+    more = sorted({*header.scalars, *header.array_lengths} - _ADAPTER_KEYS)
+    if more:
+        raise GgufFault(f"an adapter says nothing of {more[0]}")
+    alpha = header.scalars.get("adapter.lora.alpha")
+    if header.scalars.get("adapter.type") != "lora" or not isinstance(alpha, float) or not 0.0 < alpha <= _MAX_ALPHA:
+        raise GgufFault("the adapter is not low-rank, or its alpha is not a number between 0 and 1024")
+    shapes = {tensor.name: tensor.shape for tensor in base.tensors}
+    halves = {tensor.name: tensor for tensor in header.tensors}
+    for name, half in halves.items():
+        found = _ADAPTED.fullmatch(name)
+        if found is None or half.kind not in _PLAIN or len(half.shape) != 2:
+            raise GgufFault(f"tensor {name!r} is none that an adapter may hold")
+        down, up = halves.get(f"{found[1]}.lora_a"), halves.get(f"{found[1]}.lora_b")
+        weight = shapes.get(found[1])
+        if down is None or up is None or weight is None or len(weight) != 2:
+            raise GgufFault(f"tensor {name!r} lacks its other half, or the model has no {found[1]}")
+        rank = down.shape[1]
+        if not rank <= _MAX_RANK or (down.shape, up.shape) != ((weight[0], rank), (rank, weight[1])):
+            raise GgufFault(f"tensor {name!r} does not fit {found[1]} of the model")
+    return header
+
+
+def _read(stream: BinaryIO, what: str) -> GgufHeader:
     file_bytes = os.fstat(stream.fileno()).st_size
     stream.seek(0)
     cursor = _Cursor(stream, file_bytes)
@@ -152,7 +203,7 @@ def read_header(stream: BinaryIO) -> GgufHeader:
     if not 0 < key_count <= _MAX_KEYS:
         raise GgufFault(f"{key_count} metadata keys, not between 1 and {_MAX_KEYS}")
     scalars, lengths = _metadata(cursor, key_count)
-    architecture = _architecture(scalars)
+    architecture = _architecture(scalars, what)
     alignment = scalars.get("general.alignment", 32)
     if isinstance(alignment, bool) or not isinstance(alignment, int) or not _good_alignment(alignment):
         raise GgufFault(f"alignment {alignment!r} is not a power of two between 8 and 65536")
@@ -217,19 +268,20 @@ def _skip_array(cursor: _Cursor, key: str) -> int:
     return length
 
 
-def _architecture(scalars: Mapping[str, Scalar]) -> str:
+def _architecture(scalars: Mapping[str, Scalar], what: str) -> str:
     architecture = scalars.get("general.architecture")
     if not isinstance(architecture, str) or architecture not in ARCHITECTURES:
         raise GgufFault(f"architecture {architecture!r} is not one of those allowed")
     if scalars.get("split.count", 1) not in (0, 1):
         raise GgufFault("the model is split over several files; join them first")
-    if scalars.get("general.type", "model") != "model":
-        raise GgufFault(f"the file is a {scalars['general.type']!r}, not a model")
+    kind = scalars.get("general.type", "model")
+    if kind != what:
+        raise GgufFault(f"the file is a {kind!r}, not {'a' if what == 'model' else 'an'} {what}")
     return architecture
 
 
-def _tensor_info(cursor: _Cursor) -> tuple[str, int, int]:
-    """(name, offset in the data section, size in bytes)."""
+def _tensor_info(cursor: _Cursor) -> Tensor:
+    """`start` is counted from the beginning of the data section."""
     name = cursor.string(_MAX_TENSOR_NAME_BYTES, "a tensor's name")
     rank = cursor.number("<I")
     if not 1 <= rank <= _MAX_DIMENSIONS:
@@ -246,21 +298,22 @@ def _tensor_info(cursor: _Cursor) -> tuple[str, int, int]:
             raise GgufFault(f"tensor {name!r} has an impossible shape {shape}")
     if shape[0] % block:
         raise GgufFault(f"tensor {name!r} has rows of {shape[0]}, not a multiple of {block}")
-    return name, offset, elements // block * block_bytes
+    size_bytes = elements // block * block_bytes
+    return Tensor(name=name, start=offset, size_bytes=size_bytes, shape=tuple(shape), kind=kind)
 
 
-def _placed(infos: list[tuple[str, int, int]], data_start: int, alignment: int, file_bytes: int) -> tuple[Tensor, ...]:
-    if len({name for name, _, _ in infos}) != len(infos):
+def _placed(infos: list[Tensor], data_start: int, alignment: int, file_bytes: int) -> tuple[Tensor, ...]:
+    if len({info.name for info in infos}) != len(infos):
         raise GgufFault("two tensors have the same name")
     end = 0
     tensors: list[Tensor] = []
-    for name, offset, size in sorted(infos, key=lambda info: info[1]):
-        if offset % alignment:
-            raise GgufFault(f"tensor {name!r} is not aligned to {alignment} bytes")
-        if offset < end:
-            raise GgufFault(f"tensor {name!r} overlaps the one before it")
-        end = offset + size
+    for info in sorted(infos, key=lambda info: info.start):
+        if info.start % alignment:
+            raise GgufFault(f"tensor {info.name!r} is not aligned to {alignment} bytes")
+        if info.start < end:
+            raise GgufFault(f"tensor {info.name!r} overlaps the one before it")
+        end = info.start + info.size_bytes
         if data_start + end > file_bytes:
-            raise GgufFault(f"tensor {name!r} ends after the file")
-        tensors.append(Tensor(name=name, start=data_start + offset, size_bytes=size))
+            raise GgufFault(f"tensor {info.name!r} ends after the file")
+        tensors.append(replace(info, start=data_start + info.start))
     return tuple(tensors)

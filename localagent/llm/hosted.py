@@ -198,9 +198,13 @@ class Line:
                 self._gone = True
 
     def _load(self, message: Message) -> None:
-        sha256 = message.get("sha256")
+        sha256, learned = message.get("sha256"), message.get("adapter")
         if not isinstance(sha256, str):
             raise FrameFault("what is to be loaded has no digest")
+        if learned is not None:
+            if not isinstance(learned, dict) or not isinstance(learned.get("sha256"), str):
+                raise FrameFault("the adapter that is to be loaded has no digest")
+            sha256 = f"{sha256}+{learned['sha256']}"
         found = self._shared.child(sha256)
         if isinstance(found, str) or not found.ready(_LOAD_SECONDS):
             self._say({"kind": "refused", "why": found if isinstance(found, str) else found.warning or "it is loading"})

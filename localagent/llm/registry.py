@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from localagent.errors import AnswerIsNo, CannotEnforce, UsageFault
+from localagent.llm.adapter import AdapterFile
 from localagent.llm.gguf import GgufFault, GgufHeader, read_header
 from localagent.llm.manifest import WRITING, Manifest, Origin, load_manifest, manifest_text
 
@@ -32,7 +33,8 @@ _ADD = "add it with `localagent model add FILE`"
 class ModelFile:
     """A known model. `path` is None while its file is not installed.
 
-    `registered_sha256` is set where `path` and `sha256` are of weights that were rewritten from a registered file.
+    `registered_sha256` is set where `path` and `sha256` are of weights that were rewritten from a registered file,
+    `adapter` where one that was learned here is loaded with them.
     """
 
     name: str
@@ -46,6 +48,12 @@ class ModelFile:
     quantization: str = ""
     registered_sha256: str = ""
     writing: tuple[str, ...] = (WRITING,)
+    adapter: AdapterFile | None = None
+
+    @property
+    def loaded(self) -> str:
+        """What a process that loads it is known by: the digests of the weights and of the adapter, in hexadecimal."""
+        return self.sha256 if self.adapter is None else f"{self.sha256}+{self.adapter.sha256}"
 
 
 class Registry:

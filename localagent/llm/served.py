@@ -20,7 +20,7 @@ from localagent.domain.outcome import Ending
 from localagent.errors import CannotEnforce, LocalagentError
 from localagent.jail.open import interpreter_binds
 from localagent.llm.cores import free_threads
-from localagent.llm.frames import TARGET, WEIGHTS, FrameBuffer, FrameFault, Message, send
+from localagent.llm.frames import ADAPTER, TARGET, WEIGHTS, FrameBuffer, FrameFault, Message, send
 from localagent.llm.registry import ModelFile
 from localagent.llm.turns import Turns
 from localagent.ports import JailProcess
@@ -54,6 +54,8 @@ def child_spec(
     if model.path is None:
         raise CannotEnforce(f"the file of {model.name} is not installed")
     model.path.stat()
+    learned = model.adapter
+    beside = 0 if learned is None else learned.path.stat().st_size
     python, shown = interpreter_binds(sys.executable)
     inside = any(str(PACKAGE).startswith(bind.target + "/") for bind in shown)
     package = () if inside else (Bind(source=str(PACKAGE), target=str(PACKAGE)),)
@@ -64,6 +66,7 @@ def child_spec(
             *shown,
             *package,
             Bind(source=str(model.path), target=WEIGHTS),
+            *((Bind(source=str(learned.path), target=ADAPTER),) if learned else ()),
             *((Bind(source=str(target), target=TARGET, access=Access.READ_WRITE),) if target else ()),
         ),
         env=(
@@ -75,8 +78,8 @@ def child_spec(
         limits=JailLimits(
             wall_seconds=_A_DAY_SECONDS,
             cpu_seconds=_A_DAY_SECONDS,
-            address_space_bytes=_ADDRESS_SPACE_BESIDE_WEIGHTS_BYTES + 2 * model.bytes,
-            resident_bytes=_RESIDENT_BESIDE_WEIGHTS_BYTES + model.bytes,
+            address_space_bytes=_ADDRESS_SPACE_BESIDE_WEIGHTS_BYTES + 2 * (model.bytes + beside),
+            resident_bytes=_RESIDENT_BESIDE_WEIGHTS_BYTES + model.bytes + 2 * beside,
             file_bytes=writes_bytes,
             tmp_bytes=writes_bytes,  # also the bound of what lies behind a writable bind
         ),
@@ -143,8 +146,11 @@ class Served:
 
     @property
     def weights(self) -> str:
-        """`sha256:<hex>` of the file that was loaded: the registered one, or what `model tune` made of it."""
-        return "sha256:" + self._model.sha256
+        """`sha256:<hex>` of the file that was loaded: the registered one, or what `model tune` made of it.
+
+        With an adapter that was learned here, `+` and the hexadecimal digest of that.
+        """
+        return "sha256:" + self._model.loaded
 
     @property
     def tokens_used(self) -> int:
@@ -186,7 +192,8 @@ class Served:
                 if self._spare is None or self._closed:
                     raise
                 self.remark = (
-                    f"rewritten weights of {self._model.name} do not serve ({fault}); the registered file does"
+                    f"rewritten weights or adapter of {self._model.name} do not serve ({fault}); "
+                    "the registered file does"
                 )
                 self._model, self._spare = self._spare, None
                 self._open()
@@ -211,10 +218,12 @@ class Served:
         self._load(process)
 
     def _load(self, process: JailProcess) -> None:
+        learned = self._model.adapter
         request: Message = {
             "kind": "load",
             "bytes": self._model.bytes,
             "sha256": self._model.sha256,
+            "adapter": None if learned is None else {"bytes": learned.bytes, "sha256": learned.sha256},
             "threads": self.threads,
             "try": self._try,
         }

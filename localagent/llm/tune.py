@@ -169,7 +169,7 @@ def _measured(model: ModelFile, jail: Jail, reference: Reference) -> tuple[Seque
 def _rewritten(model: ModelFile, form: str, jail: Jail, path: Path) -> ModelFile:
     """The model in another format, as a new file; what the child wrote is bounded, hashed and parsed."""
     limit = _GROWTH * model.bytes
-    with _target(path.parent) as target:
+    with writable(path.parent) as target:
         process = jail.start(child_spec(model, "localagent.llm.requantize", target=target, writes_bytes=limit))
         try:
             request = {"kind": "requantize", "bytes": model.bytes, "sha256": model.sha256, "type": form}
@@ -191,14 +191,14 @@ def _rewritten(model: ModelFile, form: str, jail: Jail, path: Path) -> ModelFile
             process.channel.close()
         if answers[0]["kind"] != "written":
             raise CannotEnforce(str(answers[0].get("why", "the child refused"))[:300])
-        digest, size = _copied(target, path, limit)
+        digest, size = copied(target, path, limit)
     with path.open("rb") as stream:
         read_header(stream)
     return replace(model, path=path, bytes=size, sha256=digest, quantization=form)
 
 
 @contextmanager
-def _target(scratch: Path) -> Iterator[Path]:
+def writable(scratch: Path) -> Iterator[Path]:
     """An empty file which a jail's own user, and nobody else but us, may write."""
     with tempfile.NamedTemporaryFile(dir=scratch) as file:
         uid = fresh_uid()
@@ -207,7 +207,8 @@ def _target(scratch: Path) -> Iterator[Path]:
         yield Path(file.name)
 
 
-def _copied(source: Path, path: Path, limit: int) -> tuple[str, int]:
+def copied(source: Path, path: Path, limit: int) -> tuple[str, int]:
+    """What a child wrote, as a new file of ours: its SHA-256 and its bytes. CannotEnforce beyond `limit` bytes."""
     digest, size = hashlib.sha256(), 0
     with source.open("rb") as made, path.open("xb") as target:
         while piece := made.read(_COPY_BYTES):

@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from localagent.llm import adapter
 from localagent.llm.registry import ModelFile
 
 FOLDER = "tuned"
@@ -94,7 +95,19 @@ def text(tuned: Tuned) -> str:
 
 
 def serving(model: ModelFile, data_dir: Path) -> ModelFile:
-    """The file to load for a registered model: its tuned weights where they stand, else the model as it is."""
+    """What to load for a registered model: its tuned weights where they stand, and the adapter learned on it."""
+    tuned, learned = _rewritten(model, data_dir), adapter.load(data_dir, model.sha256)
+    if learned is None:
+        return tuned
+    return replace(
+        tuned,
+        adapter=learned,
+        quantization=f"{tuned.quantization}, with an adapter",
+        registered_sha256=tuned.registered_sha256 or model.sha256,
+    )
+
+
+def _rewritten(model: ModelFile, data_dir: Path) -> ModelFile:
     tuned = load(data_dir, model.sha256)
     if tuned is None or tuned.form == AS_IT_IS or model.path is None:
         return model

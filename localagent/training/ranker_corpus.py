@@ -58,7 +58,7 @@ class Corpus:
         seen_file = self.folder / "seen"
         seen = set(seen_file.read_text("utf-8").split("\n")) if seen_file.is_file() else set()
         draw = random.Random(f"{self.name} {len(seen)}")  # noqa: S311 - a draw, not a secret
-        files = self._files(git)
+        files = self.files(git)
         for at in range(0, len(commits), _TOGETHER):
             block = [c for c in commits[at : at + _TOGETHER] if c not in seen]
             for fix in fixes(git, self.name, block):
@@ -71,7 +71,7 @@ class Corpus:
             if not more():
                 return
 
-    def _files(self, git: Git) -> list[tuple[str, str]]:
+    def files(self, git: Git) -> list[tuple[str, str]]:
         """Blob and path of the code at the newest commit."""
         listed = git.run("ls-tree", "-r", "-z", "HEAD").split(b"\0")
         rows = (row.split(b"\t", 1) for row in listed if row)

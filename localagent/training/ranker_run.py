@@ -8,7 +8,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +21,14 @@ from localagent.domain.paths import RepoPath
 from localagent.edit.space import open_edit_space
 from localagent.errors import AnswerIsNo, CannotEnforce
 from localagent.jail.open import open_jail
+from localagent.llm.adapter import drop
 from localagent.llm.prompt import build_context
-from localagent.llm.registry import Registry
+from localagent.llm.registry import ModelFile, Registry
 from localagent.llm.scorer import ModelScorer
 from localagent.llm.tuned import serving
 from localagent.repair.ranker import Ranker, RankerModel, knows_nothing, ranker_json
 from localagent.repair.weights import Weights, load_weights
+from localagent.training.adapter_run import AdapterTrained, forget_adapters, learn_adapter, require
 from localagent.training.ranker_corpus import Corpus, data_digest, opened
 from localagent.training.ranker_judging import Paired, judged
 from localagent.training.ranker_learning import Listed, Settings, learn, listed
@@ -35,6 +37,8 @@ from localagent.training.ranker_samples import Read
 SAMPLES = Path("ranker") / "samples"  # below the data directory
 _READING_SECONDS = 60.0
 _COLLECTING = 0.85  # of the time; the rest is for learning
+_COLLECTING_BESIDE = 0.35  # where an adapter is learned as well
+_RANKER = 0.1  # of the time, left for the order when an adapter is learned
 
 Say = Callable[[str], None]
 
@@ -47,13 +51,25 @@ class Trained:
     digest: str
     figures: dict[str, dict[str, object]]
     registered: Path | None
+    adapter: AdapterTrained | None = None
 
 
-def train(repos: Sequence[Path], house: House, say: Say, *, hours: float, use_model: bool) -> Trained:
-    """Collect, learn, judge, and register what is better. UsageFault names every repository that cannot be read."""
+def train(
+    repos: Sequence[Path], house: House, say: Say, *, hours: float, use_model: bool, device: str | None = None
+) -> Trained:
+    """Collect, learn, judge, and register what is better. UsageFault names every repository that cannot be read.
+
+    `device` (cpu or cuda) asks for an adapter of the language model as well, None for none.
+    """
+    if device is not None:
+        require(device)
     corpora = opened(list(repos), house.data_dir / SAMPLES)
-    until = time.monotonic() + 3600.0 * hours * _COLLECTING
-    scorer = _scorer(house) if use_model else None
+    began = time.monotonic()
+    until = began + 3600.0 * hours * (_COLLECTING if device is None else _COLLECTING_BESIDE)
+    model = _model(house) if use_model else None
+    if model is not None:
+        _outgrown(model, corpora, house, say, again=device is not None)
+    scorer = _scorer(replace(model, adapter=None), house) if model is not None else None
     prior = load_prior(house.models_dir / "prior.json")
     try:
         for k, corpus in enumerate(corpora):
@@ -63,9 +79,16 @@ def train(repos: Sequence[Path], house: House, say: Say, *, hours: float, use_mo
     finally:
         if scorer is not None:
             scorer.close()
-    digests, read, plain = kept_of(corpora, load_weights(house.models_dir / "order.json"), use_model=use_model)
+    weights = load_weights(house.models_dir / "order.json")
+    learned = None
+    if device is not None and model is not None:
+        base = replace(model, adapter=None)
+        ends = began + 3600.0 * hours * (1.0 - _RANKER)
+        learned = learn_adapter(corpora, base, house, weights, say, read_with=_reader, device=device, ends=ends)
+    digests, read, plain = kept_of(corpora, weights, use_model=use_model, again=_again(house, use_model, say))
     found = {c.name: dict(c.counts) for c in corpora}
-    return conclude(digests, read, plain, found, house.data_dir / REGISTERED, say)
+    trained = conclude(digests, read, plain, found, house.data_dir / REGISTERED, say)
+    return replace(trained, adapter=learned)
 
 
 def conclude(
@@ -107,21 +130,13 @@ def conclude(
 
 
 def forget(house: House) -> tuple[Path, ...]:
-    """Take the registered order and every sample away; what was there."""
-    gone: list[Path] = []
+    """Take the registered order, the adapters and every sample away; what was there."""
+    gone: list[Path] = list(forget_adapters(house.data_dir))
     for file in (house.data_dir / REGISTERED, *sorted((house.data_dir / SAMPLES).glob("*/*"))):
         if file.is_file():
             file.unlink()
             gone.append(file)
     return tuple(gone)
-
-
-def refuse_adapter() -> None:
-    """An adapter of the language model cannot be learned here, and this says what for."""
-    raise CannotEnforce(
-        "no adapter can be learned: that needs torch, transformers and peft, which localagent neither brings nor pins",
-        remedy="learn the order, which needs nothing more: `localagent train --preset ranker --from REPO`",
-    )
 
 
 def _register(text: str, target: Path) -> None:
@@ -151,9 +166,33 @@ def _told(corpus: Corpus) -> str:
     return f"{told}; {kept} samples kept"
 
 
-def _scorer(house: House) -> ModelScorer:
-    model = Registry(house.models_dir, house.data_dir).default()
-    return ModelScorer(serving(model, house.data_dir), open_jail(least=least_level(house)), threads=1)
+def _model(house: House) -> ModelFile:
+    """What serves tasks by default."""
+    return serving(Registry(house.models_dir, house.data_dir).default(), house.data_dir)
+
+
+def _outgrown(model: ModelFile, corpora: Sequence[Corpus], house: House, say: Say, *, again: bool) -> None:
+    """Take an adapter away that was learned from a repository which is not named any more, when one is learned anew."""
+    learned = model.adapter
+    if learned is None or not again:
+        return
+    more = learned.repositories - {corpus.name for corpus in corpora}
+    if more:
+        drop(house.data_dir, model.registered_sha256 or model.sha256)
+        say(f"adapter: the one in use was learned from {', '.join(sorted(more))} too, and is taken away")
+
+
+def _again(house: House, use_model: bool, say: Say) -> Read | None:
+    """How samples are read anew where tasks read with an adapter; None where what was read on collecting stands."""
+    model = _model(house) if use_model else None
+    if model is None or model.adapter is None:
+        return None
+    say("what the model reads with its adapter: reading every sample anew")
+    return _reader(_scorer(model, house))
+
+
+def _scorer(model: ModelFile, house: House) -> ModelScorer:
+    return ModelScorer(model, open_jail(least=least_level(house)), threads=1)
 
 
 def _reader(scorer: ModelScorer | None) -> Read:
@@ -172,9 +211,12 @@ def _reader(scorer: ModelScorer | None) -> Read:
 
 
 def kept_of(
-    corpora: Sequence[Corpus], weights: Weights, *, use_model: bool
+    corpora: Sequence[Corpus], weights: Weights, *, use_model: bool, again: Read | None = None
 ) -> tuple[list[str], list[Listed], list[Listed]]:
-    """Digests of all samples, and their numbers: of those that the model read, and of all without it."""
+    """Digests of all samples, and their numbers: of those that the model read, and of all without it.
+
+    `again` reads each anew.
+    """
     digests, read, plain = [], [], []
     seen: set[tuple[str, str]] = set()  # clones of one project bring the same fixes, which must not stand on both sides
     for corpus in corpora:
@@ -183,9 +225,10 @@ def kept_of(
             if same in seen:
                 continue
             seen.add(same)
-            with_model, without = listed(sample, weights)
+            read_anew = sample.readings if again is None else tuple(again(sample.source, sample.path, sample.edits))
+            with_model, without = listed(replace(sample, readings=read_anew), weights)
             digests.append(digest)
             plain.append(without)
-            if use_model and any(r is not None for r in sample.readings):
+            if use_model and any(r is not None for r in read_anew):
                 read.append(with_model)
     return digests, read, plain

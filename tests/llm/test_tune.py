@@ -191,7 +191,7 @@ def test_no_room_for_rewritten_weights_is_an_answer(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(tuning, "_copied", full)
+        patch.setattr(tuning, "copied", full)
         best, _ = outcome(patch, tmp_path, model, {"Q4_1": (ORDER, 100.0)}, Writer(TINY, pack(WRITTEN)))
         assert best.form == AS_IT_IS
         assert "No space left on device" in best.failed["BF16"]

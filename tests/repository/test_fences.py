@@ -19,7 +19,7 @@ MODULES = {  # top-level module -> rooms where it may be imported
     "bandit": {"gate"},
     "hypothesis": {"verify"},
     "ctypes": {"jail", "llm"},
-    "socket": {"jail", "llm", "verify", "wire", "daemon", "ports"},
+    "socket": {"jail", "llm", "verify", "wire", "daemon", "ports", "training"},
     "sqlite3": {"daemon"},
     "starlette": {"daemon"},
     "uvicorn": {"daemon"},

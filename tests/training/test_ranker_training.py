@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from localagent.domain.edit import Edit, Reading
 from localagent.domain.paths import RepoPath
 from localagent.edit.space import open_edit_space
-from localagent.errors import CannotEnforce, UsageFault
+from localagent.errors import UsageFault
 from localagent.repair.ranker import load_ranker
 from localagent.repair.ranker_features import FEATURES
 from localagent.repair.weights import Weights
@@ -21,7 +21,7 @@ from localagent.training.ranker_history import Fix, commits_of, fixes, small_fix
 from localagent.training.ranker_injection import injected
 from localagent.training.ranker_judging import FOLDS, LEAST, Paired
 from localagent.training.ranker_learning import Listed, Settings, learn
-from localagent.training.ranker_run import conclude, kept_of, refuse_adapter
+from localagent.training.ranker_run import conclude, kept_of
 from localagent.training.ranker_samples import load, mending, open_lines, sample_of, save
 from localagent.tree.git import Git
 
@@ -217,11 +217,6 @@ def test_what_is_learned_depends_on_samples_and_seed_alone() -> None:
     one, two = (learn(some, Settings(steps=20), with_model=True) for _ in range(2))
     assert np.array_equal(one.linear, two.linear)
     assert np.array_equal(one.hidden, two.hidden)
-
-
-def test_an_adapter_is_refused_with_what_is_missing() -> None:
-    with pytest.raises(CannotEnforce, match="torch, transformers and peft"):
-        refuse_adapter()
 
 
 def test_edits_of_a_sample_are_the_searchs(history: Repo) -> None:

@@ -34,9 +34,9 @@ _log = logging.getLogger("localagent.model")
 
 
 def known_models(settings: Settings) -> dict[str, ModelFile]:
-    """What may be asked for, by the digest of its weights: the registered files, and what `model tune` made of them."""
+    """What may be asked for, by what it loads: registered files, what `model tune` made of them, and adapters."""
     found = [model for model in Registry(settings.models_dir, settings.data_dir).list() if model.path is not None]
-    return {model.sha256: model for one in found for model in (one, serving(one, settings.data_dir))}
+    return {model.loaded: model for one in found for model in (one, serving(one, settings.data_dir))}
 
 
 def _jail(order: dict[str, Any], settings: Settings) -> Jail:
