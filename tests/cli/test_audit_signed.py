@@ -77,6 +77,10 @@ def test_an_export_can_be_held_against_the_key_elsewhere(
     assert (main([*verify, str(whole)]), main([*verify, str(part)])) == (0, 0)
     assert main(["audit", "verify", "--file", str(whole)]) == 1
     assert "unverifiable" in capsys.readouterr().out
+    bare = tmp_path / "bare.jsonl"  # like a file that was retired
+    bare.write_bytes(b"".join(r for r in whole.read_bytes().splitlines(keepends=True) if b"payloadType" not in r))
+    assert (main(["audit", "verify", "--file", str(bare)]), main([*verify, str(bare)])) == (0, 1)
+    capsys.readouterr()
     rows = whole.read_bytes().splitlines(keepends=True)
     for forged in (rows[:-1], [*rows[:4], *rows[5:]], [*rows[:-1], rows[-1].replace(b'"sig":"', b'"sig":"AAAA')]):
         whole.write_bytes(b"".join(forged))
