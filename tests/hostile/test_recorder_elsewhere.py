@@ -103,7 +103,7 @@ def entry_of(path: Path) -> str:
     return said(path, about + b'{"kind":"reported","data":{}}\n')
 
 
-def test_three_hundred_silent_lines_end_nothing_and_leave_when_told(folder: Path) -> None:
+def test_three_hundred_silent_lines_end_nothing(folder: Path) -> None:
     process = started(folder, 0, limits="ulimit -n 100; ")
     path, idle = folder / "0.sock", []
     try:
@@ -168,6 +168,20 @@ def test_a_line_that_says_nothing_is_closed(tmp_path: Path, monkeypatch: pytest.
         free = threading.BoundedSemaphore(1)
         free.acquire()
         recorder_elsewhere._serve(ours, AuditLog(tmp_path), lambda: True, free)
+        theirs.settimeout(20)
+        assert theirs.recv(1) == b""
+        assert free.acquire(blocking=False)
+
+
+def test_want_of_threads_closes_the_line_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", none)
+    ours, theirs = socket.socketpair()
+    with theirs:
+        free = threading.BoundedSemaphore(1)
+        recorder_elsewhere._begin(ours, AuditLog(tmp_path), lambda: True, free)
         theirs.settimeout(20)
         assert theirs.recv(1) == b""
         assert free.acquire(blocking=False)

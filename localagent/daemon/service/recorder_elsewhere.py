@@ -116,17 +116,22 @@ def serve_recorder(
                 _log.error("user %s may not record here", uid)
                 line.close()
                 continue
-            if not free.acquire(blocking=False):
-                _log.error("%d lines are open: another one is not taken", MOST_LINES)
-                line.close()
-                continue
-            try:
-                threading.Thread(target=_serve, args=(line, log, sign, free), name="line", daemon=True).start()
-            except RuntimeError as fault:
-                _log.error("no thread for another line: %s", fault)
-                line.close()
-                free.release()
-                time.sleep(_WAIT_SECONDS)
+            _begin(line, log, sign, free)
+
+
+def _begin(line: socket.socket, log: AuditLog, sign: Callable[[], bool], free: threading.BoundedSemaphore) -> None:
+    """A thread for a line; it is closed where there are too many, or none is to be had."""
+    if not free.acquire(blocking=False):
+        _log.error("%d lines are open: another one is not taken", MOST_LINES)
+        line.close()
+        return
+    try:
+        threading.Thread(target=_serve, args=(line, log, sign, free), name="line", daemon=True).start()
+    except RuntimeError as fault:
+        _log.error("no thread for another line: %s", fault)
+        line.close()
+        free.release()
+        time.sleep(_WAIT_SECONDS)
 
 
 def _accepted(server: socket.socket) -> socket.socket | None:
