@@ -22,9 +22,10 @@ from localagent.record.attest.keys import KeyRing, read_passphrase
 from localagent.record.attest.statement import statements
 from localagent.record.audit.check import check_audit
 from localagent.record.audit.entry import AuditKind, Entry, now_text
-from localagent.record.audit.heads import SignedHead, sign_head, signed_today
+from localagent.record.audit.heads import Remembered, SignedHead, read_memory, signed_today
 from localagent.record.audit.log import AuditLog
 from localagent.record.audit.recorded import RecordedLog
+from localagent.record.audit.signing import memory_of, sign_head
 from localagent.record.facts import Setting, facts_of, parse_facts
 from localagent.record.files import RecordDamaged, read_bounded, write_private
 from localagent.record.journal import Standing
@@ -89,8 +90,8 @@ class TaskEvidence:
 
     def started(self, *, apply: bool) -> None:
         """Before anything runs: who asked for what, by digest. The first task of a day signs what stood before it."""
-        if self.signer is not None and not signed_today(self.log.folder):
-            sign_head(self.log.folder, self.signer)
+        if not signed_today(self.log.folder):
+            self._sign()
         task, setting = self.record.task, self.setting
         write_private(self.record.dir / "policy.json", self.policy)
         self.log.append(
@@ -149,8 +150,12 @@ class TaskEvidence:
         """The report's digest; then, where there is a key, the head is signed."""
         data = {"task": self.record.id, "report": digest_of(dump(report, indent=2))}
         self.log.append(AuditKind.REPORTED, data)
-        if self.signer is not None:
-            sign_head(self.log.folder, self.signer)
+        self._sign()
+
+    def _sign(self) -> None:
+        """The journal here, where there is a key. A worker's is thrown away: what lasts is its recorder's to sign."""
+        if self.signer is not None and self.settings.recorder is None:
+            sign_now(self.settings, self.signer)
 
 
 def begin(
@@ -246,8 +251,22 @@ def attest(settings: Settings, record: TaskRecord, signer: Signer, *, redact: fr
 
 
 def sign_now(settings: Settings, signer: Signer) -> SignedHead | None:
-    """Sign the newest entry."""
-    return sign_head(audit_log(settings).folder, signer)
+    """Sign the newest entry. RecordDamaged where the journal, or what was signed of it before, does not hold."""
+    return sign_head(audit_log(settings), key_ring(settings), signer)
+
+
+def remembered(settings: Settings) -> Remembered | None:
+    """What the keys here signed last of this journal; None if nothing."""
+    return read_memory(memory_of(key_ring(settings), audit_log(settings).folder))
+
+
+def settings_of_state(settings: Settings, folder: Path) -> Settings:
+    """The settings for the journal of another state directory: with its own keys where it has some, else with ours.
+
+    Keys that systemd hands over belong to the state that is named.
+    """
+    own = (folder / "keys").is_dir() or settings.credentials_dir is not None
+    return replace(settings, state_dir=folder, data_dir=folder if own else settings.data_dir)
 
 
 @contextmanager

@@ -1,25 +1,22 @@
 """`localagent audit verify|export|sign|rotate|retire|report`: the audit journal, for whoever has to believe it."""
 
 import argparse
-from collections.abc import Mapping
-from dataclasses import replace
+import os
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
 from localagent.app import Settings
-from localagent.app.evidence import audit_log, key_ring, open_signer, sign_now
+from localagent.app.evidence import audit_log, open_signer, remembered, settings_of_state, sign_now
 from localagent.app.redacting import rules_of_ours
-from localagent.cli.audit_report import add_report, report
+from localagent.cli.audit_report import add_keys, add_report, keys_of, report
 from localagent.cli.passphrase import add_passphrase, passphrase_of
 from localagent.cli.render import Render
 from localagent.errors import AnswerIsNo, UsageFault
-from localagent.record.attest.keys import read_public
 from localagent.record.audit.check import AuditCheck, Span, check_audit, check_export
 from localagent.record.audit.entry import DIGEST, line_of
-from localagent.record.audit.heads import SignedHead, check_heads
+from localagent.record.audit.heads import UNVERIFIABLE, HeadsCheck, began_anew, check_heads, heads_upto
 from localagent.record.files import RecordDamaged, write_through
 from localagent.record.journal import Standing
 from localagent.record.redacted.journal import check_redacted, is_redacted, redacted_export
@@ -31,7 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     verifying = actions.add_parser("verify", help="does every entry follow from the one before?", allow_abbrev=False)
     verifying.add_argument("--file", type=Path, metavar="FILE", help="an export instead of the journal here")
     verifying.add_argument("--head", default="", metavar="DIGEST", help="the digest of an entry that must be there")
-    verifying.add_argument("--key", type=Path, metavar="FILE", help="heads must be signed by this key (default: ours)")
+    add_keys(verifying)
+    verifying.add_argument("--require-signed", action="store_true", help="a head must be signed, or the answer is no")
     exporting = actions.add_parser("export", help="entries as one file that can be verified", allow_abbrev=False)
     exporting.add_argument("--out", type=Path, required=True, metavar="FILE", help="where to write them")
     exporting.add_argument("--redact", action="store_true", help="names of repositories and the like are numbers in it")
@@ -55,9 +53,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
-    """0 holds or done; 1 altered, with the place."""
+    """0 holds or done; 1 altered, with the place; or signed by nobody who is known."""
     if args.state is not None:
-        settings = replace(settings, state_dir=_state(args.state))
+        settings = settings_of_state(settings, _state(args.state))
+        if args.action in ("sign", "rotate", "retire"):
+            only_its_owner(settings.state_dir)
     if args.action == "verify":
         return _verify(args, settings, render)
     if args.action == "export":
@@ -69,7 +69,8 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     if args.action == "retire":
         return _retire(args, settings, render)
     log = audit_log(settings)
-    entry = log.set_aside() if args.set_aside else log.rotate()
+    known = remembered(settings) if args.set_aside else None
+    entry = log.set_aside(None if known is None else asdict(known)) if args.set_aside else log.rotate()
     if args.json:
         render.json({"entry": entry.seq, "digest": entry.digest, "data": dict(entry.data)})
     else:
@@ -91,6 +92,16 @@ def _state(folder: Path) -> Path:
     return folder.absolute()
 
 
+def only_its_owner(folder: Path) -> None:
+    """UsageFault where files made now would not be those of the state's owner, who could not go on with them."""
+    owner = folder.stat().st_uid
+    if owner != os.geteuid():
+        raise UsageFault(
+            f"--state: {folder} belongs to user {owner}: written by another one, it would be closed to its owner",
+            remedy="run this as that user",
+        )
+
+
 def _span(args: argparse.Namespace) -> Span:
     faults = [
         f"{name}: must not be negative" for name, n in (("--from", args.first), ("--to", args.last)) if (n or 0) < 0
@@ -107,40 +118,52 @@ def _span(args: argparse.Namespace) -> Span:
 
 def _verify(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     span = _span(args)
-    folder = audit_log(settings).folder
-    heads: tuple[SignedHead, ...] = ()
-    wrong = ""
+    where = audit_log(settings).folder / "heads.jsonl"
     if args.file is not None:
         if not args.file.is_file():
             raise UsageFault(f"--file: {args.file} is not a file")
-        check = _exported(args, span)
+        check, where, known = _exported(args, span), Path(args.file.name), None
     else:
-        check = check_audit(folder, span, head=args.head)
-        if check.standing is not Standing.ALTERED:
-            try:
-                heads = check_heads(folder, check, _keys(args, settings), last=args.last)
-            except RecordDamaged as damage:
-                wrong = str(damage)
+        check, known = check_audit(where.parent, span, head=args.head), remembered(settings)
+    heads, wrong = HeadsCheck(), ""
+    if check.standing is not Standing.ALTERED and (check.signed or args.file is None):
+        try:  # a file without any, a redacted or a retired one, carries none, and is told to
+            heads = check_heads(where, check, keys_of(args, settings), span=span, known=known)
+        except RecordDamaged as damage:
+            wrong = str(damage)
     altered = check.standing is Standing.ALTERED or bool(wrong)
+    unsigned = args.require_signed and not heads.heads
     if args.json:
         render.json(_json(check, heads, wrong))
     elif altered:
         render.line(f"altered: {wrong}" if wrong else f"altered at {check.place}: {check.reason}")
         render.line(f"  {len(check.entries)} entries before it hold" if not wrong else "  the chain itself holds")
     else:
-        render.line(f"{check.standing.value}: {len(check.entries)} entries, head {check.tip.digest}")
-        if check.standing is Standing.TORN:
-            render.line(f"  {check.place}: {check.reason}")
-        if heads:
-            last = heads[-1]
-            render.line(f"  {len(heads)} signed heads, the newest over entry {last.seq} by key {last.key_id[:16]}")
-        elif args.file is not None and is_redacted(args.file):
-            render.note(
-                "redacted: the digests follow from each other; what was left out, and what stands, they cannot show"
-            )
-        elif args.file is None:
-            render.note("no head is signed: whoever can write the folder could have written another journal")
-    return 1 if altered else 0
+        _tell(args, check, heads, render)
+    if unsigned and not altered:
+        render.note("--require-signed: no head is signed by a key that is known here; --key FILE names one")
+    return 1 if altered or heads.unknown or unsigned else 0
+
+
+def _tell(args: argparse.Namespace, check: AuditCheck, found: HeadsCheck, render: Render) -> None:
+    """What holds, and how far that is signed."""
+    if found.unknown:
+        render.line(f"{UNVERIFIABLE}: {found.unknown}")
+        render.line("  the chain itself holds; --key FILE names a key, more than once where several signed")
+    render.line(f"{check.standing.value}: {len(check.entries)} entries, head {check.tip.digest}")
+    if check.standing is Standing.TORN:
+        render.line(f"  {check.place}: {check.reason}")
+    if began := began_anew(check):
+        render.line(f"  {began}")
+    if found.heads:
+        last = found.heads[-1]
+        render.line(f"  {len(found.heads)} signed heads, the newest over entry {last.seq} by key {last.key_id[:16]}")
+    elif args.file is not None and is_redacted(args.file):
+        render.note(
+            "redacted: the digests follow from each other; what was left out, and what stands, they cannot show"
+        )
+    elif not found.unknown:
+        render.note("no head is signed: whoever can write these files could have written another journal")
 
 
 def _exported(args: argparse.Namespace, span: Span) -> AuditCheck:
@@ -154,20 +177,18 @@ def _exported(args: argparse.Namespace, span: Span) -> AuditCheck:
     return check_redacted(args.file, head=args.head)
 
 
-def _keys(args: argparse.Namespace, settings: Settings) -> Mapping[str, Ed25519PublicKey]:
-    return read_public(args.key) if args.key is not None else key_ring(settings).public_keys()
-
-
-def _json(check: AuditCheck, heads: tuple[SignedHead, ...], wrong: str) -> dict[str, Any]:
+def _json(check: AuditCheck, found: HeadsCheck, wrong: str) -> dict[str, Any]:
     place = check.place
+    standing = Standing.ALTERED.value if wrong else check.standing.value
     return {
-        "standing": Standing.ALTERED.value if wrong else check.standing.value,
+        "standing": UNVERIFIABLE if found.unknown else standing,
         "entries": len(check.entries),
         "first": check.entries[0].seq if check.entries else None,
         "head": {"entry": check.tip.seq, "digest": check.tip.digest},
         "place": None if place is None else {"file": place.file, "line": place.line, "entry": place.seq},
-        "reason": wrong or check.reason,
-        "signed_heads": [{"entry": h.seq, "digest": h.digest, "at": h.at, "key": h.key_id} for h in heads],
+        "reason": wrong or found.unknown or check.reason,
+        "began_anew": began_anew(check),
+        "signed_heads": [{"entry": h.seq, "digest": h.digest, "at": h.at, "key": h.key_id} for h in found.heads],
     }
 
 
@@ -185,7 +206,8 @@ def _export(args: argparse.Namespace, settings: Settings, render: Render) -> int
         write_through(args.out, redacted_export(wanted, rules_of_ours(settings)))
     else:
         lines = [line_of(seq=e.seq, prev=e.prev, kind=e.kind, data=e.data, at=e.at) for e in wanted]
-        write_through(args.out, b"".join(lines))
+        signed = heads_upto(check.signed, wanted[-1].seq)
+        write_through(args.out, b"".join((*lines, *signed)))
     head = wanted[-1]
     if args.json:
         render.json({"entries": len(wanted), "first": wanted[0].seq, "last": head.seq, "head": head.digest})
@@ -217,11 +239,6 @@ def _sign(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     signer = open_signer(settings, passphrase_of(args))
     if signer is None:
         raise AnswerIsNo("there is no key to sign with", remedy="`localagent key new` makes one")
-    log = audit_log(settings)
-    log.ready()
-    check = check_audit(log.folder)
-    if check.standing is Standing.ALTERED:
-        raise RecordDamaged(f"the journal does not hold at {check.place}: {check.reason}; its head is not signed")
     signed = sign_now(settings, signer)
     if signed is None:
         raise AnswerIsNo("the journal is empty: there is no head to sign")

@@ -1,17 +1,21 @@
 """`localagent audit report`: what was done since a day, for an auditor: in a few lines, as one HTML page, as JSON."""
 
 import argparse
+from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 from typing import Any
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
 from localagent.app import Settings
-from localagent.app.evidence import audit_log, key_ring
+from localagent.app.evidence import audit_log, key_ring, remembered
 from localagent.app.redacting import rules_of_ours
 from localagent.cli.render import Render
 from localagent.errors import UsageFault
+from localagent.record.attest.keys import read_public
 from localagent.record.audit.check import check_audit
-from localagent.record.audit.heads import SignedHead, check_heads
+from localagent.record.audit.heads import UNVERIFIABLE, HeadsCheck, check_heads
 from localagent.record.audit.page import page
 from localagent.record.audit.report import audit_report
 from localagent.record.files import RecordDamaged, write_through
@@ -26,11 +30,30 @@ def add_report(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     parser.add_argument("--since", required=True, metavar="DATE", help="from this day on (UTC), as 2026-07-01")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write one HTML page that needs nothing else")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write it as JSON (docs/audit.md)")
+    add_keys(parser)
     parser.add_argument("--redact", action="store_true", help="names of repositories and the like are numbers in it")
 
 
+def add_keys(parser: argparse.ArgumentParser) -> None:
+    """`--key FILE`, as often as there are keys."""
+    parser.add_argument(
+        "--key",
+        type=Path,
+        action="append",
+        metavar="FILE",
+        help="heads must be signed by this key; may be repeated (default: the keys here)",
+    )
+
+
+def keys_of(args: argparse.Namespace, settings: Settings) -> Mapping[str, Ed25519PublicKey]:
+    """The keys that were named, else those here."""
+    if not args.key:
+        return key_ring(settings).public_keys()
+    return {name: key for path in args.key for name, key in read_public(path).items()}
+
+
 def report(args: argparse.Namespace, settings: Settings, render: Render) -> int:
-    """0; 1 where the journal does not hold, and the report says so."""
+    """0; 1 where the journal does not hold, or nobody known signed it, and the report says so."""
     try:
         since = date.fromisoformat(args.since)
     except ValueError:
@@ -39,14 +62,14 @@ def report(args: argparse.Namespace, settings: Settings, render: Render) -> int:
         raise UsageFault("--html and --json name one file for two outputs")
     folder, ring = audit_log(settings).folder, key_ring(settings)
     check = check_audit(folder)
-    heads: tuple[SignedHead, ...] = ()
-    fault = ""
+    heads, fault = HeadsCheck(), ""
     if check.standing is not Standing.ALTERED:
         try:
-            heads = check_heads(folder, check, ring.public_keys())
+            where, known = folder / "heads.jsonl", remembered(settings)
+            heads = check_heads(where, check, keys_of(args, settings), known=known)
         except RecordDamaged as damage:
             fault = str(damage)
-    found = audit_report(check, heads, ring.notes(), since=since, fault=fault)
+    found = audit_report(check, heads.heads, ring.notes(), since=since, fault=fault, unknown=heads.unknown)
     if args.redact:
         found = redacted_audit_report(found, rules_of_ours(settings))
     if args.html is not None:
@@ -54,7 +77,7 @@ def report(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     if args.json is not None:
         write_through(args.json, dump(found, indent=2))
     _show(found, render)
-    return 1 if found["chain"]["standing"] == Standing.ALTERED.value else 0
+    return 1 if found["chain"]["standing"] in (Standing.ALTERED.value, UNVERIFIABLE) else 0
 
 
 def _show(found: dict[str, Any], render: Render) -> None:

@@ -1,11 +1,12 @@
 """`localagent key new|list|export|rotate`: the key that signs heads of the audit journal and attestations."""
 
 import argparse
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from localagent.app import Settings
 from localagent.app.evidence import audit_log, key_ring
+from localagent.cli.audit import only_its_owner
 from localagent.cli.passphrase import add_passphrase, passphrase_of
 from localagent.cli.render import Render
 from localagent.errors import AnswerIsNo, UsageFault
@@ -27,10 +28,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     exporting.add_argument("--out", type=Path, metavar="FILE", help="write it here instead of standard output")
     for action in (making, rotating, listing):
         action.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    for action in actions.choices.values():
+        action.add_argument("--state", type=Path, metavar="DIR", help="a recorder's own keys, in its --state")
 
 
 def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     """0, or the fault. A private key never leaves its file."""
+    if args.state is not None:
+        settings = _of_state(args, settings)
     ring = key_ring(settings)
     if args.action == "list":
         return _list(args, ring, render)
@@ -53,6 +58,16 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
         render.note(f"not encrypted: whoever reads {ring.folder} can sign; --passphrase-file encrypts it")
     render.note("keep the public part where the journal's writers cannot reach: localagent key export --out FILE")
     return 0
+
+
+def _of_state(args: argparse.Namespace, settings: Settings) -> Settings:
+    """Keys and journal of a recorder's state. UsageFault where it is not there, or its owner's to write alone."""
+    folder = args.state.absolute()
+    if not folder.is_dir():
+        raise UsageFault(f"--state: {folder} is no folder", remedy="name the --state of `recorder`")
+    if args.action in ("new", "rotate"):
+        only_its_owner(folder)
+    return replace(settings, state_dir=folder, data_dir=folder)
 
 
 def _list(args: argparse.Namespace, ring: KeyRing, render: Render) -> int:

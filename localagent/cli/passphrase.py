@@ -5,9 +5,9 @@ import os
 from pathlib import Path
 
 from localagent.errors import UsageFault
-from localagent.record.attest.keys import read_passphrase
+from localagent.record.attest.keys import MOST_PASSPHRASE_BYTES, read_passphrase, right_passphrase
 
-_MOST_BYTES = 4096
+_MOST_BYTES = MOST_PASSPHRASE_BYTES + 1  # and a newline
 
 
 def add_passphrase(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +32,4 @@ def passphrase_of(args: argparse.Namespace) -> bytes:
     except OSError as error:
         fault = f"--passphrase-fd: descriptor {args.passphrase_fd} cannot be read: {error.strerror or error}"
         raise UsageFault(fault) from error
-    found = b"".join(parts).removesuffix(b"\n")
-    if not found or len(found) > _MOST_BYTES:
-        raise UsageFault(f"--passphrase-fd: {'nothing came' if not found else 'too long for a passphrase'}")
-    return found
+    return right_passphrase(b"".join(parts), "--passphrase-fd")

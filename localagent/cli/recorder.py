@@ -4,9 +4,11 @@ import argparse
 import os
 import pwd
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 from localagent.app import Settings
+from localagent.app.evidence import open_signer, sign_now
 from localagent.cli.render import Render
 from localagent.daemon.service.recorder_elsewhere import serve_recorder
 from localagent.errors import UsageFault
@@ -28,8 +30,16 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
         raise UsageFault(f"--user: there is no user {args.user!r}") from None
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     folder = (args.state or settings.state_dir).absolute()
+    own = replace(settings, state_dir=folder, data_dir=folder)  # its key lies in its state, where nobody else writes
+
+    def sign() -> bool:
+        signer = open_signer(own)
+        if signer is not None:
+            sign_now(own, signer)
+        return signer is not None
+
     try:
-        serve_recorder(folder, args.socket, args.group, frozenset((uid,)), dict(os.environ), render.note)
+        serve_recorder(folder, args.socket, args.group, frozenset((uid,)), dict(os.environ), render.note, sign)
     except KeyboardInterrupt:
         return 0  # how it is meant to end
     return 0

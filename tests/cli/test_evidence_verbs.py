@@ -17,6 +17,7 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.task import Verdict
 from localagent.record.audit.heads import signed_today
 from localagent.record.audit.segments import read_signed, segments
+from localagent.record.files import RecordDamaged
 from localagent.tree.diff import unified_diff
 
 
@@ -86,19 +87,24 @@ def test_with_a_key_heads_are_signed_and_a_journal_written_anew_is_told(
     keep_task(settings, tmp_path / "repo")
     capsys.readouterr()
     assert main(["audit", "verify", "--json"]) == 0
-    assert [h["entry"] for h in said(capsys)["signed_heads"]] == [0, 4]  # the day's first task, then its end
+    assert [h["entry"] for h in said(capsys)["signed_heads"]] == [0, 5]  # the day's first task, then its end
     assert main(["audit", "sign", "--json"]) == 0
-    assert said(capsys)["entry"] == 4
+    assert said(capsys)["entry"] == 6
     folder = settings.state_dir / "audit"
     heads = (folder / "heads.jsonl").read_bytes()
     for path in (*segments(folder), folder / "head.json"):
         path.unlink()
-    for _ in range(2):
+    with pytest.raises(RecordDamaged, match=r"signed head 3, which the key here signed|no such entry"):
         keep_task(settings, tmp_path / "repo")
     (folder / "heads.jsonl").write_bytes(heads)
     capsys.readouterr()
     assert main(["audit", "verify"]) == 1
-    assert "is another one in the journal" in capsys.readouterr().out
+    assert "written anew" in capsys.readouterr().out
+    assert main(["audit", "rotate", "--set-aside"]) == 0
+    keep_task(settings, tmp_path / "repo")
+    capsys.readouterr()
+    assert main(["audit", "verify", "--require-signed"]) == 0
+    assert "an earlier journal, signed up to entry 6, was set aside" in capsys.readouterr().out
 
 
 def test_the_first_task_of_a_day_signs_what_stood_before_it(settings: Settings, tmp_path: Path) -> None:
@@ -168,7 +174,7 @@ def test_what_was_altered_since_is_not_signed(
     if name == "evidence.json":
         path = record.dir / name
         path.write_bytes(path.read_bytes().replace(b'"plausible":0', b'"plausible":9'))
-        reason = "was altered: entry 2 of the audit journal has another digest"
+        reason = "was altered: entry 3 of the audit journal has another digest"
     else:
         record.save_patch(Patch(changes=(FileChange(path=RepoPath("a.py"), before=b"a = 1\n", after=b"a = 3\n"),)))
         reason = "is not the patch that was accepted"

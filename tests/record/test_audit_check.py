@@ -1,23 +1,17 @@
-"""Checking the audit journal: the law that no alteration passes, the place, spans, heads signed and not."""
+"""Checking the audit journal: the law that no alteration passes, the place, spans."""
 
-import os
 import random
-import signal
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bench.audit import WAYS, trial, write_journal
-from localagent.record.attest.dsse import Signer, key_id_of
 from localagent.record.audit.check import Span, check_audit
 from localagent.record.audit.entry import AuditKind, parse_line
-from localagent.record.audit.heads import check_heads, sign_head
 from localagent.record.audit.log import AuditLog
 from localagent.record.audit.segments import segments
-from localagent.record.files import RecordDamaged
 from localagent.record.journal import Standing
 
 
@@ -90,62 +84,8 @@ def test_moved_segments_are_told_from_what_must_be_there(tmp_path: Path) -> None
     assert check_audit(folder, Span(first=start - 1)).standing is Standing.ALTERED
 
 
-@pytest.fixture
-def signer() -> Signer:
-    private = Ed25519PrivateKey.generate()
-    return Signer(key_id=key_id_of(private.public_key()), private=private)
-
-
-def test_signed_heads_hold_against_a_journal_written_anew(tmp_path: Path, signer: Signer) -> None:
-    keys = {signer.key_id: signer.private.public_key()}
-    folder = write_journal(tmp_path / "a", 5)
-    sign_head(folder, signer)
-    AuditLog(tmp_path / "a").append(AuditKind.REPORTED, {})
-    signed = sign_head(folder, signer)
-    heads = check_heads(folder, check_audit(folder), keys)
-    assert [h.seq for h in heads] == [4, 5]
-    assert heads[-1] == signed
-    other = write_journal(tmp_path / "b", 6)
-    (other / "heads.jsonl").write_bytes((folder / "heads.jsonl").read_bytes())
-    assert check_audit(other).standing is Standing.WHOLE
-    with pytest.raises(RecordDamaged, match=r"heads\.jsonl:1: entry 4, signed as .* is another one"):
-        check_heads(other, check_audit(other), keys)
-
-
-def test_altered_dropped_and_foreign_signed_heads_are_found(tmp_path: Path, signer: Signer) -> None:
-    folder = write_journal(tmp_path, 3)
-    for _ in range(3):
-        AuditLog(tmp_path).append(AuditKind.REPORTED, {})
-        sign_head(folder, signer)
-    keys, path = {signer.key_id: signer.private.public_key()}, folder / "heads.jsonl"
-    rows = path.read_bytes().splitlines(keepends=True)
-    check = check_audit(folder)
-    assert len(check_heads(folder, check, keys)) == 3
-    with pytest.raises(RecordDamaged, match="a key that is not known"):
-        check_heads(folder, check, {})
-    path.write_bytes(rows[0] + rows[2])
-    with pytest.raises(RecordDamaged, match=":2 does not follow"):
-        check_heads(folder, check_audit(folder), keys)
-    path.write_bytes(rows[0].replace(b'"sig":"', b'"sig":"AAAA'))
-    check = check_audit(folder)
-    with pytest.raises(RecordDamaged, match=r":1: .*signature"):
-        check_heads(folder, check, keys)
-
-
-def test_verifying_beside_a_writer_sees_one_moment(tmp_path: Path, signer: Signer) -> None:
-    child = os.fork()
-    if child == 0:
-        while True:
-            log = AuditLog(tmp_path, segment_bytes=4000)
-            log.append(AuditKind.REPORTED, {})
-            sign_head(log.folder, signer)
-    try:
-        seen = 0
-        while seen < 60:
-            check = check_audit(tmp_path / "audit")
-            assert check.standing is Standing.WHOLE, (str(check.place), check.reason)
-            check_heads(tmp_path / "audit", check, {signer.key_id: signer.private.public_key()})
-            seen = len(check.entries)
-    finally:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+def test_a_retired_journal_holds_from_its_very_first_entry_too(tmp_path: Path) -> None:
+    log = AuditLog(write_journal(tmp_path, 90).parent)
+    assert log.retire("9999", tmp_path / "kept") is not None
+    for first in (None, 0):
+        assert check_audit(log.folder, Span(first=first)).standing is Standing.WHOLE

@@ -119,3 +119,17 @@ def test_a_passphrase_file_that_others_read_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"\n")
     with pytest.raises(UsageFault, match="empty"):
         read_passphrase(path)
+
+
+@pytest.mark.parametrize("length", [1023, 1024, 4096])
+def test_a_passphrase_is_as_long_as_a_key_can_take(tmp_path: Path, length: int) -> None:
+    path = tmp_path / "passphrase"
+    path.write_bytes(b"x" * length + b"\n")
+    path.chmod(0o600)
+    if length <= 1023:
+        ring = KeyRing(tmp_path)
+        ring.new(read_passphrase(path))
+        assert ring.signer(read_passphrase(path)) is not None
+    else:
+        with pytest.raises(UsageFault, match="at most 1,023 bytes"):
+            read_passphrase(path)

@@ -1,28 +1,38 @@
 """The recorder as a service of its own, under a user of its own: what the daemon's user can add to, it cannot write to.
 
 It listens on a Unix socket. Who connects is asked of the kernel; the first line says whose task the line is for.
-Not promised: that a worker which was taken over names its own task there, or adds no lines of its own. It adds, and
-what it adds is bounded a line; it never alters.
+At a line's end the head of the journal is signed, where the recorder has a key. Lines are bounded in number and in how
+long they may be silent. Not promised: that a worker which was taken over names its own task there, adds no lines of its
+own, or leaves a free line for others: it adds, and what it adds is bounded a line; it never alters, nor ends us.
 """
 
+import errno
 import json
 import logging
 import os
 import socket
+import struct
 import threading
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from localagent.daemon.service.listening import listening
 from localagent.daemon.service.roles import peer_of
-from localagent.errors import AnswerIsNo
+from localagent.errors import AnswerIsNo, LocalagentError
 from localagent.record.audit.log import AuditLog
 from localagent.record.audit.recorded import read_line, serve_line
 from localagent.record.jsontext import load
 from localagent.wire.service.order import TASK_ID
 
 _SECONDS = 20.0
+MOST_LINES = 128  # at once, a thread each
+FIRST_SECONDS = 60  # may pass until a line says whose it is; the daemon opens one ahead, and another when it is gone
+SILENT_SECONDS = 24 * 3600  # may pass between two entries of a task
+_WAIT_SECONDS = 0.2  # where no descriptor or thread is to be had
+_PASSING = frozenset({errno.ECONNABORTED, errno.EINTR, errno.EPROTO, errno.EAGAIN})
+_SCARCE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _log = logging.getLogger("localagent.recorder")
 
 
@@ -35,6 +45,8 @@ class RecorderElsewhere:
 
     def ready(self) -> bool:
         """Whether somebody listens there."""
+        if self._next is not None and _hung_up(self._next):
+            self.end()
         if self._next is None:
             line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
             line.settimeout(_SECONDS)
@@ -77,16 +89,25 @@ def serve_recorder(
     allowed: frozenset[int],
     environ: Mapping[str, str],
     tell: Callable[[str], None],
+    sign: Callable[[], bool],
 ) -> None:
-    """Record for the users `allowed`, until a signal. CannotEnforce for a socket that is not safe to serve."""
+    """Record for the users `allowed`, until a signal. CannotEnforce for a socket that is not safe to serve.
+
+    `sign` signs the journal's head and answers whether there is a key; what it raises is logged, and signed later.
+    """
     os.umask(0o077)
     log = AuditLog(folder)
     with suppress(AnswerIsNo):  # said to whoever asks, again and again, and never written over
         log.ready()
     with listening(path, group, environ) as server:
         tell(f"recording in {log.folder}")
+        if not _sign(sign, tell):
+            tell("heads are not signed; `localagent key new --state DIR`, as this user, makes a key that signs them")
+        free = threading.BoundedSemaphore(MOST_LINES)
         while True:
-            line, _ = server.accept()
+            line = _accepted(server)
+            if line is None:
+                continue
             try:
                 uid = peer_of(line).uid
             except OSError:
@@ -95,11 +116,85 @@ def serve_recorder(
                 _log.error("user %s may not record here", uid)
                 line.close()
                 continue
-            threading.Thread(target=_serve, args=(line.detach(), log), name="line", daemon=True).start()
+            _begin(line, log, sign, free)
 
 
-def _serve(descriptor: int, log: AuditLog) -> None:
-    """The first line, then what a worker says."""
+def _begin(line: socket.socket, log: AuditLog, sign: Callable[[], bool], free: threading.BoundedSemaphore) -> None:
+    """A thread for a line; it is closed where there are too many, or none is to be had."""
+    if not free.acquire(blocking=False):
+        _log.error("%d lines are open: another one is not taken", MOST_LINES)
+        line.close()
+        return
+    try:
+        threading.Thread(target=_serve, args=(line, log, sign, free), name="line", daemon=True).start()
+    except RuntimeError as fault:
+        _log.error("no thread for another line: %s", fault)
+        line.close()
+        free.release()
+        time.sleep(_WAIT_SECONDS)
+
+
+def _accepted(server: socket.socket) -> socket.socket | None:
+    """The next line; None where there is none just now. OSError where the socket itself is gone."""
+    try:
+        return server.accept()[0]
+    except OSError as fault:
+        if fault.errno in _SCARCE:
+            _log.error("no line can be taken: %s", fault.strerror)
+            time.sleep(_WAIT_SECONDS)
+        elif fault.errno not in _PASSING:
+            raise
+        return None
+
+
+def _hung_up(line: socket.socket) -> bool:
+    """Whether the other end closed a line on which it has nothing to say yet."""
+    try:
+        return not line.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+
+
+def _silent_for(line: socket.socket, seconds: int) -> None:
+    """From now on a read or a write that waits as long fails with EAGAIN."""
+    for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+        line.setsockopt(socket.SOL_SOCKET, option, struct.pack("ll", seconds, 0))
+
+
+def _sign(sign: Callable[[], bool], tell: Callable[[str], None]) -> bool:
+    """Whether there is a key. What fails is told: entries count without it, and the next that succeeds covers them."""
+    try:
+        return sign()
+    except LocalagentError as fault:
+        tell(f"the journal's head is not signed: {fault}" + (f" ({fault.remedy})" if fault.remedy else ""))
+        return True
+
+
+def _noted(sign: Callable[[], bool]) -> None:
+    """At the end of a line, where nobody waits for an answer."""
+    _sign(sign, _log.error)
+
+
+def _serve(line: socket.socket, log: AuditLog, sign: Callable[[], bool], free: threading.BoundedSemaphore) -> None:
+    """One line from its first word to its end."""
+    try:
+        with line:
+            line.setblocking(True)
+            _silent_for(line, FIRST_SECONDS)
+            about, rest = _about(line.fileno())
+            if about is not None:
+                _silent_for(line, SILENT_SECONDS)
+                serve_line(line.detach(), log, about, rest, ended=lambda: _noted(sign))
+    except OSError as fault:
+        _log.error("a line was given up: %s", fault.strerror or fault)
+    finally:
+        free.release()
+
+
+def _about(descriptor: int) -> tuple[dict[str, object] | None, bytes]:
+    """Whose task a line is for, and what was read behind it; None where it does not say so."""
     try:
         first, rest = read_line(descriptor, b"")
         about = load(first)
@@ -108,6 +203,5 @@ def _serve(descriptor: int, log: AuditLog) -> None:
         if not TASK_ID.fullmatch(str(about["ordered_task"])) or type(about["ordered_by"]) is not int:
             raise ValueError("not a task")
     except (OSError, ValueError, RecursionError):
-        os.close(descriptor)
-        return
-    serve_line(descriptor, log, about, rest)
+        return None, b""
+    return about, rest

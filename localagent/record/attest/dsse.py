@@ -23,6 +23,17 @@ class NotVerified(AnswerIsNo):
     """An envelope or what it says does not hold; the message says what exactly."""
 
 
+class KeyUnknown(NotVerified):
+    """Nobody who is known signed it: whether it was altered cannot be said. `key_ids` are whose it says it is."""
+
+    def __init__(self, key_ids: str) -> None:
+        super().__init__(
+            f"signed by a key that is not known: {key_ids}",
+            remedy="name the maker's public key with --key, if you trust it",
+        )
+        self.key_ids = f"key {key_ids}"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Signer:
     """A private key that may be used now."""
@@ -83,10 +94,7 @@ def open_envelope(found: object, payload_type: str, keys: Mapping[str, Ed25519Pu
             ) from None
     if known:
         return Opened(payload=payload, key_id=known[0][0])
-    raise NotVerified(
-        f"signed by a key that is not known: {', '.join(key_id[:64] for key_id, _ in signed)}",
-        remedy="name the maker's public key with --key, if you trust it",
-    )
+    raise KeyUnknown(", ".join(key_id[:64] for key_id, _ in signed))
 
 
 def _signature(found: object) -> tuple[str, bytes]:

@@ -36,6 +36,7 @@ _SCHEMA = "localagent/keys/1"
 CREDENTIAL = "localagent.key"  # a private key in PEM, in systemd's credentials directory
 PASSPHRASE = "localagent.passphrase"  # noqa: S105 - a file name
 _MOST_BYTES = 1 << 20
+MOST_PASSPHRASE_BYTES = 1023  # OpenSSL takes no longer one for a private key
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -114,7 +115,29 @@ class KeyRing:
         credential = self._credential()
         if credential is not None:
             notes.append(credential)
-        return {note.id: parse_public(note.public.encode("ascii")) for note in notes}
+        found = {note.id: parse_public(note.public.encode("ascii")) for note in notes}
+        return {**self._handed_over(), **found}
+
+    def keep_public(self, public: Ed25519PublicKey) -> None:
+        """Keep the public part of a key that systemd handed over, so that what it signed can be verified without it."""
+        path = self.folder / f"{key_id_of(public)}.pub"
+        if key_id_of(public) in {note.id for note in self.notes()} or path.exists():
+            return
+        with self._locked():
+            write_private(path, _pem(public).encode("ascii"))
+
+    def _handed_over(self) -> dict[str, Ed25519PublicKey]:
+        """Public parts that `keep_public` kept. RecordDamaged where a file is not the key that its name says."""
+        found: dict[str, Ed25519PublicKey] = {}
+        for path in sorted(self.folder.glob("*.pub")):
+            try:
+                key = parse_public(read_bounded(path, _MOST_BYTES))
+            except ValueError as error:
+                raise RecordDamaged(f"{path} is damaged: {error}") from error
+            if key_id_of(key) != path.stem:
+                raise RecordDamaged(f"{path} is damaged: it holds another key than its name says")
+            found[path.stem] = key
+        return found
 
     def signer(self, passphrase: bytes = b"") -> Signer | None:
         """The active key, opened; None if there is none. UsageFault where the passphrase is missing or wrong."""
@@ -134,7 +157,7 @@ class KeyRing:
         if self._credentials is None:
             return b""
         try:
-            return read_bounded(self._credentials / PASSPHRASE, 4096).rstrip(b"\n")
+            return right_passphrase(read_bounded(self._credentials / PASSPHRASE, 1 << 16), str(PASSPHRASE))
         except FileNotFoundError:
             return b""
 
@@ -187,7 +210,7 @@ def parse_public(data: bytes) -> Ed25519PublicKey:
 
 
 def read_public(path: Path) -> Mapping[str, Ed25519PublicKey]:
-    """The public key in a file, by its id. UsageFault if there is none."""
+    """The public key in a file, by its id. UsageFault if there is none, or more than one."""
     try:
         key = parse_public(read_bounded(path, _MOST_BYTES))
     except (FileNotFoundError, RecordDamaged, ValueError) as error:
@@ -203,12 +226,22 @@ def read_passphrase(path: Path) -> bytes:
         if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO) and path.is_file():
             raise UsageFault(f"{path}: others may read this passphrase", remedy=f"chmod 600 {path}")
         with path.open("rb") as stream:
-            data = stream.read(4097)
+            data = stream.read(MOST_PASSPHRASE_BYTES + 2)
     except OSError as error:
         raise UsageFault(f"{path}: cannot be read: {error.strerror or error}") from error
+    return right_passphrase(data, str(path))
+
+
+def right_passphrase(data: bytes, where: str) -> bytes:
+    """A passphrase as it was read, its last newline taken off. UsageFault for none, or one that no key can have."""
     found = data.removesuffix(b"\n")
-    if not found or len(data) > 4096:
-        raise UsageFault(f"{path}: {'empty' if not found else 'too long for a passphrase'}")
+    if not found:
+        raise UsageFault(f"{where}: empty: no passphrase")
+    if len(found) > MOST_PASSPHRASE_BYTES:
+        raise UsageFault(
+            f"{where}: too long for a passphrase: at most {MOST_PASSPHRASE_BYTES:,} bytes can open a private key",
+            remedy="take a shorter one",
+        )
     return found
 
 

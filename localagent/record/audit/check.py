@@ -15,6 +15,8 @@ from localagent.record.audit.segments import Head, Line, first_of, lines_of, rea
 from localagent.record.files import RecordDamaged
 from localagent.record.journal import Standing
 
+_ENVELOPE = b'{"payload":'  # how a signed head begins among the entries of an export
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Place:
@@ -60,10 +62,11 @@ class Span:
 def check_audit(folder: Path, span: Span | None = None, *, head: str = "") -> AuditCheck:
     """Check the journal in a folder. `head`: a digest that one of the entries must have."""
     with reading(folder):
-        return _check(folder, span or Span(), head)
+        return check_held(folder, span or Span(), head)
 
 
-def _check(folder: Path, span: Span, head: str) -> AuditCheck:
+def check_held(folder: Path, span: Span, head: str = "") -> AuditCheck:
+    """`check_audit` for whoever keeps others from writing already."""
     try:
         kept: Head | None = read_head(folder)
     except RecordDamaged as damage:
@@ -84,12 +87,17 @@ def _check(folder: Path, span: Span, head: str) -> AuditCheck:
 def check_export(path: Path, *, head: str = "", span: Span | None = None) -> AuditCheck:
     """Check entries that `audit export` wrote into one file: without a head, so a cut end shows only by `head`.
 
+    Signed heads that stand behind the entries are handed out like those that lie beside a journal.
+
     It was written whole, so that a last line without its end is no crash of ours.
     """
-    check = _Walk(list(lines_of(path)), None, span or Span(first=-1), named=False).check()
+    lines = list(lines_of(path))
+    signed = [line for line in lines if line.whole and line.data.startswith(_ENVELOPE)]
+    entries = [line for line in lines if not (line.whole and line.data.startswith(_ENVELOPE))]
+    check = _Walk(entries, None, span or Span(first=-1), named=False).check()
     if check.standing is Standing.TORN:
         check = replace(check, standing=Standing.ALTERED, reason="the file ends within a line: it was cut")
-    return _with_head(check, head)
+    return replace(_with_head(check, head), signed=b"".join(line.data + b"\n" for line in signed))
 
 
 def _with_head(check: AuditCheck, head: str) -> AuditCheck:
@@ -170,7 +178,7 @@ class _Walk:
 
     def _retired_before(self, first: Entry) -> bool:
         """Whether an entry says that what lay before this first one was moved away for keeping."""
-        if self._span.first is not None or self._head is None or not first.seq:
+        if self._span.first or self._head is None or not first.seq:
             return False
         for line in self._lines:
             if line.whole and b'"retired"' in line.data:

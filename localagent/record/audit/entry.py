@@ -45,6 +45,7 @@ class AuditKind(StrEnum):
     SEGMENT = "segment"
     SET_ASIDE = "set-aside"
     RETIRED = "retired"
+    HEAD_SIGNED = "head-signed"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,28 +1,30 @@
-"""Signed heads: at task end, and when asked, the newest entry's number and digest are signed and kept.
+"""Signed heads, checked: each the newest entry's number and digest, signed when it was that (`signing`).
 
 A signed head shows that the journal up to it is the one that stood there when the key signed. Whoever holds the key can
-sign another one: keep heads, or the key, where the journal's writers cannot reach.
+sign another one: keep heads, or the key, where the journal's writers cannot reach. Not shown: that nothing was cut off
+behind the newest head that is left.
 """
 
 import base64
-import fcntl
-import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from localagent.domain.edit import digest_of
-from localagent.record.attest.dsse import NotVerified, Signer, open_envelope, sign
-from localagent.record.audit.check import AuditCheck
-from localagent.record.audit.entry import BEFORE_FIRST, now_text
-from localagent.record.audit.segments import read_head, read_signed
-from localagent.record.files import CannotRecord, RecordDamaged, write_private
-from localagent.record.jsontext import canonical, load
+from localagent.record.attest.dsse import KeyUnknown, NotVerified, open_envelope
+from localagent.record.audit.check import AuditCheck, Span
+from localagent.record.audit.entry import BEFORE_FIRST, DIGEST, AuditKind, now_text
+from localagent.record.audit.segments import read_signed
+from localagent.record.files import RecordDamaged, read_bounded
+from localagent.record.jsontext import load
 
 PAYLOAD_TYPE = "application/vnd.localagent.audit-head+json"
+UNVERIFIABLE = "unverifiable"  # beside the standings of a journal: signed by a key that is not known here
 _KEYS = {"at", "digest", "previous", "seq"}
+_MEMORY_KEYS = {"digest", "line", "number", "seq"}
+_MEMORY_BYTES = 4096
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,26 +37,38 @@ class SignedHead:
     key_id: str
 
 
-def sign_head(folder: Path, signer: Signer) -> SignedHead | None:
-    """Sign the kept head and keep that; None where there is nothing to sign."""
-    path = folder / "heads.jsonl"
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Remembered:
+    """What a signer keeps beside its key of the newest head it signed: its entry, and the line in `heads.jsonl`."""
+
+    seq: int
+    digest: str
+    number: int
+    line: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HeadsCheck:
+    """The heads that hold. `unknown` says where others are signed by keys that are not known, "" if none is."""
+
+    heads: tuple[SignedHead, ...] = ()
+    unknown: str = ""
+
+
+def read_memory(path: Path) -> Remembered | None:
+    """What a signer remembers; None if it signed nothing yet, RecordDamaged for anything else."""
     try:
-        lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise CannotRecord(f"cannot sign the head in {folder}: {error.strerror or error}") from error
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        head, before = read_head(folder), read_signed(folder)
-        if head is None or head.seq < 0:
-            return None
-        rows = before.splitlines(keepends=True)
-        previous = digest_of(rows[-1]) if rows else BEFORE_FIRST
-        at = now_text()
-        payload = canonical({"at": at, "digest": head.digest, "previous": previous, "seq": head.seq})
-        write_private(path, before + canonical(sign(signer, PAYLOAD_TYPE, payload)))
-    finally:
-        os.close(lock)
-    return SignedHead(seq=head.seq, digest=head.digest, at=at, key_id=signer.key_id)
+        found = load(read_bounded(path, _MEMORY_BYTES))
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise RecordDamaged(f"{path} is damaged: {error}") from error
+    if not isinstance(found, dict) or set(found) != _MEMORY_KEYS:
+        raise RecordDamaged(f"{path} is damaged: it does not say what was signed last")
+    numbers = all(type(found[name]) is int and found[name] >= 0 for name in ("number", "seq"))
+    if not numbers or not all(isinstance(found[n], str) and DIGEST.fullmatch(found[n]) for n in ("digest", "line")):
+        raise RecordDamaged(f"{path} is damaged: it does not say what was signed last")
+    return Remembered(**found)
 
 
 def signed_today(folder: Path) -> bool:
@@ -68,28 +82,101 @@ def signed_today(folder: Path) -> bool:
 
 
 def check_heads(
-    folder: Path, check: AuditCheck, keys: Mapping[str, Ed25519PublicKey], *, last: int | None = None
-) -> tuple[SignedHead, ...]:
+    path: Path,
+    check: AuditCheck,
+    keys: Mapping[str, Ed25519PublicKey],
+    *,
+    span: Span | None = None,
+    known: Remembered | None = None,
+    opened: int = 0,
+) -> HeadsCheck:
     """Every signed head, each held against the entries. RecordDamaged with the line of the first that does not hold.
 
-    Heads outside what was checked (before its first entry, behind `last`) must only be signed and in their order.
+    `path` is where they lie, for messages. Every signing is an entry too: heads that it names must be there. Heads
+    outside what was checked (the span) must only be signed and in their order. `known`, what the signer remembers, must
+    be there as well. The signatures of the first `opened` heads are not looked at: `known` vouches for them.
     """
-    path = folder / "heads.jsonl"
+    span = span or Span()
+    rows = check.signed.splitlines(keepends=True)
+    _named(path, check, rows)
+    _remembered(path, check, rows, span, known)
     digests = {entry.seq: entry.digest for entry in check.entries}
     first = check.entries[0].seq if check.entries else 0
-    previous = BEFORE_FIRST
+    previous = digest_of(rows[opened - 1]) if opened else BEFORE_FIRST
     found: list[SignedHead] = []
-    for number, row in enumerate(check.signed.splitlines(keepends=True), 1):
-        head, follows = _opened(path, number, row, keys)
+    unknown: dict[str, int] = {}
+    for number, row in enumerate(rows[opened:], opened + 1):
+        try:
+            head, follows = _opened(path, number, row, keys)
+        except KeyUnknown as no:
+            unknown.setdefault(no.key_ids, number)
+            previous = digest_of(row)
+            continue
         if follows != previous:
             raise RecordDamaged(f"{path}:{number} does not follow from the signed head before it")
         previous = digest_of(row)
-        inside = head.seq >= first and (last is None or head.seq <= last)
+        inside = head.seq >= first and (span.last is None or head.seq <= span.last)
         if inside and digests.get(head.seq) != head.digest:
             what = "is missing" if head.seq not in digests else "is another one"
             raise RecordDamaged(f"{path}:{number}: entry {head.seq}, signed as {head.digest}, {what} in the journal")
         found.append(head)
-    return tuple(found)
+    if found and not span.first and found[-1].seq < first:
+        raise RecordDamaged(f"{path}: the newest signed head is over entry {found[-1].seq}, before all that are here")
+    told = "; ".join(f"{path}:{number} is signed by {key}, which is not known here" for key, number in unknown.items())
+    return HeadsCheck(heads=tuple(found), unknown=told)
+
+
+def heads_upto(signed: bytes, last: int) -> list[bytes]:
+    """The lines of signed heads over entries up to `last`: they go with an export."""
+    rows = signed.splitlines(keepends=True)
+    try:
+        over = [load(base64.b64decode(load(row)["payload"]))["seq"] for row in rows]
+        return [row for row, seq in zip(rows, over, strict=True) if seq <= last]
+    except (ValueError, TypeError, KeyError) as error:
+        raise RecordDamaged(f"heads.jsonl holds a line that is no signed head: {error}") from error
+
+
+def began_anew(check: AuditCheck) -> str:
+    """What a journal says of one that was set aside for it, "" where it began as journals do."""
+    first = check.entries[0] if check.entries else None
+    if first is None or first.kind is not AuditKind.SET_ASIDE:
+        return ""
+    signed = first.data.get("signed") or {}
+    upto = f", signed up to entry {signed.get('seq')}," if isinstance(signed, dict) and signed else ""
+    return f"an earlier journal{upto} was set aside on {first.at[:19]}, in {first.data.get('folder')}"
+
+
+def _named(path: Path, check: AuditCheck, rows: Sequence[bytes]) -> None:
+    """Heads of which the journal says that they were signed. The newest may be one that it does not name yet."""
+    for entry in check.entries:
+        if entry.kind is not AuditKind.HEAD_SIGNED:
+            continue
+        number, line = entry.data.get("number"), entry.data.get("line")
+        if type(number) is not int or not 0 < number <= len(rows) or digest_of(rows[number - 1]) != line:
+            what = "is missing" if type(number) is int and number > len(rows) else "is another one"
+            raise RecordDamaged(f"{path}: signed head {number}, which entry {entry.seq} names, {what}")
+
+
+def _remembered(path: Path, check: AuditCheck, rows: Sequence[bytes], span: Span, known: Remembered | None) -> None:
+    """What the signer remembers is still there, or is named by a journal that began anew on the record."""
+    if known is None or span.first or (span.last is not None and span.last < known.seq):
+        return
+    first = check.entries[0] if check.entries else None
+    if first is not None and first.kind is AuditKind.SET_ASIDE:
+        signed = first.data.get("signed")
+        if isinstance(signed, dict) and signed.get("digest") == known.digest:
+            return
+    if not any(e.seq == known.seq and e.digest == known.digest for e in check.entries):
+        raise RecordDamaged(
+            f"the key here signed entry {known.seq} as {known.digest}, and the journal has no such entry: it was cut, "
+            "written anew, or is an older one",
+            remedy="if that is meant, `localagent audit rotate --set-aside` begins anew and says so",
+        )
+    if known.number > len(rows) or digest_of(rows[known.number - 1]) != known.line:
+        raise RecordDamaged(
+            f"{path}: signed head {known.number}, which the key here signed, is missing or another one",
+            remedy="if that is meant, `localagent audit rotate --set-aside` begins anew and says so",
+        )
 
 
 def _opened(path: Path, number: int, row: bytes, keys: Mapping[str, Ed25519PublicKey]) -> tuple[SignedHead, str]:
@@ -101,6 +188,8 @@ def _opened(path: Path, number: int, row: bytes, keys: Mapping[str, Ed25519Publi
         texts = {name: found[name] for name in _KEYS - {"seq"}}
         if not all(isinstance(value, str) for value in texts.values()):
             raise ValueError("not a head")
+    except KeyUnknown:
+        raise
     except (ValueError, NotVerified) as error:
         raise RecordDamaged(f"{path}:{number}: {error}") from error
     head = SignedHead(seq=found["seq"], digest=found["digest"], at=found["at"], key_id=opened.key_id)

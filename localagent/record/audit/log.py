@@ -8,13 +8,21 @@ as the user outside a jail: who can write the folder can write another journal, 
 import contextlib
 import fcntl
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from localagent.domain.edit import digest_of
 from localagent.record.audit.entry import BEFORE_FIRST, AuditKind, Entry, line_of, now_text, parse_line
-from localagent.record.audit.segments import Head, head_bytes, read_head, read_segment, segment_name, segments
+from localagent.record.audit.segments import (
+    Head,
+    head_bytes,
+    newest_signed,
+    read_head,
+    read_segment,
+    segment_name,
+    segments,
+)
 from localagent.record.files import CannotRecord, RecordDamaged, sync_directory, write_private
 
 SEGMENT_BYTES = 4 << 20
@@ -45,13 +53,23 @@ class AuditLog:
         with self._locked():
             self._tail()
 
+    @contextlib.contextmanager
+    def held(self) -> Iterator[Callable[[AuditKind, Mapping[str, Any]], Entry]]:
+        """While inside nobody else writes; what is handed out appends. Raises what `append` would raise."""
+        with self._locked():
+            self._tail()
+            yield self._append
+
     def rotate(self) -> Entry:
         """Begin a new segment; the chain goes on."""
         with self._locked():
             return self._append(AuditKind.SEGMENT, {"by": os.getuid()}, fresh=True)
 
-    def set_aside(self) -> Entry:
-        """Keep the journal as it is in a folder beside, and begin a new one that says so with the files' digests."""
+    def set_aside(self, signed: Mapping[str, Any] | None = None) -> Entry:
+        """Keep the journal as it is in a folder beside, and begin a new one that says so with the files' digests.
+
+        `signed` is what its signer remembers of it: the new one says that too, or nothing more is signed here.
+        """
         with self._locked():
             there = segments(self.folder)
             kept = {path.name: digest_of(read_segment(path)) for path in there}
@@ -64,21 +82,25 @@ class AuditLog:
             except OSError as error:
                 raise self._cannot(error) from error
             sync_directory(self.folder)
-            return self._append(AuditKind.SET_ASIDE, {"folder": aside.name, "files": kept, "by": os.getuid()})
+            data = {"folder": aside.name, "files": kept, "signed": dict(signed or {}), "by": os.getuid()}
+            return self._append(AuditKind.SET_ASIDE, data)
 
     def retire(self, before: str, to: Path) -> Entry | None:
         """Move whole segments to another folder, oldest first, while their newest entry is older than a time.
 
         They lie there before the journal says so, and are removed here after: a kill leaves them at both places, and
         the next call goes on. None where there is nothing so old. The segment in use stays. The caller has checked the
-        journal. CannotRecord where a file of that name there is another one.
+        journal, and the newest signed head's too: what is left holds by it. CannotRecord where a file of that name
+        there is another one.
         """
         with self._locked():
             self._tail()
             there = segments(self.folder)
+            signed = newest_signed(self.folder)
             old: list[Path] = []
             for path in there[:-1]:
-                if parse_line(read_segment(path).splitlines()[-1]).at >= before:
+                newest = parse_line(read_segment(path).splitlines()[-1])
+                if newest.at >= before or (signed is not None and newest.seq >= signed):
                     break
                 old.append(path)
             if not old:

@@ -4,6 +4,7 @@ import html
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from localagent.record.audit.heads import UNVERIFIABLE
 from localagent.record.visible import one_line
 
 _CSP = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
@@ -13,7 +14,7 @@ _STYLE = (
     "table{border-collapse:collapse;width:100%;font-size:.85rem}td,th{border-top:1px solid #ccc;padding:.3rem;"
     "text-align:left;vertical-align:top;overflow-wrap:anywhere}"
     ".chain{border-left:.4rem solid #00601a;padding-left:1rem}"
-    ".altered{border-color:#a00000}.torn{border-color:#7a4b00}.charts{display:flex;flex-wrap:wrap;gap:1.5rem}"
+    ".altered,.unverifiable{border-color:#a00000}.torn{border-color:#7a4b00}.charts{display:flex;flex-wrap:wrap;gap:1.5rem}"
     "svg text{font:12px system-ui,sans-serif;fill:#1c1c1c}svg rect{fill:#3b6ea5}.why{color:#555}"
 )
 _MOST_BARS = 12
@@ -41,7 +42,7 @@ def page(report: Mapping[str, Any]) -> bytes:
         *_section("Totals", ("what", "how many"), ((k, v) for k, v in totals.items() if isinstance(v, int))),
         *_section("Tasks", _TASK_HEAD, (_task(row) for row in report["tasks"])),
         *_events("Patches written and taken back, notes written", report["landings"]),
-        *_events("Approvals of dependencies", report["approvals"]),
+        *_events("Approvals of dependencies and patches", report["approvals"]),
         *_events("Replays", report["replays"]),
         *_events("Keys and the journal itself", report["notable"]),
         *_section(
@@ -81,7 +82,7 @@ def _shown(value: object, most: int = 400) -> str:
 
 
 def _chain(chain: Mapping[str, Any]) -> list[str]:
-    state = chain["standing"] if chain["standing"] in ("whole", "torn", "altered") else "altered"
+    state = chain["standing"] if chain["standing"] in ("whole", "torn", "altered", UNVERIFIABLE) else "altered"
     signed = chain["newest_signed"]
     where = f" at {_shown(chain['place'])}" if chain["place"] else ""
     why = f": {_shown(chain['reason'])}" if chain["reason"] else ""

@@ -5,7 +5,7 @@ ends read bounded. Not promised: that an entry is not there when the answer was 
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -68,12 +68,19 @@ class RecordedLog(AuditLog):
         return answer
 
 
-def serve_line(descriptor: int, log: AuditLog, about: Mapping[str, Any], rest: bytes = b"") -> None:
+def serve_line(
+    descriptor: int,
+    log: AuditLog,
+    about: Mapping[str, Any],
+    rest: bytes = b"",
+    *,
+    ended: Callable[[], None] = lambda: None,
+) -> None:
     """Write what one worker asks for, with `about` in every entry whatever it says, until it hangs up or errs.
 
-    `rest` is what was read of the line already.
+    `rest` is what was read of the line already. `ended` is called at the end, where something was written.
     """
-    left = MOST_ENTRIES
+    left, written = MOST_ENTRIES, False
     try:
         while left:
             line, rest = read_line(descriptor, rest)
@@ -82,12 +89,15 @@ def serve_line(descriptor: int, log: AuditLog, about: Mapping[str, Any], rest: b
             answer = _answered(line, log, about)
             left -= 1
             _write(descriptor, dump(answer))
+            written = written or "seq" in answer
             if answer.get("fault") == "request":
                 return
     except (OSError, ValueError):
         return
     finally:
         os.close(descriptor)
+        if written:
+            ended()
 
 
 def _answered(line: bytes, log: AuditLog, about: Mapping[str, Any]) -> dict[str, Any]:

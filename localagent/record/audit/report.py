@@ -11,7 +11,7 @@ from typing import Any
 from localagent.record.attest.keys import KeyNote
 from localagent.record.audit.check import AuditCheck
 from localagent.record.audit.entry import AuditKind, Entry
-from localagent.record.audit.heads import SignedHead
+from localagent.record.audit.heads import UNVERIFIABLE, SignedHead
 from localagent.record.journal import Standing
 
 SCHEMA = "localagent/audit-report/1"
@@ -29,15 +29,21 @@ _NOTABLE = {
 
 
 def audit_report(
-    check: AuditCheck, heads: Sequence[SignedHead], keys: Sequence[KeyNote], *, since: date, fault: str = ""
+    check: AuditCheck,
+    heads: Sequence[SignedHead],
+    keys: Sequence[KeyNote],
+    *,
+    since: date,
+    fault: str = "",
+    unknown: str = "",
 ) -> dict[str, Any]:
-    """The report from `since` (UTC) on. `fault`: why the signed heads do not hold."""
+    """The report from `since` (UTC) on. `fault`: why signed heads do not hold; `unknown`: whose key is not known."""
     entries = [e for e in check.entries if e.at >= f"{since:%Y-%m-%d}T"]
     tasks = _tasks(entries)
     return {
         "schema": SCHEMA,
         "since": f"{since:%Y-%m-%d}",
-        "chain": _chain(check, heads, fault),
+        "chain": _chain(check, heads, fault, unknown),
         "keys": [{"id": k.id, "made": k.created, "retired": k.retired, "encrypted": k.encrypted} for k in keys],
         "entries": len(entries),
         "totals": _totals(entries, tasks),
@@ -49,14 +55,15 @@ def audit_report(
     }
 
 
-def _chain(check: AuditCheck, heads: Sequence[SignedHead], fault: str) -> dict[str, Any]:
+def _chain(check: AuditCheck, heads: Sequence[SignedHead], fault: str, unknown: str) -> dict[str, Any]:
     newest = heads[-1] if heads else None
+    standing = Standing.ALTERED.value if fault else check.standing.value
     return {
-        "standing": Standing.ALTERED.value if fault else check.standing.value,
+        "standing": UNVERIFIABLE if unknown else standing,
         "entries": len(check.entries),
         "head": {"entry": check.tip.seq, "digest": check.tip.digest},
         "place": None if check.place is None else str(check.place),
-        "reason": fault or check.reason,
+        "reason": fault or unknown or check.reason,
         "signed_heads": len(heads),
         "newest_signed": None if newest is None else {"entry": newest.seq, "at": newest.at, "key": newest.key_id},
     }

@@ -3,6 +3,7 @@
 Reading only. A segment is read whole: writing starts a new one long before the limit.
 """
 
+import base64
 import fcntl
 import os
 import re
@@ -61,6 +62,16 @@ def read_signed(folder: Path) -> bytes:
         return read_bounded(folder / "heads.jsonl", _MOST_BYTES)
     except FileNotFoundError:
         return b""
+
+
+def newest_signed(folder: Path) -> int | None:
+    """The entry that the newest signed head says it is over, None without one; what it says is not verified here."""
+    rows = read_signed(folder).splitlines()
+    try:
+        seq = load(base64.b64decode(load(rows[-1])["payload"]))["seq"] if rows else None
+    except (ValueError, TypeError, KeyError) as error:
+        raise RecordDamaged(f"{folder / 'heads.jsonl'}: the last line is no signed head") from error
+    return seq if isinstance(seq, int) else None
 
 
 def segment_name(first: int) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 from localagent.record.audit.check import AuditCheck, Place
 from localagent.record.audit.entry import DIGEST as DIGEST_FORM
 from localagent.record.audit.entry import AuditKind, Entry
+from localagent.record.audit.heads import UNVERIFIABLE
 from localagent.record.audit.segments import Line, lines_of
 from localagent.record.journal import Standing
 from localagent.record.jsontext import canonical, load
@@ -61,9 +62,11 @@ def _data(rules: frozenset[str]) -> dict[str, Shape]:
         **each("asked snapshot patch change diff evidence report bundle line digest prev", DIGEST),
         **each("repo name to"),
         **each("by seed exit enumerated verified chosen bytes first apply encrypted same departs_at ordered_by"),
+        **each("entry number seq"),
         **each("task ordered_task", TASK),
         **each("key retired", HEX),
         "commit": COMMIT,
+        "signed": Fields({**each("digest line", DIGEST), **each("number seq")}),
         "version": VERSION,
         "policy": OneOf((DIGEST, Fields({"name": POLICY, "digest": DIGEST}))),
         "model": OneOf((never, Fields(each("digest weights", DIGEST)))),
@@ -103,7 +106,7 @@ def _chain() -> Fields:
     """The reason goes: over an altered journal it cites what was altered."""
     return Fields(
         {
-            "standing": among(frozenset(standing.value for standing in Standing)),
+            "standing": among(frozenset({*(standing.value for standing in Standing), UNVERIFIABLE})),
             **each("entries signed_heads reason"),
             "head": Fields({"entry": never, "digest": DIGEST}),
             "place": _PLACE,
