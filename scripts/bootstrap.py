@@ -11,7 +11,6 @@ lock asked for (`make clean` does).
 import argparse
 import fcntl
 import hashlib
-import importlib.util
 import json
 import os
 import platform
@@ -21,11 +20,17 @@ import subprocess
 import sys
 import threading
 import time
+import tempfile
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "scripts" / "kit"))
+import places  # noqa: E402 - the kit's own programs, beside this one
+import taking  # noqa: E402
+import verify  # noqa: E402
+
 VENV = ROOT / ".venv"
 BUILD = ROOT / ".build"
 DOWNLOADS = BUILD / "downloads"
@@ -220,24 +225,29 @@ def make_venv() -> None:
     UNFINISHED.touch()
 
 
-def verified_kit(folder: Path, key: str) -> Path:
-    """The kit's folder, if every byte of it is its maker's. SetupError names what is not."""
-    spec = importlib.util.spec_from_file_location("kit_verify", ROOT / "scripts" / "kit" / "verify.py")
-    assert spec is not None
-    assert spec.loader is not None
-    verify = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = verify
-    spec.loader.exec_module(verify)
+def verified_kit(folder: Path, key: str) -> verify.Sound:
+    """The kit, if every byte of it is its maker's. SetupError names what is not."""
     if not key:
         raise SetupError(
             "whose kit is it? make setup KIT=DIR KEY=... names the maker's public key, or a file that holds it"
         )
     say(f"verifying {folder}")
     try:
-        sound: Path = verify.checked(folder.resolve(), verify.read_key(key)).folder
+        return verify.checked(folder.resolve(), verify.read_key(key))
     except verify.NotSound as no:
         raise SetupError("the kit is refused; nothing of it was used:\n    " + "\n    ".join(no.faults)) from None
-    return sound
+
+
+def taken_kit(kit: verify.Sound, target: Path) -> Path:
+    """What a setup takes of a kit, in a folder of ours: held against what was signed while it is copied."""
+    try:
+        for part in ("wheels", "models"):
+            taking.below(kit, part, target / part)
+    except verify.NotSound as no:
+        raise SetupError("the kit changed after it was verified:\n    " + "\n    ".join(no.faults)) from None
+    except (places.Impossible, OSError) as no:
+        raise SetupError(f"the kit could not be taken: {no}") from None
+    return target
 
 
 def install_locked(kit: Path | None = None) -> None:
@@ -374,7 +384,7 @@ def find_model(tool: Path) -> str:
     return place if run("verifying the model", [tool, "model", "verify", place]) else ""
 
 
-def set_up(gpu_asked: str, kit: Path | None = None) -> None:
+def set_up(gpu_asked: str, kit: verify.Sound | None = None) -> None:
     """Brings everything, or says in one line that it stands."""
     have = stamp()
     gpu = gpu_asked or have.get("gpu", "none")
@@ -383,6 +393,14 @@ def set_up(gpu_asked: str, kit: Path | None = None) -> None:
         return
     begun = time.monotonic()
     LOG.unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory(prefix="kit-", dir=BUILD) as scratch:
+        bring(gpu, want, taken_kit(kit, Path(scratch)) if kit else None)
+    tune_model()  # everything stands by now: interrupted here, nothing has to be made again
+    say(f"ready in {time.monotonic() - begun:.0f} s")
+
+
+def bring(gpu: str, want: dict[str, str], kit: Path | None) -> None:
+    """The environment, and the stamp that says what it was made of; `kit` is what was taken of one."""
     make_venv()
     install_locked(kit)
     install_llama(gpu, kit)
@@ -393,8 +411,6 @@ def set_up(gpu_asked: str, kit: Path | None = None) -> None:
     temporary.write_text(json.dumps({**want, "model": place}, indent=1), encoding="utf-8")
     temporary.replace(STAMP)
     UNFINISHED.unlink()
-    tune_model()  # everything stands by now: interrupted here, nothing has to be made again
-    say(f"ready in {time.monotonic() - begun:.0f} s")
 
 
 def main() -> int:

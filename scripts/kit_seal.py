@@ -21,7 +21,7 @@ def seal(kit: Path, key: Ed25519PrivateKey) -> str:
     """Adds the programs and the signed list of all files. Answers the public key, in hexadecimal."""
     program = kit / "program"
     program.mkdir()
-    neighbours = ("verify.py", "places.py", "versions.py", "system.py")
+    neighbours = ("verify.py", "places.py", "placing.py", "taking.py", "units.py", "system.py", "versions.py")
     for name in neighbours:
         shutil.copyfile(PROGRAMS / name, program / name)
     seals = ",".join(f"{name}={hashlib.sha256((program / name).read_bytes()).hexdigest()}" for name in neighbours)

@@ -10,6 +10,7 @@ release of Debian than one with the kit's Python and a C library as new; dpkg re
 import argparse
 import base64
 import csv
+import email.utils
 import gzip
 import hashlib
 import io
@@ -18,6 +19,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +27,13 @@ ROOT = Path(__file__).resolve().parent.parent
 PARTS = ROOT / "scripts" / "deb"
 sys.path.insert(0, str(ROOT / "scripts" / "kit"))
 import places  # noqa: E402 - the kit's own programs, beside this one
+import taking  # noqa: E402
+import units  # noqa: E402
 import verify  # noqa: E402
 import versions  # noqa: E402
 
 PLACE = Path("/usr/lib/localagent")
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
-UNIT_SUFFIXES = (".service", ".socket", ".timer")
 CHANGED = {"/usr/local/bin/localagent": "/usr/bin/localagent", "/opt/localagent/current/bin:": ""}
 
 
@@ -86,34 +89,45 @@ def surroundings(kit: verify.Sound, stage: Path) -> None:
     """Command, settings, units, documents."""
     (stage / "usr" / "bin").mkdir(parents=True)
     (stage / "usr" / "bin" / "localagent").symlink_to("../lib/localagent/bin/localagent")
-    settings, units = stage / "etc" / "localagent", stage / "lib" / "systemd" / "system"
+    settings, unit_folder = stage / "etc" / "localagent", stage / "lib" / "systemd" / "system"
     (settings / "policies").mkdir(parents=True)
-    units.mkdir(parents=True)
-    for source in sorted((kit.folder / "systemd").glob("*")) if (kit.folder / "systemd").is_dir() else []:
-        if source.name == "daemon.toml":
-            shutil.copyfile(source, settings / source.name)
-        elif source.suffix in UNIT_SUFFIXES:
-            text = source.read_text(encoding="utf-8")
+    unit_folder.mkdir(parents=True)
+    for name in kit.files:
+        path = Path(name)
+        if name == "systemd/daemon.toml":
+            taking.taken(kit, name, settings / path.name)
+        elif path.parent == Path("systemd") and path.suffix in units.SUFFIXES:
+            text = taking.contents(kit, name).decode("utf-8")
             for old, new in CHANGED.items():
                 text = text.replace(old, new)
-            (units / source.name).write_text(text, encoding="utf-8")
+            (unit_folder / path.name).write_text(text, encoding="utf-8")
     docs = stage / "usr" / "share" / "doc" / "localagent"
     docs.mkdir(parents=True)
     for name in ("docs", "licences"):
-        if (kit.folder / name).is_dir():
-            shutil.copytree(kit.folder / name, docs / name)
+        taking.below(kit, name, docs / name)
     for name in ("sbom.cdx.json", "kit.json"):
-        if (kit.folder / name).is_file():
-            shutil.copyfile(kit.folder / name, docs / name)
+        if name in kit.files:
+            taking.taken(kit, name, docs / name)
     shutil.copyfile(PARTS / "copyright", docs / "copyright")
     overrides = stage / "usr" / "share" / "lintian" / "overrides"
     overrides.mkdir(parents=True)
     shutil.copyfile(PARTS / "lintian-overrides", overrides / "localagent")
 
 
-def control(kit: verify.Sound, about: dict[str, Any], stage: Path, date: str, maintainer: str) -> str:
+def package_version(about: dict[str, Any]) -> tuple[str, datetime]:
+    """VERSION+gitTIME.COMMIT-1, which grows with the history, and the time of the kit's commit."""
+    try:
+        when = datetime.fromtimestamp(about["commit_time"], UTC)
+        return f"{about['version']}+git{when:%Y%m%d%H%M%S}.{about['commit'][:12]}-1", when
+    except KeyError as field:
+        raise places.Impossible(
+            f"kit.json has no {field}, of which the package's version is made: make the kit anew with this make_kit.py"
+        ) from None
+
+
+def control(kit: verify.Sound, about: dict[str, Any], stage: Path, maintainer: str) -> str:
     """DEBIAN/, and the changelog that Debian wants; the file name of the package."""
-    version = f"{about['version']}-1"
+    version, when = package_version(about)
     machine = ARCHITECTURES.get(about["machine"])
     if machine is None:
         raise places.Impossible(f"no Debian architecture is known for {about['machine']}")
@@ -139,8 +153,8 @@ def control(kit: verify.Sound, about: dict[str, Any], stage: Path, date: str, ma
         (place / name).chmod(0o755)
     words = (
         f"localagent ({version}) unstable; urgency=medium\n\n  * Made of the kit whose SHA256SUMS is\n"
-        f"    {verify.digest(kit.folder / verify.SUMS)},\n    signed by\n    {kit.key}.\n\n"
-        f" -- {maintainer}  {date}\n"
+        f"    {kit.sums},\n    signed by\n    {kit.key}.\n\n"
+        f" -- {maintainer}  {email.utils.format_datetime(when)}\n"
     )
     changes = stage / "usr" / "share" / "doc" / "localagent" / "changelog.Debian.gz"
     changes.write_bytes(gzip.compress(words.encode(), 9, mtime=0))
@@ -170,7 +184,7 @@ def make(kit_folder: Path, key: str, out: Path, maintainer: str) -> Path:
     if shutil.which("dpkg-deb") is None:
         raise places.Impossible("dpkg-deb is missing: apt install dpkg, or make it on a Debian machine")
     kit = verify.checked(kit_folder.resolve(), verify.read_key(key))
-    about = versions.described(kit.folder)
+    about = taking.about_kit(kit)
     versions.fits(about)
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="localagent-deb-", dir=out) as name:
@@ -178,8 +192,7 @@ def make(kit_folder: Path, key: str, out: Path, maintainer: str) -> Path:
         stage.mkdir()
         environment(kit, about, stage)
         surroundings(kit, stage)
-        date = subprocess.run(["date", "-R", "-u"], capture_output=True, text=True, check=True).stdout.strip()
-        target = out / control(kit, about, stage, date, maintainer)
+        target = out / control(kit, about, stage, maintainer)
         modes(stage)
         argv = ["dpkg-deb", "--root-owner-group", "-Zxz", "-z1", "--build", str(stage), str(target)]
         subprocess.run(argv, check=True, stdout=subprocess.DEVNULL)

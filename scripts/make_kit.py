@@ -190,6 +190,7 @@ def description(kit: Path) -> dict[str, object]:
         "name": "localagent",
         "version": own.name.split("-")[1],
         "commit": git("rev-parse", "HEAD"),
+        "commit_time": int(git("log", "-1", "--format=%ct")),
         "python": f"cp{sys.version_info.major}{sys.version_info.minor}",
         "machine": platform.machine(),
         "glibc": least_glibc((kit / "wheels").glob("*.whl")),

@@ -106,6 +106,8 @@ def payload(kit: Path, version: str, *, broken: bool = False, schema: int = 0) -
     (kit / "policies" / "default.toml").write_text("[policy]\n")
     about = {
         "version": version,
+        "commit": f"{version:0<40}",
+        "commit_time": 1_000_000_000,
         "python": f"cp{sys.version_info.major}{sys.version_info.minor}",
         "machine": platform.machine(),
         "glibc": "2.17",

@@ -5,6 +5,9 @@
 Standard library only. This program and its neighbours stand surety for each other: it holds their digests, and the
 list that verify.py checks holds this one's, so a change to either is found by the other before it is imported. Exit
 codes: 0 done, 1 refused or not possible here (each reason named, what stood before stands), 2 usage, 130 interrupted.
+The scripts of a kit ask with `--done` for another code than 0 and answer 0 for that one alone: a Python or a program
+that did not do its work, and ends with 0 all the same, is then no success. Not promised: anything by scripts and
+programs that came with the kit they judge; docs/kit.md says how to judge one from outside.
 """
 
 import argparse
@@ -32,6 +35,7 @@ def arguments() -> argparse.ArgumentParser:
     where = argparse.ArgumentParser(add_help=False)
     where.add_argument("--system", action="store_true", help="the appliance: /opt, /etc, a user of its own; as root")
     where.add_argument("--prefix", type=Path, metavar="DIR", help="instead of the usual folder of versions")
+    parser.add_argument("--done", type=int, default=0, metavar="CODE", help="end with this code where it went well")
     sub = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, words in (
         ("install", "verify KIT, put it beside what stands, try it, then switch"),
@@ -55,18 +59,18 @@ def main() -> int:
     import verify  # noqa: PLC0415
     import versions  # noqa: PLC0415
 
-    args = arguments().parse_args()
+    args: argparse.Namespace = arguments().parse_args()
     mask = os.umask(0o022)  # for the machine: all may read, none but root may write, whatever root's umask is
     if not args.system:
         os.umask(mask | 0o022)
     try:
         place = places.Place.of(system=args.system, prefix=args.prefix, environ=os.environ)
         if args.command == "status":
-            return versions.status(place)
+            return versions.status(place) or args.done
         kit = verify.checked(args.kit.resolve(), versions.known_key(place, args.key)) if "kit" in args else None
         if args.command == "verify" and kit:
             print(f"localagent-kit: {args.kit} is what {kit.key} signed ({len(kit.files)} files)")
-            return 0
+            return args.done
         with versions.alone(place):
             went_back = versions.settled(place)
             if args.command == "rollback":
@@ -88,7 +92,7 @@ def main() -> int:
     except KeyboardInterrupt:
         print("localagent-kit: interrupted; what stood before stands, and the same command goes on", file=sys.stderr)
         return 130
-    return 0
+    return args.done
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ class Place:
         if system:
             if os.geteuid() != 0:
                 raise Impossible("--system installs for the machine and needs root: sudo sh install --system ...")
-            names = ("/var/lib/localagent", "/var/cache/localagent", "/etc/localagent")
+            names = ("/var/lib/localagent", "/var/lib/localagent-audit", "/var/cache/localagent", "/etc/localagent")
             return cls(
                 system=True,
                 prefix=(prefix or Path("/opt/localagent")).absolute(),

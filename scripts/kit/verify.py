@@ -47,11 +47,15 @@ class NotSound(Exception):  # noqa: N818 - an answer, no error
 
 @dataclass(frozen=True)
 class Sound:
-    """A kit whose every byte is the maker's: `files` are its SHA-256 by path, `key` the maker's public key."""
+    """A kit whose every byte is the maker's: `files` are their SHA-256 by path, `key` the maker's public key.
+
+    `sums` is the digest of the list itself, which names this kit among all others.
+    """
 
     folder: Path
     files: dict[str, str]
     key: str
+    sums: str
 
 
 def add(p: Point, q: Point) -> Point:
@@ -197,7 +201,8 @@ def checked(folder: Path, key: str) -> Sound:
     """The kit in `folder`, if every byte in it is what the maker with this key signed. NotSound otherwise."""
     if folder.is_symlink() or not folder.is_dir():
         raise NotSound(f"{folder}: no folder of a kit")
-    sums = signed_sums(regular(folder / SUMS, MAX_SUMS_BYTES), regular(folder / SIGNATURE, MAX_SIGNATURE_BYTES), key)
+    listed = regular(folder / SUMS, MAX_SUMS_BYTES)
+    sums = signed_sums(listed, regular(folder / SIGNATURE, MAX_SIGNATURE_BYTES), key)
     try:
         found = dict(walked(folder))
     except OSError as fault:
@@ -213,7 +218,7 @@ def checked(folder: Path, key: str) -> Sound:
                 faults += fault.faults
     if faults:
         raise NotSound(*faults[:MAX_FAULTS])
-    return Sound(folder=folder, files=sums, key=key)
+    return Sound(folder=folder, files=sums, key=key, sums=hashlib.sha256(listed).hexdigest())
 
 
 def checked_archive(archive: Path, key: str) -> str:

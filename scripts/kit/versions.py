@@ -8,7 +8,6 @@ that an older version sees what a newer one wrote.
 
 import contextlib
 import fcntl
-import hashlib
 import json
 import os
 import platform
@@ -22,15 +21,17 @@ from pathlib import Path
 from typing import Any
 
 import system
+import units
 import verify
 from places import Impossible, Place
+from placing import leftovers, linked, written
+from taking import RUN_BY_NAME, about_kit, taken, wheels
 
 COMPLETE = "complete"
 CAME_FROM = "came-from"
 GOING_BACK = "going-back"  # while a rollback is under way: the version that it goes back to
-COMMANDS = {"localagent": "current/bin/localagent", "localagent-kit": "current/program/localagent-kit"}
+COMMANDS = {"localagent": "current/bin/localagent", "localagent-kit": f"current/{RUN_BY_NAME}"}
 TRIED_SECONDS = 120.0
-RUN_BY_NAME = "program/localagent-kit"
 SHARED = ("docs", "licences", "policies", "systemd", "sbom.cdx.json", "README.txt")
 
 
@@ -41,20 +42,41 @@ def say(text: str) -> None:
 
 @contextlib.contextmanager
 def alone(place: Place) -> Iterator[None]:
-    """One installer at a time for a prefix. The lock lies beside it, so that an uninstall leaves no prefix."""
+    """One installer at a time for a prefix. The lock lies beside it, so that an uninstall leaves no prefix.
+
+    An uninstall takes the lock's file away: who waited for it sees that it is another one by now, and takes that.
+    """
     place.prefix.parent.mkdir(parents=True, exist_ok=True)
     lock = place.prefix.with_name(f".{place.prefix.name}.lock")
-    with lock.open("w") as held:
+    said = False
+    while True:
+        held = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say("another installer is at work here; waiting for it")
-            fcntl.flock(held, fcntl.LOCK_EX)
-        try:
-            yield
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if not said:
+                    say("another installer is at work here; waiting for it")
+                    said = True
+                fcntl.flock(held, fcntl.LOCK_EX)
+            if not same_file(held, lock):
+                continue
+            try:
+                yield
+            finally:
+                if not place.prefix.exists():
+                    lock.unlink(missing_ok=True)
+            return
         finally:
-            if not place.prefix.exists():
-                lock.unlink(missing_ok=True)
+            os.close(held)
+
+
+def same_file(number: int, path: Path) -> bool:
+    """Whether an open file is the one that lies at `path`."""
+    try:
+        return os.path.samestat(os.fstat(number), path.lstat())
+    except FileNotFoundError:
+        return False
 
 
 def known_key(place: Place, given: str | None) -> str:
@@ -74,40 +96,10 @@ def known_key(place: Place, given: str | None) -> str:
 
 
 def described(folder: Path) -> dict[str, Any]:
-    """kit.json of a verified kit or of a complete version."""
+    """kit.json of a complete version; of a kit that is not ours yet, `about_kit` reads it."""
     found = json.loads((folder / "kit.json").read_text(encoding="utf-8"))
     assert isinstance(found, dict)
     return found
-
-
-def about_kit(kit: verify.Sound) -> dict[str, Any]:
-    """kit.json as it was signed: it says which commands are tried."""
-    data = verify.regular(kit.folder / "kit.json", verify.MAX_SUMS_BYTES)
-    if hashlib.sha256(data).hexdigest() != kit.files.get("kit.json"):
-        raise Impossible("kit.json changed after it was verified: copy the kit to a folder that is yours alone")
-    found = json.loads(data)
-    assert isinstance(found, dict)
-    return found
-
-
-def taken(kit: verify.Sound, name: str, target: Path) -> Path:
-    """A file of the kit, copied and held against what was signed once more: others may write where the kit lies.
-
-    Its mode is ours to say: modes are not signed, and a stick may show everything as open to all.
-    """
-    target.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(kit.folder / name, target, follow_symlinks=False)
-    target.chmod((0o755 if name == RUN_BY_NAME else 0o644) & ~own_umask())
-    if verify.digest(target) != kit.files.get(name):
-        raise Impossible(f"{name} changed after it was verified: copy the kit to a folder that is yours alone")
-    return target
-
-
-def own_umask() -> int:
-    """The umask, which can only be read by setting it."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
 
 
 def fits(kit: dict[str, Any]) -> None:
@@ -153,12 +145,12 @@ def install(place: Place, kit: verify.Sound) -> None:
     """Builds the kit's version beside what stands, tries it, and switches to it."""
     about = about_kit(kit)
     fits(about)
-    name = f"{about['version']}-{verify.digest(kit.folder / verify.SUMS)[:16]}"
+    name = f"{about['version']}-{kit.sums[:16]}"
     target, before = place.versions / name, used(place)
     if not (target / COMPLETE).is_file():
         try:
             build(kit, about, target)
-        except (Impossible, OSError):
+        except (Impossible, OSError, verify.NotSound):
             dropped(target)
             raise
     if before != name:
@@ -166,10 +158,12 @@ def install(place: Place, kit: verify.Sound) -> None:
     if not place.key.exists():
         written(place.key, f"ed25519 {kit.key}\n")
     if place.system:
-        system.prepare(place, target / "share", say)
+        system.prepare(place, target / "share")
     for command, leads in COMMANDS.items():
         linked(place.commands / command, place.prefix / leads)
     linked(place.current, Path("versions") / name)
+    if before != name:
+        units_follow(place, restart=True)
     for old in place.versions.iterdir():
         if old.name not in (name, previous(place)):
             dropped(old)
@@ -188,13 +182,13 @@ def build(kit: verify.Sound, about: dict[str, Any], target: Path) -> None:
     say(f"building {target}")
     python = target / "bin" / "python"
     run([sys.executable, "-I", "-m", "venv", "--without-pip", target])
-    wheels, parts = kit.folder / "wheels", target / "parts"
-    pip = next(name for name in sorted(kit.files) if name.startswith("wheels/pip-"))
-    pip_wheel = taken(kit, pip, parts / Path(pip).name)
-    lock = taken(kit, "locks/installed.txt", parts / "installed.txt")  # pip holds every wheel against it
+    parts = target / "parts"
+    found = wheels(kit, parts / "wheels")
+    pip_wheel = next(iter(sorted(found.glob("pip-*.whl"))))
+    lock = taken(kit, "locks/installed.txt", parts / "installed.txt")
     options = ("--isolated", "--no-input", "--disable-pip-version-check", "--no-cache-dir", "--quiet")
     run([python, "-I", pip_wheel / "pip", *options, "install", "--no-index", "--no-deps", "--require-hashes",
-         "--find-links", wheels, "-r", lock])  # fmt: skip
+         "--find-links", found, "-r", lock])  # fmt: skip
     shutil.rmtree(parts)
     data = next(target.glob("lib/python*/site-packages")) / "localagent" / "_data" / "models"
     for name in about["models"]:
@@ -242,25 +236,20 @@ def run(argv: list[str | Path]) -> None:
         )
 
 
-def written(path: Path, text: str) -> None:
-    """The whole file or none of it."""
-    scratch = path.with_name(f".{path.name}.new")
-    with scratch.open("w", encoding="utf-8") as stream:
-        stream.write(text)
-        stream.flush()
-        os.fsync(stream.fileno())
-    scratch.replace(path)
+def units_follow(place: Place, *, restart: bool) -> None:
+    """The machine's units are those of the version in use; with `restart`, what runs of them begins anew."""
+    name = used(place)
+    if place.system and name:
+        share = place.versions / name / "share"
+        units.follow(share, unit_names(place), say)
+        if restart:
+            units.restart(share, say)
 
 
-def linked(link: Path, target: Path) -> None:
-    """A link replaced by rename. Impossible where something that is no link stands in its place."""
-    if link.exists() and not link.is_symlink():
-        raise Impossible(f"{link} is there and is not ours: move it away")
-    link.parent.mkdir(parents=True, exist_ok=True)
-    scratch = link.with_name(f".{link.name}.new")
-    scratch.unlink(missing_ok=True)
-    scratch.symlink_to(target)
-    scratch.replace(link)
+def unit_names(place: Place) -> set[str]:
+    """The names of all units that the versions here brought."""
+    found = place.versions.glob("*/share/systemd/*")
+    return {path.name for path in found if path.suffix in units.SUFFIXES}
 
 
 def rollback(place: Place) -> None:
@@ -279,14 +268,17 @@ def rollback(place: Place) -> None:
 def settled(place: Place) -> bool:
     """Ends a rollback that has switched: newer state must not lie in the way of a later upgrade. True if there was one.
 
-    One that was killed before its switch is forgotten.
+    One that was killed before its switch is forgotten. After any kill the units become those of the version in use.
     """
+    units_follow(place, restart=False)
     mark = place.prefix / GOING_BACK
     try:
         name = mark.read_text(encoding="utf-8").strip()
     except FileNotFoundError:
         return False
     done = bool(name) and used(place) == name
+    if done:
+        units_follow(place, restart=True)  # before its state is set aside, the newer daemon has ended
     for newer in newer_state(place, described(place.versions / name)["state_schema"]) if done else ():
         aside = newer.with_name(f"set-aside-{newer.name}-{time.time_ns()}")
         newer.rename(aside)
@@ -318,13 +310,21 @@ def status(place: Place) -> int:
 
 
 def uninstall(place: Place, *, purge: bool) -> None:
-    """Removes links, versions and units; with `purge` data, settings and the appliance's user too."""
+    """Removes links, versions and units; with `purge` data, settings and the appliance's users too.
+
+    What can refuse comes first: units that do not stop, users who have processes.
+    """
+    if place.system:
+        units.withdraw(unit_names(place), say)
+        if purge:
+            system.unused()
     for command, leads in COMMANDS.items():
         link = place.commands / command
         if link.is_symlink() and link.readlink() == place.prefix / leads:
             link.unlink()
-    if place.system:
-        system.withdraw(place, say)
+    for scratch in leftovers(place.commands / command for command in COMMANDS):
+        if scratch.is_symlink():
+            scratch.unlink()
     place.current.unlink(missing_ok=True)
     for version in list(place.versions.iterdir()) if place.versions.is_dir() else ():
         dropped(version)
@@ -338,9 +338,9 @@ def uninstall(place: Place, *, purge: bool) -> None:
             place.prefix.rmdir()
         except OSError:
             say(f"{place.prefix} holds files that are not ours; they stay")
+    if purge and place.system:
+        system.forget(say)
     for folder in place.data if purge else ():
         if folder.is_dir() and not folder.is_symlink():
             shutil.rmtree(folder)
-    if purge and place.system:
-        system.forget(say)
     say("removed" + ("" if purge else "; data and settings stay (--purge removes them)"))

@@ -220,16 +220,52 @@ def test_modes_are_ours_to_say_not_those_of_the_folder_or_the_umask(home: Home, 
 
 
 def test_what_changes_after_it_was_verified_is_not_used(tmp_path: Path) -> None:
-    kit, verify, versions = make_kit(tmp_path / "kit", "1.0"), script("verify"), script("versions")
+    kit, verify, taking = make_kit(tmp_path / "kit", "1.0"), script("verify"), script("taking")
     sound = verify.checked(kit, PUBLIC)
-    assert versions.about_kit(sound)["version"] == "1.0"
-    versions.taken(sound, "docs/kit.md", tmp_path / "kit.md")
+    assert taking.about_kit(sound)["version"] == "1.0"
+    taking.taken(sound, "docs/kit.md", tmp_path / "kit.md")
     for name in ("docs/kit.md", "kit.json"):
         (kit / name).write_text("{}")
     with pytest.raises(script("places").Impossible, match="changed after it was verified"):
-        versions.taken(sound, "docs/kit.md", tmp_path / "kit.md")
+        taking.taken(sound, "docs/kit.md", tmp_path / "other.md")
+    assert not (tmp_path / "other.md").exists()
     with pytest.raises(script("places").Impossible, match="changed after it was verified"):
-        versions.about_kit(sound)
+        taking.about_kit(sound)
+
+
+def test_a_link_put_in_after_the_verifying_is_neither_followed_nor_copied(tmp_path: Path) -> None:
+    """Root installs from a share: a file that was exchanged for a link must not reach another file's mode or bytes."""
+    kit, verify, taking = make_kit(tmp_path / "kit", "1.0"), script("verify"), script("taking")
+    sound = verify.checked(kit, PUBLIC)
+    secret = tmp_path / "shadow"
+    secret.write_text("root's own")
+    secret.chmod(0o600)
+    (kit / "docs" / "kit.md").unlink()
+    (kit / "docs" / "kit.md").symlink_to(secret)
+    with pytest.raises(verify.NotSound):
+        taking.taken(sound, "docs/kit.md", tmp_path / "taken.md")
+    (kit / "policies").rename(kit / "elsewhere")
+    (kit / "policies").symlink_to(tmp_path / "folder")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "default.toml").write_text("root's own")
+    with pytest.raises(script("places").Impossible, match="changed after it was verified"):
+        taking.taken(sound, "policies/default.toml", tmp_path / "taken.toml")
+    (tmp_path / "there.md").symlink_to(secret)
+    with pytest.raises(FileExistsError):
+        taking.taken(sound, "kit.json", tmp_path / "there.md")
+    assert (stat.S_IMODE(secret.stat().st_mode), secret.read_text()) == (0o600, "root's own")
+    assert not any((tmp_path / name).exists() for name in ("taken.md", "taken.toml"))
+
+
+def test_a_build_from_a_kit_that_changes_leaves_no_version(tmp_path: Path) -> None:
+    kit, verify, versions = make_kit(tmp_path / "kit", "1.0"), script("verify"), script("versions")
+    sound = verify.checked(kit, PUBLIC)
+    place = script("places").Place.of(system=False, prefix=tmp_path / "prefix", environ={"HOME": str(tmp_path)})
+    (kit / "models" / "m.gguf").unlink()
+    (kit / "models" / "m.gguf").symlink_to("/dev/null")
+    with pytest.raises(verify.NotSound):
+        versions.install(place, sound)
+    assert not list(place.versions.iterdir())
 
 
 def test_a_key_file_that_was_altered_is_named(kits: tuple[Path, Path, Path], home: Home) -> None:

@@ -78,7 +78,14 @@ def test_an_archive_is_the_same_again(tmp_path: Path) -> None:
 
 def test_setup_takes_a_kit_only_when_it_is_sound(tmp_path: Path) -> None:
     kit = make_kit(tmp_path / "kit", "1")
-    assert bootstrap.verified_kit(kit, PUBLIC) == kit.resolve()
+    sound = bootstrap.verified_kit(kit, PUBLIC)
+    taken = bootstrap.taken_kit(sound, tmp_path / "taken")
+    assert sorted(p.name for p in taken.rglob("*.whl")) == sorted(p.name for p in (kit / "wheels").iterdir())
+    model = kit / "models" / "m.gguf"
+    model.write_bytes(model.read_bytes()[::-1])
+    with pytest.raises(bootstrap.SetupError, match="changed after it was verified"):
+        bootstrap.taken_kit(sound, tmp_path / "not taken")
+    model.write_bytes(model.read_bytes()[::-1])
     with pytest.raises(bootstrap.SetupError, match="whose kit is it"):
         bootstrap.verified_kit(kit, "")
     spoiled = copied(kit, tmp_path / "spoiled")
