@@ -4,8 +4,7 @@ Entries carry digests and figures; what was asked in words, test names, messages
 """
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -21,6 +20,7 @@ from localagent.record.attest.dsse import Signer
 from localagent.record.attest.keys import KeyRing, read_passphrase
 from localagent.record.attest.statement import statements
 from localagent.record.audit.check import check_audit
+from localagent.record.audit.doing import recorded as doing
 from localagent.record.audit.entry import AuditKind, Entry, now_text
 from localagent.record.audit.heads import SignedHead, sign_head, signed_today
 from localagent.record.audit.log import AuditLog
@@ -250,18 +250,11 @@ def sign_now(settings: Settings, signer: Signer) -> SignedHead | None:
     return sign_head(audit_log(settings).folder, signer)
 
 
-@contextmanager
-def recorded(settings: Settings, before: AuditKind, after: AuditKind, data: dict[str, Any]) -> Iterator[None]:
+def recorded(
+    settings: Settings, before: AuditKind, after: AuditKind, data: dict[str, Any]
+) -> AbstractContextManager[None]:
     """The intent before, then what came of it: without an entry nothing is changed."""
-    log = audit_log(settings)
-    data = {**data, "by": os.getuid()}
-    log.append(before, data)
-    try:
-        yield
-    except AnswerIsNo as no:
-        log.append(AuditKind.REFUSED, {**data, "what": before.value, "why": type(no).__name__})
-        raise
-    log.append(after, data)
+    return doing(audit_log(settings), before, after, data)
 
 
 def land_recorded(
