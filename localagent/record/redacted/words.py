@@ -10,6 +10,7 @@ from localagent.domain.review import PatchVerdict
 from localagent.domain.strength import Grade
 from localagent.domain.task import Verdict
 from localagent.domain.verification import VerifyVerdict
+from localagent.record.attest.statement import CHOSEN
 from localagent.record.audit.entry import AuditKind
 from localagent.record.redacted.marks import Fields, Named, Shape, among, matching, never
 
@@ -25,7 +26,7 @@ POLICY = among(frozenset({"default", "strict", "permissive", "appliance"}))
 KIND = among(frozenset({*(kind.value for kind in AuditKind), "gate", "verify", "deps", "task"}))
 VERDICT = among(frozenset({*map(str, PatchVerdict), *map(str, VerifyVerdict), *map(str, Answer)}))
 HOOK = among(frozenset({"fix"}))
-OUTCOME = among(frozenset({*(verdict.value for verdict in Verdict), "unfinished"}))
+OUTCOME = among(frozenset({*(verdict.value for verdict in Verdict), "unfinished", CHOSEN}))
 ENDING = among(frozenset(ending.value for ending in Ending))
 GRADE = among(frozenset(grade.value for grade in Grade))
 CHECK = among(frozenset({"ruff", "mypy", "bandit", "hypothesis", "shuffled", "properties", "pytest"}))
