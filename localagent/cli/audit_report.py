@@ -95,5 +95,6 @@ def _show(found: dict[str, Any], render: Render) -> None:
         if counts:
             render.line(f"{title}: " + ", ".join(f"{name} {count}" for name, count in counts.items()))
     render.line(
-        f"approvals {totals['approved']}, withdrawn {totals['withdrawn']}; signed heads {chain['signed_heads']}"
+        f"approvals {totals['approved']}, withdrawn {totals['withdrawn']}; refused by gate, verify and deps "
+        f"{totals['refusals']}; signed heads {chain['signed_heads']}"
     )

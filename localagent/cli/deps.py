@@ -6,7 +6,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from localagent.app import Settings
-from localagent.app.policies import open_policy
+from localagent.app.policies import OpenPolicy, open_policy
+from localagent.app.refusing import refused_names
 from localagent.cli.deps_approve import approvals, approve
 from localagent.cli.render import Render
 from localagent.deps.check import Guard
@@ -82,17 +83,18 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     if args.action == "approve":
         return approve(args, ApprovalStore(settings.state_dir), path, rules, known, render)
     if args.action == "install":
-        return _install(args, settings, policy, known, render)
-    return _check(args, settings, policy, known, render)
+        return _install(args, settings, opened, known, render)
+    return _check(args, settings, opened, known, render)
 
 
-def _check(args: argparse.Namespace, settings: Settings, policy: Policy, known: KnownNames, render: Render) -> int:
-    guard, locks = guard_of(args, settings, policy, known)
+def _check(args: argparse.Namespace, settings: Settings, opened: OpenPolicy, known: KnownNames, render: Render) -> int:
+    guard, locks = guard_of(args, settings, opened.policy, known)
     items = wanted_items(args, known)
     if not (args.specs or args.files):
         items = project_items(args, known)
     rulings = [guard.rule(item) for item in items]
     answer = overall(rulings)
+    _record(settings, opened, answer, rulings, render)
     if args.json:
         render.json({**verdict_json(rulings, locks), "answer": str(answer)})
     else:
@@ -100,7 +102,16 @@ def _check(args: argparse.Namespace, settings: Settings, policy: Policy, known: 
     return 0 if answer is Answer.ALLOWED else 1
 
 
-def _install(args: argparse.Namespace, settings: Settings, policy: Policy, known: KnownNames, render: Render) -> int:
+def _record(settings: Settings, opened: OpenPolicy, answer: Answer, rulings: list[Ruling], render: Render) -> None:
+    """What may not come in, on the record; a warning where that cannot be."""
+    if answer is not Answer.ALLOWED and (warning := refused_names(settings, opened, answer, rulings)):
+        render.note(f"warning: {warning}")
+
+
+def _install(
+    args: argparse.Namespace, settings: Settings, opened: OpenPolicy, known: KnownNames, render: Render
+) -> int:
+    policy = opened.policy
     index = index_folder(args.index)
     if not (args.specs or args.files):
         raise UsageFault("nothing to install", remedy="name requirements or -r FILE")
@@ -113,6 +124,7 @@ def _install(args: argparse.Namespace, settings: Settings, policy: Policy, known
     items = wanted_items(args, known)
     rulings = [guard.rule(item) for item in items]
     if (answer := overall(rulings)) is not Answer.ALLOWED:
+        _record(settings, opened, answer, rulings, render)
         if args.json:
             render.json({**verdict_json(rulings, locks), "answer": str(answer), "installed": []})
         else:

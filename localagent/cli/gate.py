@@ -6,7 +6,9 @@ from pathlib import Path
 
 from localagent.app import Settings
 from localagent.app.gating import GateRequest, review_patch
+from localagent.app.refusing import refused_patch
 from localagent.cli.render import Render
+from localagent.domain.review import PatchVerdict
 from localagent.errors import UsageFault
 from localagent.record.files import write_through
 from localagent.record.gate_formats import junit, page, sarif
@@ -46,6 +48,18 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     makers = {"sarif": sarif, "junit": junit, "html": page}
     for name, path in outputs:
         write_through(path, makers[name](review))
+    if review.verdict is not PatchVerdict.ALLOWED:
+        warning = refused_patch(
+            settings,
+            "gate",
+            repo=args.repo,
+            patch=review.digest,
+            verdict=review.verdict.value,
+            decisions=review.decisions,
+            policy=args.policy,
+        )
+        if warning:
+            render.note(f"warning: {warning}")
     if args.json:
         render.json(review_json(review))
     else:

@@ -109,7 +109,7 @@ def _named(args: argparse.Namespace, settings: Settings, rules: Sequence[Rule], 
             work.unreadable(path, data) if isinstance(data, str) else _report(args, path, data, rules, gates)
         )
     if args.hook_verb == "fix":
-        work.write_named(root, reports, settings.state_dir / "hook")
+        work.write_named(root, reports, settings.state_dir)
     return reports
 
 
@@ -130,13 +130,13 @@ def _staged(args: argparse.Namespace, settings: Settings, rules: Sequence[Rule],
         for path, file in files.items()
     ]
     if args.hook_verb == "fix":
-        reports = work.write_index(git, root, files, reports, settings.state_dir / "hook")
+        reports = work.write_index(git, root, files, reports, settings.state_dir)
     return reports
 
 
 def _settle(root: Path, settings: Settings, render: Render) -> None:
     """Before anything is read: what a killed run left half done."""
-    if remark := work.settled(root, os.environ, settings.state_dir / "hook"):
+    if remark := work.settled(root, os.environ, settings.state_dir / work.UNDO):
         render.note(remark)
 
 

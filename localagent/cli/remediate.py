@@ -24,7 +24,6 @@ from localagent.record.files import write_through
 from localagent.record.sarif_log import MAX_BYTES, answered, read_log
 from localagent.record.store import TaskStore
 from localagent.tree.diff import unified_diff
-from localagent.tree.land import land
 
 if TYPE_CHECKING:
     from localagent.app.proving import Prover
@@ -145,7 +144,9 @@ def _kept(args: argparse.Namespace, root: Path, settings: Settings, done: Remedi
     )
     record.save_result(result, diff=diff)
     if args.apply:
-        land(done.patch, root, record.dir / "undo")
+        from localagent.app.evidence import land_recorded  # noqa: PLC0415 - most runs write nothing
+
+        land_recorded(settings, record, done.patch, root)
     return record.id
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from localagent.app import Settings
 from localagent.app.fix_model import free_cores
+from localagent.app.refusing import refused_patch
 from localagent.app.stop import Stop
 from localagent.app.verify_run import VerifyRequest
 from localagent.app.verifying import run_verify
@@ -56,6 +57,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     ending_by(stop)
     verification = run_verify(request, settings, PlainSink(render, quiet=args.quiet or args.json), stop)
     _write(args, verification)
+    _record(args, settings, verification, render)
     if args.json:
         render.json(verification_json(verification))
     else:
@@ -97,6 +99,24 @@ def _request(args: argparse.Namespace) -> VerifyRequest:
         crosshair=args.crosshair,
         jobs=min(2, free_cores()),
     )
+
+
+def _record(args: argparse.Namespace, settings: Settings, verification: Verification, render: Render) -> None:
+    """A patch that was not let in, on the record; a warning where that cannot be."""
+    if verification.exit != 1 or not verification.patch:
+        return
+    decisions = verification.review.decisions if verification.review is not None else ()
+    warning = refused_patch(
+        settings,
+        "verify",
+        repo=args.repo,
+        patch=verification.patch,
+        verdict=verification.verdict.value,
+        decisions=decisions,
+        policy=args.policy,
+    )
+    if warning:
+        render.note(f"warning: {warning}")
 
 
 def _write(args: argparse.Namespace, verification: Verification) -> None:

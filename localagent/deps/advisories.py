@@ -7,9 +7,12 @@ it counts as a finding. Not promised: that the export is complete or recent; the
 
 import io
 import json
+import lzma
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,20 +78,41 @@ def records(data: bytes, name: str) -> Iterator[dict[str, Any]]:
 
 
 def _zipped(data: bytes, name: str) -> Iterator[dict[str, Any]]:
+    with _archive_faults(name):
+        archive = zipfile.ZipFile(io.BytesIO(data))
+    with archive:
+        if len(archive.infolist()) > MAX_RECORDS:
+            raise UsageFault(f"{name}: more than {MAX_RECORDS:,} records")
+        for member in archive.infolist():
+            if member.is_dir() or not member.filename.endswith(".json"):
+                continue
+            with _archive_faults(name), archive.open(member) as stream:
+                text = stream.read(MAX_RECORD_BYTES + 1)
+            if len(text) > MAX_RECORD_BYTES:
+                raise UsageFault(f"{name}: {member.filename!a} is larger than {MAX_RECORD_BYTES:,} bytes")
+            yield from _records([_json(text, f"{name}: {member.filename!a}")], name)
+
+
+@contextmanager
+def _archive_faults(name: str) -> Iterator[None]:
+    """Around the archive alone. What zipfile says to hostile bytes: names that are no UTF-8, places before the file."""
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            if len(archive.infolist()) > MAX_RECORDS:
-                raise UsageFault(f"{name}: more than {MAX_RECORDS:,} records")
-            for member in archive.infolist():
-                if member.is_dir() or not member.filename.endswith(".json"):
-                    continue
-                with archive.open(member) as stream:
-                    text = stream.read(MAX_RECORD_BYTES + 1)
-                if len(text) > MAX_RECORD_BYTES:
-                    raise UsageFault(f"{name}: {member.filename!a} is larger than {MAX_RECORD_BYTES:,} bytes")
-                yield from _records([_json(text, f"{name}: {member.filename!a}")], name)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError) as fault:
-        raise UsageFault(f"{name}: not a .zip that can be read: {fault}") from None
+        yield
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        lzma.LZMAError,
+        struct.error,
+        EOFError,
+        NotImplementedError,
+        RuntimeError,
+        OSError,
+        ValueError,
+        OverflowError,
+    ) as fault:
+        raise UsageFault(
+            f"{name}: not a .zip that can be read: {str(fault)[:MAX_TEXT]!a}", remedy="fetch the export again"
+        ) from None
 
 
 def _json(data: bytes, name: str, *, lines: bool = False) -> Any:

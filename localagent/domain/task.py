@@ -154,7 +154,7 @@ class NearMiss:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskResult:
-    """Everything the loop learned; `record` turns it into the report."""
+    """Everything the loop learned; `record` turns it into the report. `proposed`: the proposals' full checks."""
 
     verdict: Verdict
     reason: str
@@ -162,6 +162,7 @@ class TaskResult:
     patch: Patch | None = None
     chosen: Candidate | None = None
     proposals: tuple[Candidate, ...] = ()
+    proposed: tuple[FullResult, ...] = ()
     baseline: Baseline | None = None
     full: FullResult | None = None
     localization: tuple[Suspicion, ...] = ()

@@ -22,11 +22,16 @@ from localagent.tree import descend
 from localagent.tree.diff import unified_diff
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from localagent.domain.gate import Finding as GateFinding
     from localagent.domain.policy import Policy
     from localagent.gate.asking import Chain
     from localagent.tree.git import Git
     from localagent.tree.staged import StagedFile
+
+
+UNDO = "hook"  # below the state directory: what an unfinished repair needs to be taken back
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -153,21 +158,23 @@ def read_named(root: Path, folder: Path, names: Sequence[str]) -> list[tuple[Rep
     return found
 
 
-def write_named(root: Path, reports: Sequence[FileReport], undo_root: Path) -> None:
-    """Write repaired files into the working tree, all or none. AnswerIsNo when one was changed meanwhile."""
-    _land(
-        root,
-        [FileChange(path=r.path, before=r.before, after=r.after) for r in reports if r.after is not None],
-        undo_root,
-    )
+def write_named(root: Path, reports: Sequence[FileReport], state_dir: Path) -> None:
+    """Write repaired files into the working tree, all or none, on the record.
+
+    AnswerIsNo when one was changed meanwhile, or when the audit journal takes no entry.
+    """
+    changes = _changes(reports)
+    if changes:
+        with _recorded(root, changes, reports, state_dir):
+            _land(root, changes, state_dir / UNDO)
 
 
 def write_index(
-    git: "Git", root: Path, files: Mapping[RepoPath, "StagedFile"], reports: Sequence[FileReport], undo_root: Path
+    git: "Git", root: Path, files: Mapping[RepoPath, "StagedFile"], reports: Sequence[FileReport], state_dir: Path
 ) -> list[FileReport]:
     """Write repaired staged files into the index and, where the same lines stand there, into the working tree.
 
-    A file for which both cannot be done is left alone in both; its report says why.
+    On the record as `write_named` is. A file for which both cannot be done is left alone in both; its report says why.
     """
     from localagent.hook.intent import keep, undo_folder  # noqa: PLC0415 - most runs write nothing
     from localagent.tree.staged import (  # noqa: PLC0415
@@ -196,12 +203,31 @@ def write_index(
             working += [change] if change is not None and change.before != change.after else []
         answered.append(report)
     if staged:
-        folder = undo_folder(undo_root, root)
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        blobs = keep_blobs(git, staged, folder)
-        keep(folder, blobs)
-        _land(root, working, undo_root, lambda: write_staged(git, [file for file, _ in staged], blobs))
+        with _recorded(root, _changes(answered), answered, state_dir):
+            folder = undo_folder(state_dir / UNDO, root)
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            blobs = keep_blobs(git, staged, folder)
+            keep(folder, blobs)
+            _land(root, working, state_dir / UNDO, lambda: write_staged(git, [file for file, _ in staged], blobs))
     return answered
+
+
+def _changes(reports: Sequence[FileReport]) -> list[FileChange]:
+    return [FileChange(path=r.path, before=r.before, after=r.after) for r in reports if r.after is not None]
+
+
+def _recorded(
+    root: Path, changes: Sequence[FileChange], reports: Sequence[FileReport], state_dir: Path
+) -> "AbstractContextManager[None]":
+    """The audit journal's entries around a repair: digest, and which rules; without them nothing is written."""
+    from localagent.record.audit.doing import recorded  # noqa: PLC0415 - most runs write nothing
+    from localagent.record.audit.entry import AuditKind  # noqa: PLC0415
+    from localagent.record.audit.log import AuditLog  # noqa: PLC0415
+
+    patch = Patch(changes=tuple(sorted(changes, key=lambda c: c.path)))
+    rules = sorted({f.rule for report in reports if report.after is not None for f in report.applied})
+    data = {"hook": "fix", "repo": str(root), "patch": patch.digest, "rules": rules}
+    return recorded(AuditLog(state_dir), AuditKind.APPLYING, AuditKind.APPLIED, data)
 
 
 def settled(root: Path, environ: Mapping[str, str], undo_root: Path) -> str:

@@ -3,11 +3,13 @@
 Attestations are made from it alone. The audit journal carries its digest, so a later change of it shows.
 """
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from localagent.domain.edit import digest_of
+from localagent.domain.edit import Candidate, Patch, digest_of
+from localagent.domain.outcome import FullResult
 from localagent.domain.task import Task, TaskResult
 from localagent.record.assessment import strength_event
 from localagent.record.files import RecordDamaged
@@ -33,10 +35,17 @@ class Setting:
     ways: tuple[str, ...] = ()
 
 
-def facts_of(task: Task, result: TaskResult, setting: Setting, diff: bytes, journal: tuple[int, str]) -> dict[str, Any]:
-    """The facts as JSON values. `journal`: lines and tip of the task's own journal."""
+def facts_of(
+    task: Task,
+    result: TaskResult,
+    setting: Setting,
+    diff: bytes,
+    journal: tuple[int, str],
+    *,
+    proposed: Sequence[bytes] = (),
+) -> dict[str, Any]:
+    """As JSON values. `journal`: lines and tip of the task's own journal. `proposed`: the proposals' diffs."""
     full, baseline, patch = result.full, result.baseline, result.patch
-    changed = [] if patch is None else patch.changes
     return {
         "schema": SCHEMA,
         "task": task.id,
@@ -72,7 +81,10 @@ def facts_of(task: Task, result: TaskResult, setting: Setting, diff: bytes, jour
         "tools": {**setting.tools, **({"pytest": baseline.pytest} if baseline and baseline.pytest else {})},
         "patch": None if patch is None else patch.digest,
         "diff": digest_of(diff) if diff else None,
-        "files": [{"path": c.path, "before": digest_of(c.before), "after": digest_of(c.after)} for c in changed],
+        "files": _files(patch),
+        "proposals": [
+            _proposal(*p) for p in zip(itertools.count(1), result.proposals, result.proposed, proposed, strict=False)
+        ],
         "fail_to_pass": list(full.fail_to_pass) if full else [],
         "pass_to_pass": list(full.pass_to_pass) if full else [],
         "still_failing": list(full.still_failing) if full else [],
@@ -85,6 +97,25 @@ def facts_of(task: Task, result: TaskResult, setting: Setting, diff: bytes, jour
         "plausible": result.plausible,
         "limits_hit": dict(sorted(result.limits_hit.items())),
         "journal": {"lines": journal[0], "tip": journal[1]},
+    }
+
+
+def _files(patch: Patch | None) -> list[dict[str, str]]:
+    changed = () if patch is None else patch.changes
+    return [{"path": c.path, "before": digest_of(c.before), "after": digest_of(c.after)} for c in changed]
+
+
+def _proposal(number: int, candidate: Candidate, full: FullResult, diff: bytes) -> dict[str, Any]:
+    """What is attested when a person takes it: the names are those of an accepted patch's facts."""
+    return {
+        "number": number,
+        "patch": candidate.patch.digest,
+        "diff": digest_of(diff),
+        "files": _files(candidate.patch),
+        "fail_to_pass": list(full.fail_to_pass),
+        "pass_to_pass": list(full.pass_to_pass),
+        "still_failing": list(full.still_failing),
+        "checks": dict(full.checks),
     }
 
 

@@ -51,5 +51,7 @@ class PatchApprovals:
         digest = self._ledger.append(kind, asdict(approval))
         event = AuditKind.APPROVED if kind == APPROVED else AuditKind.WITHDRAWN
         data = {"patch": approval.patch, "change": approval.change, "repo": approval.repo, "line": digest}
+        if approval.task:
+            data["task"] = approval.task
         self._audit.append(event, {**data, "by": os.getuid()})
         return digest

@@ -114,7 +114,8 @@ def _propose(run: Run, weighed: _Weighed) -> None:
     best = weighed.order[0]
     if weighed.sturdier is not None:
         best = replace(best, candidate=weighed.sturdier)
-    s.proposals = _proposals(run, [best, *(weighed.rivals or weighed.order[1:])])
+    passed = _proposals(run, [best, *(weighed.rivals or weighed.order[1:])])
+    s.proposals, s.proposed = tuple(c for c, _ in passed), tuple(full for _, full in passed)
     open_still = [x.candidate for x in (best, *weighed.rivals) if x.candidate.number not in s.rejected]
     s.undecided = tuple(open_still)  # empty when none of them passes every check: the search goes on
     s.crash = weighed.crash if weighed.doubtful else None
@@ -171,13 +172,13 @@ def _read(run: Run, order: Sequence[Standing]) -> list[Standing] | None:
     return again
 
 
-def _proposals(run: Run, standings: Sequence[Standing]) -> tuple[Candidate, ...]:
-    """What a person may choose from: one of each known behaviour, and only what passes every check.
+def _proposals(run: Run, standings: Sequence[Standing]) -> list[Accepted]:
+    """What a person may choose from, checked: one of each known behaviour, and only what passes every check.
 
     What does not is booked as rejected, like any other plausible candidate that fails the full check.
     """
     seen: set[Row] = set()
-    out: list[Candidate] = []
+    out: list[Accepted] = []
     for standing in standings:
         if len(out) == PROPOSALS:
             break
@@ -189,9 +190,9 @@ def _proposals(run: Run, standings: Sequence[Standing]) -> tuple[Candidate, ...]
         if not full.accepted:
             run.state.rejected[standing.candidate.number] = full
             continue
-        out.append(standing.candidate)
+        out.append((standing.candidate, full))
         seen.update([standing.row] if standing.row else [])
-    return tuple(out)
+    return out
 
 
 def _told(crash: Crash) -> str:

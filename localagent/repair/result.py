@@ -27,6 +27,7 @@ def task_result(
         patch=chosen.patch if chosen else None,
         chosen=chosen,
         proposals=s.proposals,
+        proposed=s.proposed,
         baseline=run.baseline,
         full=full,
         localization=run.suspicions[:10],

@@ -69,6 +69,7 @@ class State:
     patient: set[int] = field(default_factory=set)
     undecided: tuple[Candidate, ...] = ()
     proposals: tuple[Candidate, ...] = ()
+    proposed: tuple[FullResult, ...] = ()
     crash: Crash | None = None
     hardened: set[int] = field(default_factory=set)
     parts: list[tuple[Candidate, tuple[str, ...]]] = field(default_factory=list)

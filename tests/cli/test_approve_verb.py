@@ -69,7 +69,7 @@ def test_an_approved_patch_is_allowed_until_it_is_withdrawn(house: House, capsys
     assert house.run("approve", "--reason", "a mistake", "--withdraw") == 0
     assert house.run("gate") == 1
     entries = check_audit(house.state / "audit").entries
-    assert [entry.kind.value for entry in entries] == ["approved", "withdrawn"]
+    assert [entry.kind.value for entry in entries] == ["refused", "approved", "withdrawn", "refused"]
     assert {entry.data["repo"] for entry in entries} == {str(house.repo)}
     assert "read it" not in str([dict(entry.data) for entry in entries])
 

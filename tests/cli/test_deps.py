@@ -12,6 +12,7 @@ from wheel_builder import digest, write_wheel
 from localagent.cli import main as entry
 from localagent.cli.render import Render
 from localagent.jail import probe
+from localagent.record.audit.check import check_audit
 
 POLICIES = Path(entry.__file__).parents[2] / "policies"
 STRICT = str(POLICIES / "strict.toml")
@@ -35,6 +36,17 @@ def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
         return code, out.getvalue(), err.getvalue()
 
     return run
+
+
+def test_what_may_not_come_in_is_on_the_record(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "wheels").mkdir()
+    assert call("check", "numpy", "nunpy==2.0", "./x; rm")[0] == 1
+    assert call("install", "--index", str(tmp_path / "wheels"), "numpy")[0] == 1
+    entries = check_audit(tmp_path / "state" / "localagent" / "audit").entries
+    assert [(e.kind, e.data["what"], e.data["verdict"], e.data["names"], e.data["count"]) for e in entries] == [
+        ("refused", "deps", "refused", ["numpy", "nunpy"], 3),
+        ("refused", "deps", "unknown", ["numpy"], 1),
+    ]
 
 
 def test_every_name_gets_its_answer_and_the_command_of_a_person(call: Call) -> None:

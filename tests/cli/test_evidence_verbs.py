@@ -7,17 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from evidence_builder import PATCH, keep_task, settings_below
+from evidence_builder import OTHER, PATCH, keep_proposals, keep_task, settings_below
 
 from localagent.app.evidence import audit_log, kept_facts
 from localagent.app.settings import Settings
 from localagent.cli.main import main
-from localagent.domain.edit import FileChange, Patch
+from localagent.domain.edit import FileChange, Patch, digest_of
 from localagent.domain.paths import RepoPath
+from localagent.domain.review import PatchApproval
 from localagent.domain.task import Verdict
 from localagent.record.audit.heads import signed_today
 from localagent.record.audit.segments import read_signed, segments
 from localagent.record.files import RecordDamaged
+from localagent.record.patch_approvals import PatchApprovals
 from localagent.tree.diff import unified_diff
 
 
@@ -163,6 +165,92 @@ def test_accepted_patches_attest_themselves_and_others_do_not(
     capsys.readouterr()
     assert main(["attest", "verify", made]) == 0
     assert "was retired" in capsys.readouterr().err
+
+
+def approved(settings: Settings, task: str, patch: Patch, repo: Path, *, withdraw: bool = False) -> None:
+    approval = PatchApproval(
+        patch=digest_of(unified_diff(patch)),
+        change="sha256:" + "1" * 64,
+        repo=str(repo),
+        findings="x",
+        policy="default",
+        who="me",
+        reason="why",
+        at="now",
+        task=task,
+    )
+    store = PatchApprovals(settings.state_dir)
+    if withdraw:
+        store.withdraw(approval)
+    else:
+        store.approve(approval)
+
+
+def review_of(bundle: Path) -> dict[str, Any]:
+    rows = [json.loads(base64.b64decode(json.loads(row)["payload"])) for row in bundle.read_bytes().splitlines()]
+    found: dict[str, Any] = rows[2]["predicate"]
+    return found
+
+
+def test_a_proposal_that_a_person_chose_is_attested_with_what_persons_did(
+    settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["key", "new"]) == 0
+    record = keep_proposals(settings, tmp_path / "repo")
+    out, diff = tmp_path / "out", tmp_path / "d"
+    assert main(["attest", record.id, "--out", str(out)]) == 1
+    assert "none that a person chose" in capsys.readouterr().err
+    approved(settings, record.id, PATCH, tmp_path / "repo")  # of the other proposal: says nothing of this one
+    approved(settings, record.id, OTHER, tmp_path / "repo")
+    assert main(["apply", record.id, "--choose", "2"]) == 0
+    assert main(["attest", record.id, "--out", str(out)]) == 0
+    review = review_of(out)
+    assert (review["outcome"], review["patch"], review["verification"]["checks"]) == (
+        "chosen",
+        OTHER.digest,
+        {"ruff": "clean"},
+    )
+    assert [a["kind"] for a in review["approvals"]] == ["approved", "applied"]
+    diff.write_bytes(unified_diff(OTHER))
+    assert main(["attest", "verify", str(out), "--patch", str(diff), "--tree", str(tmp_path / "repo")]) == 0
+    diff.write_bytes(unified_diff(PATCH))
+    assert main(["attest", "verify", str(out), "--patch", str(diff)]) == 1
+    assert main(["attest", record.id, "--redact", "--out", str(out)]) == 0
+    assert review_of(out)["outcome"] == "chosen"
+    approved(settings, record.id, OTHER, tmp_path / "repo", withdraw=True)
+    assert main(["undo", record.id]) == 0
+    assert main(["attest", record.id, "--out", str(out)]) == 0
+    assert [a["kind"] for a in review_of(out)["approvals"]] == ["approved", "applied", "withdrawn", "undone"]
+    record.save_proposal(2, PATCH)
+    assert main(["attest", record.id, "--out", str(out)]) == 1
+    assert "is not the proposal that was checked" in capsys.readouterr().err
+
+
+def test_an_attestation_is_held_against_the_files_of_a_tree(
+    settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["key", "new"]) == 0
+    repo = tmp_path / "repo"
+    record = keep_task(settings, repo)
+    made = str(record.dir / "attestation.intoto.jsonl")
+    assert main(["attest", "verify", made]) == 0
+    assert "files were not compared" in capsys.readouterr().err
+    assert main(["attest", "verify", made, "--tree", str(repo)]) == 1
+    assert "a.py of" in capsys.readouterr().err
+    assert main(["apply", record.id]) == 0
+    assert main(["attest", "verify", made, "--tree", str(repo)]) == 0
+    assert "files were not compared" not in capsys.readouterr().err
+    (repo / "real.py").write_bytes((repo / "a.py").read_bytes())
+    (repo / "a.py").unlink()
+    assert main(["attest", "verify", made, "--tree", str(repo)]) == 1
+    (repo / "a.py").symlink_to("real.py")
+    assert main(["attest", "verify", made, "--tree", str(repo)]) == 1
+    hidden = str(tmp_path / "hidden")
+    assert main(["attest", record.id, "--redact", "--out", hidden]) == 0
+    assert main(["attest", "verify", hidden]) == 0
+    assert main(["attest", "verify", hidden, "--tree", str(repo)]) == 1
+    assert main(["attest", "verify", made, "--tree", str(tmp_path / "nowhere")]) == 2
+    assert main(["attest", record.id, "--tree", str(repo)]) == 2
 
 
 @pytest.mark.parametrize("name", ["evidence.json", "patch.json"])

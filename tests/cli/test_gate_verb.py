@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from localagent.cli.main import main
+from localagent.domain.edit import digest_of
+from localagent.record.audit.check import check_audit
 
 GOOD = "--- a/pkg/a.py\n+++ b/pkg/a.py\n@@ -1,2 +1,2 @@\n def f(x):\n-    return x\n+    return -x\n"
 BAD = GOOD.replace("-x\n", "eval(x)\n")
@@ -14,7 +16,8 @@ PERSON = "--- a/requirements.txt\n+++ b/requirements.txt\n@@ -1 +1,2 @@\n a==1\n
 
 
 @pytest.fixture
-def repo(tmp_path: Path) -> Path:
+def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     root = tmp_path / "r"
     (root / "pkg").mkdir(parents=True)
     (root / "pkg/a.py").write_text("def f(x):\n    return x\n")
@@ -52,6 +55,28 @@ def test_the_answer_is_the_exit_code_and_the_tree_stays(
     assert gate(repo, patch) == code
     assert said in capsys.readouterr().out
     assert tree(repo) == before
+
+
+def test_a_refusal_is_on_the_record_and_an_answer_stays_one_without_it(
+    repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert gate(repo, GOOD) == 0
+    assert not (tmp_path / "state").exists()
+    assert gate(repo, BAD) == gate(repo, PERSON) == 1
+    entries = check_audit(tmp_path / "state" / "localagent" / "audit").entries
+    assert [(e.kind, e.data["what"], e.data["verdict"], e.data["rules"]) for e in entries] == [
+        ("refused", "gate", "refused", ["run-text"]),
+        ("refused", "gate", "needs-person", ["dependency-edit"]),
+    ]
+    assert entries[0].data["patch"] == digest_of(BAD.encode())
+    assert entries[0].data["policy"].startswith("sha256:")
+    assert b"eval" not in (tmp_path / "state" / "localagent" / "audit" / "audit-000000000000.jsonl").read_bytes()
+    capsys.readouterr()
+    (tmp_path / "state" / "localagent" / "audit" / "head.json").write_text("{}")
+    assert gate(repo, BAD) == 1
+    told = capsys.readouterr()
+    assert "run-text" in told.out
+    assert "warning: this refusal is not on the record" in told.err
 
 
 def test_standard_input_is_read(

@@ -9,6 +9,7 @@ import pytest
 from git_builder import Repo
 
 from localagent.cli.main import main
+from localagent.record.audit.check import check_audit
 
 BAD = b"a = not x in y\n\n\n\n\nb = 1\n"
 FIXED = b"a = x not in y\n\n\n\n\nb = 1\n"
@@ -54,6 +55,26 @@ def test_fix_writes_index_and_file_then_is_done(repo: Repo, hook: Run) -> None:
     assert repo.git("status", "--short") == b"A  a.py\n"
     assert hook("fix")[0] == 0
     assert list((repo.folder.parent / "state" / "localagent" / "hook").iterdir()) == []
+
+
+def test_what_is_written_is_on_the_record_and_nothing_is_written_without(repo: Repo, hook: Run) -> None:
+    audit = repo.folder.parent / "state" / "localagent" / "audit"
+    repo.stage("a.py", BAD)
+    repo.write("b.py", BAD)
+    assert (hook("check")[0], hook("fix")[0], hook("fix", "b.py")[0]) == (1, 1, 1)
+    entries = check_audit(audit).entries
+    assert [(e.kind, e.data["hook"], e.data["rules"]) for e in entries] == [
+        ("applying", "fix", ["not-in"]),
+        ("applied", "fix", ["not-in"]),
+    ] * 2
+    assert entries[0].data["patch"] == entries[1].data["patch"] != entries[2].data["patch"]
+    (audit / "head.json").write_text("{}")
+    repo.stage("c.py", BAD)
+    code, out = hook("fix")
+    assert (code, "head.json" in out) == (1, True)
+    assert (repo.staged("c.py"), repo.read("c.py")) == (BAD, BAD)
+    assert hook("fix", "c.py")[0] == 1
+    assert repo.read("c.py") == BAD
 
 
 def test_unstaged_changes_stay_unstaged(repo: Repo, hook: Run) -> None:

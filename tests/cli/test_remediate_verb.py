@@ -10,6 +10,7 @@ from git_builder import Repo
 from sarif_builder import log, result, run
 
 from localagent.cli.main import main
+from localagent.record.audit.check import check_audit
 
 BAD = "def f(a, b):\n    if a == None:\n        return 1\n    return not a in b\n"
 GOOD = "def f(a, b):\n    if a is None:\n        return 1\n    return a not in b\n"
@@ -53,6 +54,17 @@ def test_a_patch_that_git_applies(repo: Repo, tmp_path: Path) -> None:
     found = json.loads(sarif.read_bytes())["runs"][0]["results"]
     assert [r["properties"]["localagent"]["state"] for r in found] == ["fixed", "fixed"]
     assert [len(r["fixes"]) for r in found] == [1, 1]
+
+
+def test_what_is_applied_is_on_the_record(repo: Repo, tmp_path: Path) -> None:
+    audit = tmp_path / "state" / "localagent" / "audit"
+    assert remediate(repo, "--apply") == 0
+    assert main(["undo"]) == 0
+    kinds = [e.kind.value for e in check_audit(audit).entries]
+    assert kinds == ["applying", "applied", "undoing", "undone"]
+    (audit / "head.json").write_text("{}")
+    assert remediate(repo, "--apply") == 1
+    assert repo.read("a.py").decode() == BAD
 
 
 def test_apply_and_undo(repo: Repo, capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,7 +20,7 @@ from localagent.daemon.service.configuration import load_configuration
 from localagent.daemon.service.desk import depth_of
 from localagent.daemon.service.door import Door
 from localagent.daemon.service.endpoints import ENDPOINTS, SCHEMAS, document
-from localagent.daemon.service.leases import append, finish, take
+from localagent.daemon.service.leases import Approval, append, finish, release, take
 from localagent.daemon.service.rows import Result, Rows
 from localagent.domain.task import Event
 from localagent.errors import UsageFault
@@ -172,6 +172,7 @@ def test_events_go_on_where_they_stopped_and_end(daemon: Served, client: Client)
     task = ordered(client, FILES)["id"]
     with daemon.rows() as rows:
         rows.approve(task, 4711)
+        release(rows, Approval(task=task, uid=os.getuid(), by=4711))
         lease = lease_of(rows, task)
         append(rows, lease, [Event(kind="stage", at_seconds=0.5, data={"n": n}) for n in range(3)])
         stream = client.stream(f"/v1/tasks/{task}/events", after=1)

@@ -1,7 +1,7 @@
 """The pool where the database takes nothing: no lease is forgotten, no process is signalled after it was reaped."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ from localagent.daemon.service import leases, pool, schema
 from localagent.daemon.service.pool import Pool, Terms
 from localagent.daemon.service.rows import ANYBODY, Rows
 from localagent.daemon.service.schema import StoreFull
+from localagent.record.audit.check import check_audit
 from localagent.wire.service.order import TaskOrder, TaskState
 
 
@@ -65,6 +66,50 @@ def test_a_lease_that_cannot_be_given_back_now_is_given_back_later(
     assert (row.state, row.attempts) == (TaskState.FAILED, 2)
     assert workers.empty
     assert list((tmp_path / "work").iterdir()) == []
+
+
+def test_an_approval_is_on_the_record_before_its_task_may_run(
+    rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workers, head = pool_of(rows, tmp_path), tmp_path / "audit" / "head.json"
+    order = TaskOrder(snapshot="sha256:" + "0" * 64)
+    first, second = (
+        rows.submit(1, order, key="", state=TaskState.HELD, most_open=9, day_seconds=9.0)[0].id for _ in range(2)
+    )
+    try:
+        assert rows.approve(first, 4711)
+        stepped_until(workers, lambda: state(rows, first) is not TaskState.HELD)
+        entry = check_audit(tmp_path / "audit").entries[0]
+        assert (entry.kind, dict(entry.data)) == (
+            "approved",
+            {"what": "task", "by": 4711, "approved_by": 4711, "ordered_by": 1, "ordered_task": first},
+        )
+        stepped_until(workers, lambda: state(rows, first).over and workers.empty)
+        kept = head.read_bytes()
+        head.write_bytes(b"{}")
+        monkeypatch.setattr(pool, "RECORD_SECONDS", 1)
+        assert rows.approve(second, 4711)
+        for _ in range(3):
+            workers.step()
+        assert state(rows, second) is TaskState.HELD
+        head.write_bytes(kept)
+        stepped_until(workers, lambda: state(rows, second) is not TaskState.HELD)
+        told = [e.data["ordered_task"] for e in check_audit(tmp_path / "audit").entries if e.kind == "approved"]
+        assert told == [first, second]
+    finally:
+        workers.end()
+
+
+def state(rows: Rows, task: str) -> TaskState:
+    row = rows.find(task, ANYBODY)
+    assert row is not None
+    return row.state
+
+
+def stepped_until(workers: Pool, done: Callable[[], bool]) -> None:
+    while not done():
+        workers.step()
+        time.sleep(0.02)
 
 
 def until_it_raises(workers: Pool) -> None:

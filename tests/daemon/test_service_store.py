@@ -145,7 +145,22 @@ def test_nobody_approves_a_task_of_their_own(rows: Rows) -> None:
     assert not rows.approve(held.id, 1)
     assert rows.approve(held.id, 2)
     assert not rows.approve(held.id, 2)
+    assert leases.take(rows) is None  # held, until it is on the record
+    (approval,) = leases.approvals(rows)
+    assert (approval.task, approval.uid, approval.by) == (held.id, 1, 2)
+    leases.release(rows, approval)
+    assert leases.approvals(rows) == ()
     assert take(rows).task == held.id
+
+
+def test_an_approved_task_that_was_cancelled_stays_that(rows: Rows) -> None:
+    order = TaskOrder(snapshot=DIGEST)
+    held, _ = rows.submit(1, order, key="", state=TaskState.HELD, most_open=9, day_seconds=9.0)
+    assert rows.approve(held.id, 2)
+    (approval,) = leases.approvals(rows)
+    assert rows.cancel(held.id) is TaskState.CANCELLED
+    leases.release(rows, approval)
+    assert (leases.take(rows), leases.approvals(rows)) == (None, ())
 
 
 def test_events_are_numbered_without_gaps_and_bounded(rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """OSV exports: matched by OSV's own algorithm; what cannot be understood counts; what is no export is refused."""
 
+import contextlib
 import io
 import json
 import zipfile
@@ -7,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localagent.cli.main import main
@@ -99,6 +100,48 @@ def test_what_cannot_be_understood_counts(tmp_path: Path, entry: dict[str, Any])
 def test_no_export(tmp_path: Path, data: bytes) -> None:
     with pytest.raises(UsageFault):
         matched(tmp_path, data)
+
+
+def _packed(method: int = zipfile.ZIP_STORED) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", method) as archive:
+        archive.writestr("X-1.json", json.dumps(record(FROM)) * 3)
+    return packed.getvalue()
+
+
+def _with(data: bytes, place: int, new: bytes) -> bytes:
+    return data[:place] + new + data[place + len(new) :]
+
+
+def _hostile_zips() -> dict[str, bytes]:
+    plain, pressed = _packed(), _packed(zipfile.ZIP_LZMA)
+    listed = plain.index(b"PK\x01\x02")
+    named = _with(_with(plain, listed + 8, b"\x00\x08"), listed + 46, b"\xff")  # the flag for UTF-8, and what is none
+    body = pressed.index(b"X-1.json") + len(b"X-1.json")
+    return {
+        "a name that is no UTF-8": named,
+        "a place before the file": _with(plain, listed + 42, b"\xf0\xff\xff\xff"),
+        "a list before the file": _with(plain, plain.index(b"PK\x05\x06") + 16, b"\xff\xff\xff\x7f"),
+        "LZMA of unknown filters": _with(pressed, body + 4, b"\xff"),
+        "LZMA that is damaged": _with(pressed, body + 10, b"\xff" * 12),
+        "a method nobody knows": _with(plain, listed + 10, b"\x63\x00"),
+        "cut": plain[: len(plain) // 2],
+    }
+
+
+@pytest.mark.parametrize("name", _hostile_zips())
+def test_a_hostile_zip_is_no_export_and_no_bug_of_ours(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageFault, match=r"not a \.zip that can be read"):
+        matched(tmp_path, _hostile_zips()[name])
+
+
+@settings(max_examples=150, deadline=None)
+@given(place=st.integers(0, 10_000), byte=st.integers(0, 255), method=st.sampled_from([0, 8, 12, 14]))
+def test_any_byte_of_a_zip_may_be_another(place: int, byte: int, method: int) -> None:
+    data = _packed(method)
+    altered = _with(data, place % len(data), bytes([byte]))
+    with contextlib.suppress(UsageFault):
+        list(advisories.records(altered, "export"))
 
 
 def test_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

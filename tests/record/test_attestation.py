@@ -4,6 +4,7 @@ import base64
 import json
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -124,6 +125,25 @@ def test_dependencies_name_what_the_answer_rests_on() -> None:
     assert all({"uri", "digest"} & set(d) for d in by_name.values())
 
 
+@pytest.mark.parametrize(
+    ("still_failing", "flaky", "result"),
+    [((), (), "PASSED"), ((), ("t::c",), "WARNED"), (("t::d",), ("t::c",), "FAILED")],
+)
+def test_a_test_that_fails_is_a_failure_though_the_patch_was_accepted(
+    still_failing: tuple[str, ...], flaky: tuple[str, ...], result: str
+) -> None:
+    assert RESULT.full is not None
+    assert RESULT.baseline is not None
+    full = replace(RESULT.full, still_failing=still_failing)
+    facts = facts_of(
+        TASK, replace(RESULT, full=full, baseline=replace(RESULT.baseline, flaky=flaky)), SETTING, DIFF, (3, DIGEST)
+    )
+    made = statements(facts, audit={"entry": 4, "digest": DIGEST}, approvals=[])
+    found = verify_bundle(signed_bundle(made, SIGNER), KEYS).predicates[TEST_RESULT]
+    assert (found["result"], found["failedTests"], found["warnedTests"]) == (result, [*still_failing], [*flaky])
+    assert redacted_statements(made, frozenset())[0]["predicate"]["result"] == result
+
+
 # ---- tampering: what was changed, and the reason that must be given ------------------------------------------------
 
 Rows = list[dict[str, Any]]
@@ -240,7 +260,15 @@ def outcome_of_no_patch(rows: Rows, n: int, rng: random.Random) -> str:
     statement = opened(review)
     statement["predicate"]["outcome"] = "gave-up"
     resigned(review, statement)
-    return "only accepted patches"
+    return "only accepted and chosen patches"
+
+
+def chosen_and_never_applied(rows: Rows, n: int, rng: random.Random) -> str:
+    (review,) = (row for row in rows if opened(row)["predicateType"] == REVIEW)
+    statement = opened(review)
+    statement["predicate"].update(outcome="chosen", approvals=[{"kind": "approved"}, {"kind": "undone"}])
+    resigned(review, statement)
+    return "names no entry where it was applied"
 
 
 def weak_digest(rows: Rows, n: int, rng: random.Random) -> str:
@@ -268,6 +296,7 @@ WAYS: list[Callable[[Rows, int, random.Random], str]] = [
     weak_digest,
     second_signature_that_is_none,
     outcome_of_no_patch,
+    chosen_and_never_applied,
 ]
 
 

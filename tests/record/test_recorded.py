@@ -4,7 +4,7 @@ import os
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ import pytest
 from localagent.record.audit.check import check_audit
 from localagent.record.audit.entry import MOST_LINE_BYTES, AuditKind
 from localagent.record.audit.log import AuditLog
-from localagent.record.audit.recorded import KINDS, MOST_ENTRIES, RecordedLog, serve_line
+from localagent.record.audit.recorded import KINDS, MOST_ENTRIES, RecordedLog, ask_recorder, serve_line
 from localagent.record.files import CannotRecord, RecordDamaged
 from localagent.record.journal import Standing
 
@@ -57,6 +57,21 @@ def test_every_entry_says_whose_it_is_whatever_the_worker_says(line: Line) -> No
     line.log.append(AuditKind.TASK_ENDED, {"task": "x"})
     assert line.entries() == [{"task": "x", **ABOUT}, {"task": "x", **ABOUT}]
     assert [entry.kind for entry in check_audit(line.log.folder).entries] == ["task-started", "task-ended"]
+
+
+def test_only_a_line_that_says_who_approved_carries_an_approval_and_nothing_else(tmp_path: Path) -> None:
+    kept = AuditLog(tmp_path)
+    for kind, wanted in ((AuditKind.APPROVED, True), (AuditKind.TASK_ENDED, False)):
+        ours, theirs = socket.socketpair()
+        about = {**ABOUT, "approved_by": 9}
+        thread = threading.Thread(target=serve_line, args=(theirs.detach(), kept, about))
+        thread.start()
+        with ours, nullcontext() if wanted else pytest.raises(CannotRecord, match="nothing to say about that"):
+            ask_recorder(ours.fileno(), kind, {"approved_by": 0})
+        thread.join(20)
+    assert [(e.kind, dict(e.data)) for e in check_audit(kept.folder).entries] == [
+        ("approved", {**ABOUT, "approved_by": 9})
+    ]
 
 
 @pytest.mark.parametrize("kind", sorted(set(AuditKind) - KINDS))

@@ -126,7 +126,7 @@ ENDPOINTS = (
         path="/v1/tasks/{task}/approve",
         handler=handling.approve,
         role=Role.APPROVE,
-        answers={200: "in the queue", 409: "not held"},
+        answers={200: "in the queue", 202: "held until it is on the record", 409: "not held"},
     ),
     Endpoint(method="GET", path="/v1/tasks/{task}/report", handler=handling.report, answers=_OVER),
     Endpoint(

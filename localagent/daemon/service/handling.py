@@ -18,6 +18,7 @@ from localagent.wire.service.order import IDEMPOTENCY_KEY, TASK_ID, TaskOrder, T
 MOST_ORDER_BYTES = 1 << 20
 MOST_PAGE = 200
 KEEP_ALIVE_SECONDS = 15.0
+RECORD_SECONDS = 5.0  # until an approval that is not on the record is answered all the same
 
 
 async def submit(request: Request) -> Response:
@@ -103,17 +104,23 @@ async def cancel(request: Request) -> Response:
 
 
 async def approve(request: Request) -> Response:
-    """Let a task run that is held."""
+    """Let a task run that is held: 200 once that is on the record, 202 while the recorder is waited for."""
     row, owner = task_of(request, Role.APPROVE)
     require(request, Role.APPROVE)
     if owner:
         raise Refused(403, "own", "nobody approves a task of their own")
     if not await threaded(desk_of(request).writes.approve, row.id, peer_of(request).uid):
-        raise Refused(409, "state", f"the task is {row.state}, not held")
-    now = desk_of(request).reads.find(row.id, ANYBODY)
+        held = row.state is TaskState.HELD
+        why = "the task was approved already, or cancelled" if held else f"the task is {row.state}, not held"
+        raise Refused(409, "state", why)
+    until = asyncio.get_running_loop().time() + RECORD_SECONDS
+    while (now := desk_of(request).reads.find(row.id, ANYBODY)) is not None and now.state is TaskState.HELD:
+        if asyncio.get_running_loop().time() > until:
+            break
+        await asyncio.sleep(0.05)
     if now is None:
         raise nothing()
-    return answer(task_json(now, owner=owner))
+    return answer(task_json(now, owner=owner), status=202 if now.state is TaskState.HELD else 200)
 
 
 async def report(request: Request) -> Response:

@@ -51,6 +51,33 @@ class Lease:
     attempt: int
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Approval:
+    """A held task that somebody approved, which is not on the record yet."""
+
+    task: str
+    uid: int
+    by: int
+
+
+def approvals(rows: Rows) -> tuple[Approval, ...]:
+    """Approvals that were taken and keep their tasks held until they are on the record."""
+    with rows.reading() as database:
+        found = database.execute(
+            "SELECT id, uid, approved_by FROM tasks WHERE state = 'held' AND approved_by IS NOT NULL ORDER BY seq"
+        ).fetchall()
+        return tuple(Approval(task=x["id"], uid=x["uid"], by=x["approved_by"]) for x in found)
+
+
+def release(rows: Rows, approval: Approval) -> None:
+    """Let an approved task into the queue; one that was cancelled meanwhile stays that."""
+    with rows.writing() as database:
+        database.execute(
+            "UPDATE tasks SET state = 'queued' WHERE id = ? AND state = 'held' AND approved_by = ?",
+            (approval.task, approval.by),
+        )
+
+
 def waiting(rows: Rows) -> bool:
     """Whether any task is queued."""
     with rows.reading() as database:

@@ -3,8 +3,11 @@
 A worker that does not end when told is killed with everything of its session; jails end with their launcher.
 """
 
+import logging
 import os
 import signal
+import socket
+import struct
 import subprocess
 import time
 from contextlib import suppress
@@ -13,17 +16,21 @@ from pathlib import Path
 
 from localagent.app.settings import Settings
 from localagent.daemon.service.kept_process import KeptProcess, order_of_settings
-from localagent.daemon.service.leases import Ended, Lease, cancelled, settle, take, waiting
+from localagent.daemon.service.leases import Ended, Lease, approvals, cancelled, release, settle, take, waiting
 from localagent.daemon.service.recorder_elsewhere import RecorderElsewhere
 from localagent.daemon.service.rows import Rows
 from localagent.daemon.service.starting import start_process
 from localagent.daemon.service.worker import PATIENCE_SECONDS, STOPPED
 from localagent.errors import AnswerIsNo, CannotEnforce
 from localagent.jail.workspace import remove_tree
+from localagent.record.audit.entry import AuditKind
+from localagent.record.audit.recorded import APPROVED_BY, ask_recorder
 
 WORK = "work"
 TERM_SECONDS = 20.0
+RECORD_SECONDS = 10  # for the recorder to confirm an approval, and until it is asked again
 SLACK_SECONDS = 300.0  # beyond a task's own budget: its baseline, its full check
+_log = logging.getLogger("localagent.daemon")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,6 +65,7 @@ class Pool:
         self._running: dict[str, _Running] = {}
         self._unsettled: list[tuple[Lease, Ended, str]] = []
         self._draining = False
+        self._approve_at = 0.0
         cache = self._cache = settings.cache_dir.parent
         self._model = KeptProcess(
             "model_host", {**order_of_settings(settings), "policy": str(terms.policy)}, cache=cache
@@ -94,6 +102,7 @@ class Pool:
         for running in [x for x in self._running.values() if _ended(x.process)]:
             self._settle(running)
         self._pass_on()
+        self._approve()
         while not self._draining and len(self._running) < self._terms.workers and waiting(self._rows):
             if not self._recorder.ready():
                 return  # nothing is begun that cannot be put on the record
@@ -101,6 +110,25 @@ class Pool:
             if lease is None:
                 return
             self._start(lease)
+
+    def _approve(self) -> None:
+        """Approvals go on the record, then their tasks into the queue; without an entry they stay held."""
+        if time.monotonic() < self._approve_at:
+            return
+        for approval in approvals(self._rows):
+            about = {"ordered_task": approval.task, "ordered_by": approval.uid, APPROVED_BY: approval.by}
+            line = self._recorder.line(about)
+            if line is None:
+                return
+            try:
+                with socket.socket(fileno=line) as held:
+                    held.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", RECORD_SECONDS, 0))
+                    ask_recorder(held.fileno(), AuditKind.APPROVED, {"what": "task", "by": approval.by})
+            except AnswerIsNo as no:
+                _log.error("the approval of task %s is not on the record, it stays held: %s", approval.task, no)
+                self._approve_at = time.monotonic() + RECORD_SECONDS
+                return
+            release(self._rows, approval)
 
     def stop(self) -> None:
         """Tell every worker to end; their tasks go back into the queue."""

@@ -22,7 +22,7 @@ from localagent.daemon.service.listening import listening
 from localagent.daemon.service.roles import peer_of
 from localagent.errors import AnswerIsNo, LocalagentError
 from localagent.record.audit.log import AuditLog
-from localagent.record.audit.recorded import read_line, serve_line
+from localagent.record.audit.recorded import APPROVED_BY, read_line, serve_line
 from localagent.record.jsontext import load
 from localagent.wire.service.order import TASK_ID
 
@@ -198,9 +198,10 @@ def _about(descriptor: int) -> tuple[dict[str, object] | None, bytes]:
     try:
         first, rest = read_line(descriptor, b"")
         about = load(first)
-        if not isinstance(about, dict) or set(about) != {"ordered_task", "ordered_by"}:
+        if not isinstance(about, dict) or set(about) - {APPROVED_BY} != {"ordered_task", "ordered_by"}:
             raise ValueError("not a task")
-        if not TASK_ID.fullmatch(str(about["ordered_task"])) or type(about["ordered_by"]) is not int:
+        users = [user for name, user in about.items() if name != "ordered_task"]
+        if not TASK_ID.fullmatch(str(about["ordered_task"])) or any(type(user) is not int for user in users):
             raise ValueError("not a task")
     except (OSError, ValueError, RecursionError):
         return None, b""

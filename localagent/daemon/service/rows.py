@@ -202,10 +202,13 @@ class Rows:
             return TaskState(found[0])
 
     def approve(self, task: str, approver: int) -> bool:
-        """Let a held task into the queue; False when it is not held. Nobody approves a task of their own."""
+        """Take an approval of a held task; False when it is not held, or was approved. Nobody approves one of theirs.
+
+        It stays held until the approval is on the record: `leases.release` lets it into the queue.
+        """
         with self.writing() as database:
             done = database.execute(
-                "UPDATE tasks SET state = 'queued', approved_by = ? WHERE id = ? AND state = 'held' AND uid <> ?",
+                "UPDATE tasks SET approved_by = ? WHERE id = ? AND state = 'held' AND uid <> ? AND approved_by IS NULL",
                 (approver, task, approver),
             )
             return done.rowcount == 1

@@ -16,6 +16,7 @@ from localagent.domain.task import Verdict
 from localagent.record.attest.dsse import NotVerified, Signer, open_envelope, sign
 from localagent.record.attest.statement import (
     BUILD_TYPE,
+    CHOSEN,
     PAYLOAD_TYPE,
     PREDICATES,
     PROVENANCE,
@@ -104,10 +105,12 @@ def _whole(
     task = predicates[REVIEW]["task"]
     if diff_name(task) not in subjects:
         raise NotVerified(f"the diff {diff_name(task)!r} is not among the subjects")
-    if predicates[REVIEW]["outcome"] != Verdict.ACCEPTED.value:
-        raise NotVerified(
-            f"the review's outcome is {predicates[REVIEW]['outcome']!r}: only accepted patches are attested"
-        )
+    outcome = predicates[REVIEW]["outcome"]
+    if outcome not in (Verdict.ACCEPTED.value, CHOSEN):
+        raise NotVerified(f"the review's outcome is {outcome!r}: only accepted and chosen patches are attested")
+    done = [x.get("kind") for x in predicates[REVIEW]["approvals"] if isinstance(x, dict)]
+    if outcome == CHOSEN and "applied" not in done:
+        raise NotVerified("the review says that a person chose the patch, and names no entry where it was applied")
     metadata = predicates[PROVENANCE]["runDetails"].get("metadata")
     if not isinstance(metadata, dict) or metadata.get("invocationId") != task:
         raise NotVerified("review and provenance are of different tasks")

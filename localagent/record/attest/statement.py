@@ -14,6 +14,7 @@ TEST_RESULT = "https://in-toto.io/attestation/test-result/v0.1"
 PROVENANCE = "https://slsa.dev/provenance/v1"
 REVIEW = "urn:localagent:predicate:patch-review:1"
 BUILD_TYPE = "urn:localagent:build-type:fix:1"
+CHOSEN = "chosen"  # the outcome of a patch that a person took from a task's proposals
 PREDICATES = (TEST_RESULT, PROVENANCE, REVIEW)
 _ESCAPED = re.compile(rb"%([0-9A-F]{2})")
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/")
@@ -59,9 +60,10 @@ def _sha256(digest: str) -> dict[str, str]:
 
 
 def _test_result(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """FAILED where any test fails, though it failed before as well and the patch was accepted all the same."""
     failed = facts["still_failing"]
     return {
-        "result": "WARNED" if failed or facts["flaky"] else "PASSED",
+        "result": "FAILED" if failed else "WARNED" if facts["flaky"] else "PASSED",
         "configuration": [_policy(facts), _snapshot(facts)],
         "passedTests": [*facts["fail_to_pass"], *facts["pass_to_pass"]],
         "warnedTests": facts["flaky"],

@@ -42,7 +42,8 @@ def page(report: Mapping[str, Any]) -> bytes:
         *_section("Totals", ("what", "how many"), ((k, v) for k, v in totals.items() if isinstance(v, int))),
         *_section("Tasks", _TASK_HEAD, (_task(row) for row in report["tasks"])),
         *_events("Patches written and taken back, notes written", report["landings"]),
-        *_events("Approvals of dependencies and patches", report["approvals"]),
+        *_events("Approvals of patches, dependencies and held tasks", report["approvals"]),
+        *_events("Refused by gate, verify and deps", report["refusals"]),
         *_events("Replays", report["replays"]),
         *_events("Keys and the journal itself", report["notable"]),
         *_section(

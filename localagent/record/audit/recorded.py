@@ -16,7 +16,9 @@ from localagent.record.files import CannotRecord, RecordDamaged, read_bounded
 from localagent.record.jsontext import dump, load
 
 KINDS = frozenset({AuditKind.TASK_STARTED, AuditKind.TASK_ENDED, AuditKind.REPORTED, AuditKind.ATTESTED})
+OF_APPROVALS = frozenset({AuditKind.APPROVED})  # on a line that says who approved: the daemon's own, no worker's
 MOST_ENTRIES = 16  # of one task's attempt
+APPROVED_BY = "approved_by"
 _FAULTS = {"damaged": RecordDamaged, "cannot": CannotRecord}
 
 
@@ -54,18 +56,27 @@ class RecordedLog(AuditLog):
         super().ready()
 
     def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        try:
-            _write(self._descriptor, dump(request))
-            line = read_line(self._descriptor, b"")[0]
-            answer = load(line) if line else {"fault": "cannot", "why": "the recorder is gone"}
-        except (OSError, ValueError) as fault:
-            raise CannotRecord(f"the recorder cannot be asked: {fault}", remedy="see the daemon's log") from fault
-        if not isinstance(answer, dict) or answer.get("fault"):
-            told = answer if isinstance(answer, dict) else {}
-            kind = _FAULTS.get(str(told.get("fault")), CannotRecord)
-            why = str(told.get("why", "an answer of the recorder that is none"))
-            raise kind(why, remedy=str(told.get("remedy") or "see the daemon's log"))
-        return answer
+        return _asked(self._descriptor, request)
+
+
+def ask_recorder(descriptor: int, kind: AuditKind, data: Mapping[str, Any]) -> None:
+    """One entry, asked of a recorder by who keeps no journal beside. CannotRecord where it does not confirm it."""
+    _asked(descriptor, {"kind": kind.value, "data": dict(data)})
+
+
+def _asked(descriptor: int, request: dict[str, Any]) -> dict[str, Any]:
+    try:
+        _write(descriptor, dump(request))
+        line = read_line(descriptor, b"")[0]
+        answer = load(line) if line else {"fault": "cannot", "why": "the recorder is gone"}
+    except (OSError, ValueError) as fault:
+        raise CannotRecord(f"the recorder cannot be asked: {fault}", remedy="see the daemon's log") from fault
+    if not isinstance(answer, dict) or answer.get("fault"):
+        told = answer if isinstance(answer, dict) else {}
+        kind = _FAULTS.get(str(told.get("fault")), CannotRecord)
+        why = str(told.get("why", "an answer of the recorder that is none"))
+        raise kind(why, remedy=str(told.get("remedy") or "see the daemon's log"))
+    return answer
 
 
 def serve_line(
@@ -106,7 +117,7 @@ def _answered(line: bytes, log: AuditLog, about: Mapping[str, Any]) -> dict[str,
         if not isinstance(found, dict) or set(found) != {"kind", "data"} or not isinstance(found["data"], dict):
             raise ValueError("not a request")
         kind = AuditKind(found["kind"]) if found["kind"] else None
-        if kind is not None and kind not in KINDS:
+        if kind is not None and kind not in (OF_APPROVALS if APPROVED_BY in about else KINDS):
             raise ValueError(f"{kind.value}: a task has nothing to say about that")
     except (ValueError, TypeError, RecursionError) as fault:
         return {"fault": "request", "why": str(fault)}

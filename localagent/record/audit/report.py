@@ -19,6 +19,7 @@ _LANDINGS = {
     *(AuditKind.APPLYING, AuditKind.APPLIED, AuditKind.UNDOING, AuditKind.UNDONE, AuditKind.REFUSED),
     *(AuditKind.NOTING, AuditKind.NOTED),
 }
+_JUDGED = frozenset({"gate", "verify", "deps"})  # verbs that only judge: what they refuse is no landing
 _NOTABLE = {
     AuditKind.TORN_LINE_CUT,
     AuditKind.SET_ASIDE,
@@ -48,7 +49,8 @@ def audit_report(
         "entries": len(entries),
         "totals": _totals(entries, tasks),
         "tasks": tasks,
-        "landings": [_told(e) for e in entries if e.kind in _LANDINGS],
+        "landings": [_told(e) for e in entries if e.kind in _LANDINGS and not _is_judged(e)],
+        "refusals": [_told(e) for e in entries if _is_judged(e)],
         "approvals": [_told(e) for e in entries if e.kind in (AuditKind.APPROVED, AuditKind.WITHDRAWN)],
         "replays": [_told(e) for e in entries if e.kind is AuditKind.REPLAYED],
         "notable": [_told(e) for e in entries if e.kind in _NOTABLE],
@@ -67,6 +69,11 @@ def _chain(check: AuditCheck, heads: Sequence[SignedHead], fault: str, unknown: 
         "signed_heads": len(heads),
         "newest_signed": None if newest is None else {"entry": newest.seq, "at": newest.at, "key": newest.key_id},
     }
+
+
+def _is_judged(entry: Entry) -> bool:
+    """Whether it is the refusal of a verb that only judges."""
+    return entry.kind is AuditKind.REFUSED and str(entry.data.get("what")) in _JUDGED
 
 
 def _told(entry: Entry) -> dict[str, Any]:
@@ -147,7 +154,8 @@ def _totals(entries: Sequence[Entry], tasks: Sequence[Mapping[str, Any]]) -> dic
         "attested": sum(bool(t["attested"]) for t in tasks),
         "applied": kinds[AuditKind.APPLIED],
         "undone": kinds[AuditKind.UNDONE],
-        "refused_landings": kinds[AuditKind.REFUSED],
+        "refused_landings": kinds[AuditKind.REFUSED] - sum(map(_is_judged, entries)),
+        "refusals": sum(map(_is_judged, entries)),
         "approved": kinds[AuditKind.APPROVED],
         "withdrawn": kinds[AuditKind.WITHDRAWN],
     }

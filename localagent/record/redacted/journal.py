@@ -16,6 +16,7 @@ from localagent.record.redacted.words import (
     COMMIT,
     DIGEST,
     HEX,
+    HOOK,
     JAIL,
     KIND,
     LEVEL,
@@ -24,6 +25,7 @@ from localagent.record.redacted.words import (
     POLICY,
     TASK,
     TIME,
+    VERDICT,
     VERSION,
     denied,
     each,
@@ -61,8 +63,8 @@ def _data(rules: frozenset[str]) -> dict[str, Shape]:
     return {
         **each("asked snapshot patch change diff evidence report bundle line digest prev", DIGEST),
         **each("repo name to"),
-        **each("by seed exit enumerated verified chosen bytes first apply encrypted same departs_at ordered_by"),
-        **each("entry number seq"),
+        **each("by seed exit enumerated verified chosen bytes first apply encrypted same departs_at"),
+        **each("ordered_by approved_by count entry number seq"),
         **each("task ordered_task", TASK),
         **each("key retired", HEX),
         "commit": COMMIT,
@@ -77,6 +79,10 @@ def _data(rules: frozenset[str]) -> dict[str, Shape]:
         "journal": Fields({"lines": never, "tip": DIGEST}),
         "files": OneOf((never, Named(_SEGMENT, DIGEST))),
         "what": KIND,
+        "verdict": VERDICT,
+        "hook": HOOK,
+        "rules": Each(among(rules)),
+        "names": Each(never),
         "why": _WHY,
         "file": _SEGMENT,
         "folder": _ASIDE,
@@ -96,7 +102,7 @@ def redacted_audit_report(report: Mapping[str, Any], rules: frozenset[str]) -> d
             "entries": never,
             "totals": _totals(rules),
             "tasks": Each(task),
-            **each("landings approvals replays notable", Each(event)),
+            **each("landings refusals approvals replays notable", Each(event)),
         }
     )
     return dict(Redaction().of(report, shape))
@@ -118,7 +124,7 @@ def _chain() -> Fields:
 def _totals(rules: frozenset[str]) -> Fields:
     return Fields(
         {
-            **each("tasks candidates attested applied undone refused_landings approved withdrawn"),
+            **each("tasks candidates attested applied undone refused_landings refusals approved withdrawn"),
             "outcomes": Named(OUTCOME, never),
             "by_day": Named(TIME, never),
             "refused_candidates": denied(rules),

@@ -79,7 +79,7 @@ def _statement(rules: frozenset[str]) -> Fields:
     policy = Fields({"name": POLICY, "digest": DIGEST, "least_level": LEVEL})
     gates: dict[str, Shape] = {"policy": policy, "enumerated": never, "denied": denied(rules)}
     predicate: dict[str, Shape] = {
-        "result": among(frozenset({"PASSED", "WARNED"})),
+        "result": among(frozenset({"PASSED", "WARNED", "FAILED"})),
         "configuration": _RESOURCES,
         **each("passedTests warnedTests failedTests", Each(never)),
         "buildDefinition": _BUILD,

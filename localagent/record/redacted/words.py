@@ -4,9 +4,13 @@ A field that is added to one of these documents is marked until its shape is nam
 too little. Rules of a user's own policy are not among the words.
 """
 
+from localagent.domain.dependency import Answer
 from localagent.domain.outcome import Ending
+from localagent.domain.review import PatchVerdict
 from localagent.domain.strength import Grade
 from localagent.domain.task import Verdict
+from localagent.domain.verification import VerifyVerdict
+from localagent.record.attest.statement import CHOSEN
 from localagent.record.audit.entry import AuditKind
 from localagent.record.redacted.marks import Fields, Named, Shape, among, matching, never
 
@@ -19,8 +23,10 @@ VERSION = matching(r"\d{1,4}(\.\d{1,4}){1,3}")
 BACKEND = matching(r"(bubblewrap|nsjail)( \d{1,4}(\.\d{1,4}){0,3})?")
 LEVEL = matching(r"L[0-4]|none")
 POLICY = among(frozenset({"default", "strict", "permissive", "appliance"}))
-KIND = among(frozenset(kind.value for kind in AuditKind))
-OUTCOME = among(frozenset({*(verdict.value for verdict in Verdict), "unfinished"}))
+KIND = among(frozenset({*(kind.value for kind in AuditKind), "gate", "verify", "deps", "task"}))
+VERDICT = among(frozenset({*map(str, PatchVerdict), *map(str, VerifyVerdict), *map(str, Answer)}))
+HOOK = among(frozenset({"fix"}))
+OUTCOME = among(frozenset({*(verdict.value for verdict in Verdict), "unfinished", CHOSEN}))
 ENDING = among(frozenset(ending.value for ending in Ending))
 GRADE = among(frozenset(grade.value for grade in Grade))
 CHECK = among(frozenset({"ruff", "mypy", "bandit", "hypothesis", "shuffled", "properties", "pytest"}))
