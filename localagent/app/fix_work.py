@@ -170,7 +170,7 @@ def _told(result: TaskResult, ground: _Ground, model: OpenModel) -> TaskResult:
         threads=scorer.threads if scorer is not None else 0,
         warnings=(
             *((model.missing,) if model.missing else ()),
-            *((scorer.remark,) if scorer is not None and scorer.remark else ()),
+            *(scorer.remarks if scorer is not None else ()),
             *result.warnings,
             *remarks,
             *ground.verifier.notes,

@@ -186,11 +186,13 @@ def _answer_score(channel: socket.socket, engine: Engine, request: Message, inbo
     edits = request["edits"]
     windows = plan_windows(source, [_place(edit) for edit in edits])
     outside = len(edits) - sum(len(window.members) for window in windows)
+    garbled = 0
     for window in windows:
         if inbox.cancelled():
             break
         tokens, asks, unasked = _questions(engine, [engine.front_token, *context], source, window, edits)
         outside += unasked
+        garbled += 0 if tokens else unasked
         for answers in engine.compare(tokens, asks):
             items = [[edit, round(ratio, 4), round(stood, 4)] for edit, ratio, stood in answers]
             send(channel, {"kind": "scores", "id": number, "items": items, "tokens": engine.tokens_decoded - before})
@@ -201,6 +203,7 @@ def _answer_score(channel: socket.socket, engine: Engine, request: Message, inbo
             "id": number,
             "tokens": engine.tokens_decoded - before,
             "outside": outside,
+            "garbled": garbled,
             "cpu_seconds": time.process_time() - began,
             "resident_bytes": resident_bytes(),
         },

@@ -26,6 +26,7 @@ from localagent.llm.cores import TRIAL_SECONDS
 
 CHUNK_TOKENS = 128
 _TRIAL_TOKENS = 16
+_GUARD = b"\x01"  # a byte that no source has, so that no vocabulary joins it to another
 
 # What a position is asked: (index of the asker, token that stands there, token that would).
 Ask = tuple[int, int, int]
@@ -117,6 +118,7 @@ class Engine:
         self.end_token = self._document_end()
         self.front_token = self._front()
         self._pieces: dict[int, bytes] = {}
+        self._guard = self._guarding()
         self._threads = threads
         self._decoded: list[int] = []
         self.tokens_decoded = 0
@@ -189,11 +191,27 @@ class Engine:
         )
 
     def tokenize(self, data: bytes, *, special: bool = False) -> list[int]:
-        """Tokens of a text in UTF-8; special tokens written in it are plain text unless `special`."""
+        """Tokens of a text in UTF-8; special tokens written in it are plain text unless `special`.
+
+        Nothing is put in front: where the vocabulary would put a space there, it stands before a byte that is cut off.
+        """
+        guard = self._guard
+        if guard and data:
+            tokens = self._tokens(_GUARD + data, special=special)
+            if tuple(tokens[: len(guard)]) == guard:
+                return tokens[len(guard) :]
+        return self._tokens(data, special=special)
+
+    def _tokens(self, data: bytes, *, special: bool) -> list[int]:
         room = len(data) + 8
         tokens = (ctypes.c_int32 * room)()
         count = self._llama.llama_tokenize(self._vocab, data, len(data), tokens, room, False, special)
         return list(tokens[: max(0, count)])
+
+    def _guarding(self) -> tuple[int, ...]:
+        """The tokens of a lone `_GUARD` where the vocabulary puts a space in front of a text; none elsewhere."""
+        found = self._tokens(_GUARD, special=False)
+        return tuple(found) if b"".join(map(self.piece, found)) == b" " + _GUARD else ()
 
     def piece(self, token: int) -> bytes:
         """The bytes of a text that a token stands for; control tokens stand for none."""

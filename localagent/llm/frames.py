@@ -7,7 +7,7 @@ A frame is four bytes of length (big endian) and that many bytes of JSON, always
                                                                  fim, chat
                                                         refused  why (the child then ends)
     score   id, context, source, edits                  scores   id, items: [[edit, score or null], ...], tokens
-                                                        done     id, tokens, outside, cpu_seconds
+                                                        done     id, tokens, outside, garbled, cpu_seconds
     tokenize  id, texts                                 tokens   id, tokens: [[token, ...], ...], pieces
     grow    id, trunk, branches, fresh                  grown    id, items: [[branch, row, top, asked], ...], pieces
                                                         done     id, tokens, fresh
@@ -22,6 +22,9 @@ A frame is four bytes of length (big endian) and that many bytes of JSON, always
 the child use fewer threads where more do not help; `ready` says how many it uses.
 
 A child that serves several parents answers `queued  id` at once to what has to wait (`hosted`).
+
+`outside` counts edits that were not asked about; `garbled` (may be left out) those of them whose text the vocabulary
+does not give back.
 
 A branch is `[at, tokens, rows]`: tokens that follow the first `at` of the trunk. A row is `[index, top, asked]`: of the
 distribution after the branch's token `index` (-1: after the trunk's part) the `top` likeliest tokens, answered as

@@ -33,6 +33,7 @@ class ModelScorer(Served):
         `taken`: of the first requests, one after the other, only so many scores, as a replayed task had in time.
         """
         self.unscored_outside = 0
+        self.garbled = 0
         self._limits = list(taken)
         super().__init__(model, jail, threads=threads, spare=spare)
 
@@ -59,6 +60,17 @@ class ModelScorer(Served):
                         break
         return scores
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a report should say of how the model served."""
+        said = [self.remark] if self.remark else []
+        if self.garbled:
+            said.append(
+                f"model {self.name} did not order {self.garbled} edits: its vocabulary does not give their text back;"
+                " they stand in the order without a model"
+            )
+        return tuple(said)
+
     def _take(self, message: Message, asked: list[int], scores: list[Reading | None]) -> None:
         for index, reading in _items(message.get("items", [])):
             if not 0 <= index < len(asked) or reading.stood > 0.0:
@@ -67,6 +79,7 @@ class ModelScorer(Served):
         if message["kind"] == "done":
             self.book(message)
             self.unscored_outside += int(number(message.get("outside")))
+            self.garbled += int(number(message.get("garbled", 0)))
 
 
 def _request(source: bytes, context: str, edits: Sequence[Edit]) -> Message:

@@ -6,8 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from tiny_model import CODESTRAL, FAMILIES, GRANITE, QWEN, STARCODER, Family, tiny_model
+from tiny_model import CODELLAMA, CODESTRAL, FAMILIES, GRANITE, QWEN, STARCODER, Family, tiny_model
 
+from localagent.domain.edit import Edit, Splice
+from localagent.domain.paths import RepoPath
 from localagent.jail.open import NamespaceJail
 from localagent.llm.chat_template import CHATML, ChatTemplate, TemplateFault
 from localagent.llm.sampler import ModelSampler, chat_prompt, fim_prompt, text_prompt
@@ -143,3 +145,41 @@ def test_a_hostile_template_does_not_cost_the_model(tmp_path: Path, jail: Namesp
             assert len(sampler.draw(text_prompt("x"), how, timeout_seconds=60).drawn) == 1, served.warning
         finally:
             served.close()
+
+
+ROUND_TRIP = """
+import json, os, sys
+from localagent.llm.dialect import Dialect
+from localagent.llm.engine import Engine
+engine = Engine(os.open(sys.argv[1], os.O_RDONLY), threads=1, context_tokens=512, cancelled=lambda: False)
+read = lambda tokens: b"".join(map(engine.piece, tokens)).decode("latin-1")
+texts = [text.encode() for text in json.loads(sys.argv[2])]
+print(json.dumps([[read(engine.tokenize(text)) for text in texts], read(Dialect(engine).fim(texts[0], texts[1]))]))
+"""
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.name)
+def test_tokens_give_the_text_back_and_nothing_in_front(family: Family, tmp_path: Path) -> None:
+    """A vocabulary of pieces would put a space in front of every text: before a suffix, too, where none stands."""
+    texts = ["def f(x):\n", "    return x\n", " x", "x", "\n", "\tß≠\n", ""]
+    path = str(tiny_model(tmp_path, family).path)
+    argv = [sys.executable, "-c", ROUND_TRIP, path, json.dumps(texts)]
+    done = subprocess.run(argv, capture_output=True, check=False, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr[-2000:]
+    read, fim = json.loads(done.stdout)
+    assert [text.encode("latin-1").decode() for text in read] == texts
+    assert sorted(fim) == sorted(texts[0] + texts[1])
+
+
+def test_a_vocabulary_of_pieces_orders_and_says_what_it_cannot_read(tmp_path: Path, jail: NamespaceJail) -> None:
+    served = ModelScorer(tiny_model(tmp_path, CODELLAMA), jail, threads=1)
+    try:
+        for source, garbled in ((b"x = 1\n", 0), ("x = 1  # \u2581\n".encode(), 1)):  # the piece that stands for a space
+            cut = Splice(start=4, end=5, text=b"2")
+            edit = Edit(path=RepoPath("a.py"), splices=(cut,), operator="x", line=1, end_line=1, prior=0.0)
+            (score,) = served.score(source, "# tests\n", [edit], timeout_seconds=60)
+            assert (score is None, served.garbled, served.warning) == (bool(garbled), garbled, "")
+            assert len(served.remarks) == garbled
+        assert "did not order 1 edits" in served.remarks[0]
+    finally:
+        served.close()
