@@ -18,9 +18,9 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
-import tempfile
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,6 +1,6 @@
 """Files and links that are there whole or not at all, also after a power cut: written beside, flushed, renamed.
 
-A kill may leave `.NAME.new` beside; the next writing of that name takes it, and `leftovers` names those of an uninstall.
+A kill may leave `.NAME.new` beside; the next writing of that name takes it away, and so does an uninstall.
 Not promised: that a file system which ignores fsync keeps anything.
 """
 
@@ -35,7 +35,7 @@ def placed(path: Path, data: bytes, mode: int) -> None:
     scratch = beside(path)
     scratch.unlink(missing_ok=True)
     number = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with open(number, "wb") as stream:
+    with os.fdopen(number, "wb") as stream:
         stream.write(data)
         stream.flush()
         os.fchmod(number, mode)

@@ -42,9 +42,9 @@ def taken(kit: verify.Sound, name: str, target: Path) -> Path:
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     whole = hashlib.sha256()
-    with open(verify.opened(kit.folder / name), "rb") as source:
+    with os.fdopen(verify.opened(kit.folder / name), "rb") as source:
         number = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with open(number, "wb") as copy:
+        with os.fdopen(number, "wb") as copy:
             while chunk := source.read(verify.CHUNK_BYTES):
                 whole.update(chunk)
                 copy.write(chunk)

@@ -52,8 +52,10 @@ def current(name: str) -> bytes:
 
 
 def restart(share: Path, say: Callable[[str], None]) -> None:
-    """What runs of these units begins anew with the version in use; what is not running stays so, and so does a run
-    that is to end by itself."""
+    """What runs of these units begins anew with the version in use; what does not run stays so.
+
+    A run that is to end by itself goes on to its end.
+    """
     names = [name for name, data in brought(share).items() if b"\nType=oneshot\n" not in data]
     if names and RUNNING.is_dir():
         told(["try-restart", *names], say)
