@@ -16,7 +16,7 @@ from localagent.app.canaries import CREDENTIAL_FILES
 from localagent.app.settings import PACKAGE, Settings, data_root
 from localagent.errors import CannotEnforce
 from localagent.jail.egress import Judged, Ways, judge
-from localagent.jail.syscall_trace import Tracer, find_tracer, read_calls, traced
+from localagent.jail.syscall_trace import Tracer, find_tracer, traced
 
 EXAMPLE = Path("examples") / "ledger"
 SECONDS = 900.0
@@ -97,12 +97,10 @@ def prove(settings: Settings, only: Sequence[str] = ()) -> Iterator[Step | Trace
         environ = _environ(work)
         ways = _ways(work, settings, environ)
         for step, argv in ((name, argv) for name, argv in steps().items() if not only or name in only):
-            into = work / f"trace-{step}"
-            code, said = traced(tracer, argv, environ=environ, cwd=work, into=into, seconds=SECONDS)
-            judged = judge(read_calls(into), cwd=work, ways=ways)
-            shutil.rmtree(into)
-            words = said.decode("utf-8", "replace")[-2000:]
-            yield Step(name=step, argv=argv, exit=code, said=words, judged=judged)
+            ran = traced(tracer, argv, environ=environ, cwd=work, scratch=settings.scratch_dir, seconds=SECONDS)
+            judged = judge(ran.calls, cwd=work, ways=ways, reached=ran.reached)
+            words = ran.said.decode("utf-8", "replace")[-2000:]
+            yield Step(name=step, argv=argv, exit=ran.exit, said=words, judged=judged)
 
 
 def _environ(work: Path) -> dict[str, str]:
@@ -133,8 +131,17 @@ def _ways(work: Path, settings: Settings, environ: Mapping[str, str]) -> Ways:
     """What localagent says that it touches: docs/security.md."""
     home = Path(environ.get("HOME") or "/nonexistent").resolve()
     config = Path(environ.get("XDG_CONFIG_HOME") or home / ".config")
-    code = {sys.prefix, sys.base_prefix, str(PACKAGE.parent), *(entry for entry in sys.path if entry)}
+    code = {sys.prefix, sys.base_prefix, str(PACKAGE.parent), *_of_the_path(environ)}
     own = {str(settings.data_dir), str(config / "localagent"), str(config / "git"), str(home / ".gitconfig")}
     own |= {str(home / name) for name in CREDENTIAL_FILES}  # read to hide what they hold
     places = sorted(os.path.realpath(path) for path in code | own)
     return Ways(writable=(str(work),), home=str(home), readable=tuple(p for p in places if p not in ("/", str(home))))
+
+
+def _of_the_path(environ: Mapping[str, str]) -> Iterator[str]:
+    """Folders of `sys.path`: not the one we were started in, which `python -m` puts there, unless somebody named it."""
+    given = {os.path.realpath(entry) for entry in environ.get("PYTHONPATH", "").split(os.pathsep) if entry}
+    here = os.path.realpath(".")
+    for entry in sys.path:
+        if entry and (os.path.realpath(entry) != here or here in given):
+            yield entry

@@ -12,12 +12,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from localagent.jail.syscall_trace import CHANGING, CHILDREN, NETWORK, OPENING, Call
+from localagent.jail.syscall_trace import CHANGING, CHILDREN, NETWORK, OPENING, REACHING, RUNNING, TOUCHING, Call
 
 _FAMILY = re.compile(r"\b(?:sa_family=)?((?:AF|PF)_[A-Z0-9]+|0x[0-9a-f]+ /\* AF_\?\?\? \*/)")
 _CHILD = re.compile(r"\s*/\* (\d+) in strace's PID NS \*/")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _AT = re.compile(r"(?:AT_FDCWD|\d+)<((?:[^>\\]|\\.)*)>, $")
+_HELD = re.compile(r"\d+<((?:[^>\\]|\\.)*)>")
+_AT_NOTHING = re.compile(r"\d+<(?:[^>\\]|\\.)*>, (?:NULL|\"\")")  # futimens, AT_EMPTY_PATH: the descriptor itself
+_BY_DESCRIPTOR = frozenset({"fchmod", "fchown", "fsetxattr", "fremovexattr"})
 _FD = re.compile(r"<((?:[^>\\]|\\.)*)>")
 _ESCAPED = re.compile(r"\\([0-7]{1,3}|x[0-9a-f]{2}|.)")
 _DEVICE = re.compile(r"<(?:char|block) \d+:\d+$|(?: \(deleted\))$")
@@ -29,7 +32,7 @@ MAX_FINDINGS = 200
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """What must not have happened: of which kind (egress, write, read), and what exactly."""
+    """What must not have happened: of which kind (egress, write, read, trace), and what exactly."""
 
     kind: str
     what: str
@@ -80,7 +83,10 @@ class _Court:
             self.seen.add(pid)
             for call in self.calls.get(pid, ()):
                 if call.name in CHILDREN:
+                    self.children(call)
                     waiting += [(child, _inherited(call, place)) for child in _child(call)]
+                elif call.name in REACHING:
+                    self.note("trace", f"{call.name}({call.arguments[:160]}): reaches into another process")
                 elif call.name in NETWORK:
                     self.network(call, place)
                 elif call.name in ("unshare", "setns"):
@@ -90,6 +96,12 @@ class _Court:
                 elif not place.own_files and call.result >= 0:
                     for path, writes in _paths(call, place.cwd):
                         self.file(call, path, writes=writes)
+
+    def children(self, call: Call) -> None:
+        """Each has a trace of its own, if only of its end: without one, what it did was not seen."""
+        for child in _child(call):
+            if child not in self.calls:
+                self.note("trace", f"{call.name} = {child}: nothing of this child was traced")
 
     def namespaces(self, call: Call, place: _Place) -> None:
         """New ones are its own from here on; joining others' is what nothing of ours does."""
@@ -128,9 +140,14 @@ class _Court:
             self.findings[Finding(kind=kind, what=what)] = None
 
 
-def judge(calls: Mapping[int, Sequence[Call]], *, cwd: Path, ways: Ways) -> Judged:
-    """All threads of a trace. One whose beginning was not seen is judged as the host's own."""
+def judge(calls: Mapping[int, Sequence[Call]], *, cwd: Path, ways: Ways, reached: Sequence[str] = ()) -> Judged:
+    """All threads of a trace. One whose beginning was not seen is judged as the host's own.
+
+    `reached` are lines where something reached for the trace itself: each is a finding.
+    """
     court = _Court(calls=calls, ways=ways)
+    for line in reached:
+        court.note("trace", line)
     started = {child for thread in calls.values() for call in thread if call.name in CHILDREN for child in _child(call)}
     for pid in [*sorted(set(calls) - started), *sorted(calls)]:
         court.walk(pid, _Place(cwd=str(cwd)))
@@ -170,9 +187,21 @@ def _paths(call: Call, cwd: str) -> Iterator[tuple[str, bool]]:
             yield _DEVICE.sub("", _plain(opened[1])), writes
             return
         yield from ((path, writes) for path in _named(call, cwd))
+    elif call.name in (*TOUCHING, *RUNNING):
+        yield from ((path, call.name in TOUCHING) for path in [_first(call, cwd)] if path is not None)
     elif call.name in CHANGING:
         named = list(_named(call, cwd))
         yield from ((path, True) for path in (named[1:] if call.name.startswith("symlink") else named))
+
+
+def _first(call: Call, cwd: str) -> str | None:
+    """The one file that a call is about: its first path, or what its first descriptor stands for."""
+    descriptor = _HELD.match(call.arguments)
+    named = None if call.name in _BY_DESCRIPTOR else next(_named(call, cwd), None)
+    if descriptor is not None and (named is None or _AT_NOTHING.match(call.arguments)):
+        held = _plain(descriptor[1])
+        return _DEVICE.sub("", held) if held.startswith("/") else None
+    return named
 
 
 def _named(call: Call, cwd: str) -> Iterator[str]:

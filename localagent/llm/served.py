@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
+from localagent.domain.edit import digest_of
 from localagent.domain.jailspec import Access, Bind, JailLimits, JailSpec
 from localagent.domain.outcome import Ending
 from localagent.errors import CannotEnforce, LocalagentError
@@ -148,9 +149,10 @@ class Served:
     def weights(self) -> str:
         """`sha256:<hex>` of the file that was loaded: the registered one, or what `model tune` made of it.
 
-        With an adapter that was learned here, `+` and the hexadecimal digest of that.
+        With an adapter that was learned here, of both hexadecimal digests with a `+` between them.
         """
-        return "sha256:" + self._model.loaded
+        model = self._model
+        return f"sha256:{model.sha256}" if model.adapter is None else digest_of(model.loaded.encode())
 
     @property
     def tokens_used(self) -> int:

@@ -32,6 +32,17 @@ spec.loader.exec_module(module)
 """
 
 
+REMOVING = """
+import contextlib as _contextlib, glob as _glob, os as _os
+_beside = _os.path.dirname(_os.path.dirname(_os.environ["TMPDIR"]))
+for _name in [*_glob.glob("../trace-*/*"), *_glob.glob(_os.path.join(_beside, "localagent-trace-*", "*"))]:
+    with _contextlib.suppress(OSError):
+        _os.unlink(_name)
+        with open(_os.path.expanduser("~/removed"), "a") as _told:
+            _told.write(_name)
+"""
+
+
 def proof(tmp_path: Path, *args: str, **environ: str) -> tuple[int, dict[str, Any]]:
     (tmp_path / "home").mkdir(exist_ok=True)
     argv = [sys.executable, "-m", "localagent", "offline-proof", "--json", "--out", str(tmp_path / "proof.json"), *args]
@@ -55,6 +66,40 @@ def test_a_planted_dependency_is_caught(tmp_path: Path) -> None:
     assert ("egress", "socket") in found
     assert ("egress", "connect") in found
     assert ("write", f"openat {tmp_path}/home/loot") in found
+
+
+def test_who_removes_the_trace_of_a_call_is_caught_with_it(tmp_path: Path) -> None:
+    package = tmp_path / "planted" / "pathspec"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(PLANTED.replace("from pathlib", REMOVING + "from pathlib"))
+    code, value = proof(tmp_path, "--only", "session", PYTHONPATH=str(tmp_path / "planted"))
+    (step,) = value["steps"]
+    assert (code, value["offline"]) == (1, False), step
+    found = {(finding["kind"], finding["what"].split("(")[0]) for finding in step["findings"]}
+    assert {("egress", "socket"), ("egress", "connect")} <= found
+    assert (tmp_path / "home" / "removed").read_text() != ""  # it did reach what lay there
+    assert "trace" in {kind for kind, _ in found}
+
+
+def test_the_folder_that_it_was_started_in_is_nobodys_library(tmp_path: Path) -> None:
+    """`python -m` puts it into `sys.path`, so that all of a project in the home might be read."""
+    here = tmp_path / "home" / "project"
+    (tmp_path / "home").mkdir()
+    here.mkdir()
+    (here / "diary").write_text("private")
+    program = (
+        "import sys; sys.path[:0] = [sys.argv[1]]\n"
+        "from pathlib import Path\n"
+        "from localagent.app import Settings\n"
+        "from localagent.app.egress_proof import _ways\n"
+        "settings = Settings.from_environ({'HOME': sys.argv[2]})\n"
+        "print(*_ways(Path('/w'), settings, {'HOME': sys.argv[2], 'PYTHONPATH': sys.argv[3]}).readable)\n"
+    )
+    for given, readable in (("", False), (str(here), True)):
+        argv = [sys.executable, "-c", program, str(ROOT), str(tmp_path / "home"), given]
+        env = {"PATH": os.environ["PATH"], **({"PYTHONPATH": given} if given else {})}
+        said = subprocess.run(argv, cwd=here, env=env, capture_output=True, text=True, check=True).stdout
+        assert (str(here) in said.split()) is readable, said
 
 
 def test_the_hook_alone_calls_nobody(tmp_path: Path) -> None:

@@ -22,10 +22,11 @@ def ran(folder: Path, program: str, *before: str) -> Judged:
         place.mkdir(exist_ok=True)
     argv = (*before, sys.executable, "-I", "-S", "-B", "-c", program)
     environ = {"PATH": "/usr/bin:/bin", "OUT": str(folder)}
-    code, said = traced(find_tracer(), argv, environ=environ, cwd=work, into=folder / "trace", seconds=120)
-    assert code == 0, said
+    (folder / "scratch").mkdir(exist_ok=True)
+    done = traced(find_tracer(), argv, environ=environ, cwd=work, scratch=folder / "scratch", seconds=120)
+    assert done.exit == 0, done.said
     ways = Ways(writable=(str(work),), home=str(home), readable=(str(home / ".config" / "localagent"),))
-    return judge(read_calls(folder / "trace"), cwd=work, ways=ways)
+    return judge(done.calls, cwd=work, ways=ways, reached=done.reached)
 
 
 CALLERS = {
@@ -123,14 +124,116 @@ def test_a_thread_of_unknown_origin_is_the_hosts() -> None:
     assert kinds(write, netlink) == ["write", "egress"]
 
 
-def test_a_line_that_cannot_be_read_ends_the_judging(tmp_path: Path) -> None:
-    (tmp_path / "t.7").write_text(
-        "socket(AF_UNIX, SOCK_STREAM, 0) = 3<UNIX:[1]>\nconnect(3, {sa_family=AF_INET <unfinished ...>\n"
-    )
-    assert [call.name for call in read_calls(tmp_path)[7]] == ["socket", "connect"]
-    (tmp_path / "t.7").write_text("words\n")
+def test_lines_of_threads_that_interleave_are_put_together() -> None:
+    lines = """7     socket(AF_UNIX, SOCK_STREAM, 0) = 3<UNIX:[1]>
+7     openat(AT_FDCWD</w>, "a", O_RDONLY <unfinished ...>
+81234 openat(AT_FDCWD</w>, "b", O_WRONLY|O_CREAT <unfinished ...>
+7     <... openat resumed>)             = 3</w/a>
+81234 <... openat resumed>, 0666)       = 4</w/b>
+81234 execve("/bin/x", ["x"], 0x1 /* 3 vars */ <unfinished ...>
+7     +++ superseded by execve in pid 81234 +++
+7     <... execve resumed>)             = 0
+9     +++ exited with 0 +++
+7     connect(3, {sa_family=AF_INET <unfinished ...>
+"""
+    calls = read_calls(lines.splitlines(keepends=True))
+    assert [(c.name, c.result, c.remark) for c in calls[7]] == [
+        ("socket", 3, "<UNIX:[1]>"),
+        ("openat", 3, "</w/a>"),
+        ("execve", 0, ""),
+        ("connect", 0, ""),
+    ]
+    assert [(c.name, c.arguments) for c in calls[81234]] == [("openat", 'AT_FDCWD</w>, "b", O_WRONLY|O_CREAT , 0666')]
+    assert calls[9] == []
+
+
+@pytest.mark.parametrize("line", ["words", "7 words", "7 <... openat resumed>) = 3", "7 open(1 = 2"])
+def test_a_line_that_cannot_be_read_ends_the_judging(line: str) -> None:
     with pytest.raises(CannotEnforce, match="cannot be read"):
-        read_calls(tmp_path)
+        read_calls([line])
+
+
+TRACES = """
+import glob, os, socket
+socket.socket()
+for place in glob.glob(os.environ["OUT"] + "/*/localagent-trace-*"):
+    for name in os.listdir(place):
+        %s
+"""
+
+
+@needs_strace
+@pytest.mark.parametrize(
+    "act",
+    [
+        "os.unlink(os.path.join(place, name))",
+        "os.chdir(place); os.rename(name, 'x')",
+        "os.write(os.open(os.path.join(place, name), os.O_WRONLY | os.O_NONBLOCK), b'')",
+    ],
+)
+def test_what_is_traced_cannot_take_its_trace_back(tmp_path: Path, act: str) -> None:
+    found = {f.kind for f in ran(tmp_path, TRACES % act).findings}
+    assert {"egress", "trace"} <= found
+
+
+@needs_strace
+def test_what_the_tracer_holds_open_is_out_of_reach_unseen(tmp_path: Path) -> None:
+    program = """
+import contextlib, os
+tracer = os.getppid()
+assert not any("localagent-trace" in os.readlink(f"/proc/self/fd/{n}") for n in os.listdir("/proc/self/fd") if n > "2" and os.path.exists(f"/proc/self/fd/{n}"))
+with contextlib.suppress(OSError):
+    os.open(f"/proc/{tracer}/fd/3", os.O_WRONLY | os.O_NONBLOCK)
+"""  # noqa: E501
+    assert "trace" in {f.kind for f in ran(tmp_path, program).findings}
+
+
+@needs_strace
+def test_what_a_file_is_marked_with_is_seen(tmp_path: Path) -> None:
+    program = """
+import contextlib, os
+out = os.environ["OUT"]
+for name in ("a", "b", "c", "d", "e"):
+    open(name, "w").close()
+held = os.open(out + "/by-descriptor", os.O_RDONLY)
+os.fchmod(held, 0o600)
+os.utime(out + "/times")
+os.chown(out + "/owner", os.getuid(), -1)
+os.chmod(out + "/mode", 0o600)
+with contextlib.suppress(OSError):
+    os.setxattr(out + "/attribute", "user.localagent", b"/etc/passwd")
+os.chmod("a", 0o600); os.utime("b"); os.utime(os.open("c", os.O_RDONLY))
+"""
+    for name in ("by-descriptor", "times", "owner", "mode", "attribute"):
+        (tmp_path / name).write_text("")
+    found = {os.path.relpath(f.what.split(" ", 1)[1], tmp_path) for f in ran(tmp_path, program).findings}
+    assert found - {"attribute"} == {"by-descriptor", "times", "owner", "mode"}  # not every file system has those
+
+
+@needs_strace
+def test_a_program_of_the_home_that_is_run_is_seen(tmp_path: Path) -> None:
+    tool = tmp_path / "home" / "tool"
+    tool.parent.mkdir()
+    shutil.copy("/bin/true", tool)
+    judged = ran(tmp_path, "import os, subprocess; subprocess.run([os.environ['OUT'] + '/home/tool'], check=True)")
+    assert Finding(kind="read", what=f"execve {tool}") in judged.findings
+
+
+def test_names_and_values_of_attributes_are_no_paths() -> None:
+    assert kinds(one("setxattr", '"/w/a", "u"..., "/"..., 11, 0', 0)) == []
+    assert kinds(one("setxattr", '"/etc/a", "u"..., "/"..., 11, 0', 0)) == ["write"]
+    assert kinds(one("utimensat", "3</etc/a>, NULL, NULL, 0", 0)) == ["write"]
+    assert kinds(one("fchownat", '3</etc/a>, "", 1, 1, AT_EMPTY_PATH', 0)) == ["write"]
+    assert kinds(one("fchmodat", '3</etc>, "a", 0600', 0)) == ["write"]
+    assert kinds(one("fchmodat", 'AT_FDCWD</w>, "a", 0600', 0)) == []
+    assert kinds(one("fsetxattr", '3</etc/a>, "u"..., "/"..., 11, 0', 0)) == ["write"]
+    assert kinds(one("open_by_handle_at", "5</w>, {handle_bytes=8}, O_RDWR", 4)) == []
+
+
+def test_a_child_of_which_nothing_was_traced_is_a_finding() -> None:
+    assert kinds(one("vfork", "", 9)) == ["trace"]
+    assert kinds(one("vfork", "", 9), one("chdir", '"/w"', 0, pid=9)) == []
+    assert kinds(one("ptrace", "PTRACE_SEIZE, 5", -1)) == ["trace"]
 
 
 def test_without_a_tracer_there_is_no_answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -154,7 +257,7 @@ def test_what_takes_too_long_is_ended_with_all_it_started(tmp_path: Path) -> Non
     program = "import os, time; open('pid', 'w').write(str(os.getpid())); time.sleep(600)"
     argv = ("/bin/sh", "-c", '"$0" -I -S -c "$1"; true', sys.executable, program)
     with pytest.raises(CannotEnforce, match="did not end within"):
-        traced(find_tracer(), argv, environ={}, cwd=tmp_path, into=tmp_path / "trace", seconds=8)
+        traced(find_tracer(), argv, environ={}, cwd=tmp_path, scratch=tmp_path, seconds=8)
     pid = int((tmp_path / "pid").read_text())
     for _ in range(500):
         state = Path(f"/proc/{pid}/stat")

@@ -109,7 +109,8 @@ def test_an_adapter_changes_what_the_model_reads_and_one_of_nothing_does_not(tmp
     assert scorer.warning == ""
     assert other is not None
     assert abs(other - plain) > 0.01
-    assert scorer.weights.count("+") == 1
+    both = hashlib.sha256(f"{model.sha256}+{scorer._model.loaded.partition('+')[2]}".encode()).hexdigest()
+    assert scorer.weights == f"sha256:{both}"
 
 
 def test_the_search_for_spans_reads_with_it_too(tmp_path: Path) -> None:
