@@ -199,7 +199,8 @@ def test_a_purge_waits_for_processes_of_its_users(machine: Machine, tmp_path: Pa
     assert machine.kit(kit, "install", "--key", PUBLIC).returncode == 0
     (machine.path("/var/lib/localagent-audit") / "journal").write_text("kept")
     user = machine.run("id", "-u", "localagent-audit").stdout.strip()
-    running = subprocess.Popen(machine.argv("setpriv", "--reuid", user, "--clear-groups", "sleep", "300"))
+    enter = f"echo $$ >/run/pid; exec setpriv --reuid {user} --clear-groups sleep 300"
+    running = subprocess.Popen(machine.argv("sh", "-c", enter))
     try:
         while user not in machine.run("ps", "-eo", "uid").stdout.split():
             assert running.poll() is None
@@ -208,10 +209,8 @@ def test_a_purge_waits_for_processes_of_its_users(machine: Machine, tmp_path: Pa
         assert "end them, then run this again" in ended.stderr
         assert (machine.path("/var/lib/localagent-audit") / "journal").read_text() == "kept"
     finally:
-        running.kill()
+        machine.run("kill", "-KILL", machine.path("/run/pid").read_text().strip())
         running.wait()
-    while user in machine.run("ps", "-eo", "uid").stdout.split():
-        continue
     assert machine.kit(kit, "uninstall", "--purge").returncode == 0
     assert (machine.left(), machine.accounts()) == ([], [])
 
