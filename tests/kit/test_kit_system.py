@@ -169,7 +169,9 @@ def test_units_go_forward_and_back_with_their_version(machine: Machine, tmp_path
     (folder / "localagent-old.timer").write_text("one")
     assert machine.kit(two, "upgrade").returncode == 0
     assert units() == {"localagent.service": "two", "localagent-new.socket": "two"}
+    machine.asked()
     assert machine.run("/usr/local/bin/localagent-kit", "rollback", "--system").returncode == 0
+    assert machine.asked()[-1] == "try-restart localagent-old.timer localagent.service"  # the newer daemon has ended
     assert units() == {"localagent.service": "one", "localagent-old.timer": "one"}
     assert machine.version() == "localagent 1.0"
 
