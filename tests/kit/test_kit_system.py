@@ -169,7 +169,9 @@ def test_units_go_forward_and_back_with_their_version(machine: Machine, tmp_path
     (folder / "localagent-old.timer").write_text("one")
     assert machine.kit(two, "upgrade").returncode == 0
     assert units() == {"localagent.service": "two", "localagent-new.socket": "two"}
+    machine.asked()
     assert machine.run("/usr/local/bin/localagent-kit", "rollback", "--system").returncode == 0
+    assert machine.asked()[-1] == "try-restart localagent-old.timer localagent.service"  # the newer daemon has ended
     assert units() == {"localagent.service": "one", "localagent-old.timer": "one"}
     assert machine.version() == "localagent 1.0"
 
@@ -199,7 +201,8 @@ def test_a_purge_waits_for_processes_of_its_users(machine: Machine, tmp_path: Pa
     assert machine.kit(kit, "install", "--key", PUBLIC).returncode == 0
     (machine.path("/var/lib/localagent-audit") / "journal").write_text("kept")
     user = machine.run("id", "-u", "localagent-audit").stdout.strip()
-    running = subprocess.Popen(machine.argv("setpriv", "--reuid", user, "--clear-groups", "sleep", "300"))
+    enter = f"echo $$ >/run/pid; exec setpriv --reuid {user} --clear-groups sleep 300"
+    running = subprocess.Popen(machine.argv("sh", "-c", enter))
     try:
         while user not in machine.run("ps", "-eo", "uid").stdout.split():
             assert running.poll() is None
@@ -208,10 +211,8 @@ def test_a_purge_waits_for_processes_of_its_users(machine: Machine, tmp_path: Pa
         assert "end them, then run this again" in ended.stderr
         assert (machine.path("/var/lib/localagent-audit") / "journal").read_text() == "kept"
     finally:
-        running.kill()
+        machine.run("kill", "-KILL", machine.path("/run/pid").read_text().strip())
         running.wait()
-    while user in machine.run("ps", "-eo", "uid").stdout.split():
-        continue
     assert machine.kit(kit, "uninstall", "--purge").returncode == 0
     assert (machine.left(), machine.accounts()) == ([], [])
 
