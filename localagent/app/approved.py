@@ -14,8 +14,11 @@ from localagent.record.patch_approvals import PatchApprovals
 
 
 def with_approval(review: PatchReview, repo: Path, rules: ApprovalRules, settings: Settings) -> PatchReview:
-    """The review, allowed where an approval of exactly this change answers all that was asked of a person."""
-    if review.verdict is not PatchVerdict.NEEDS_PERSON or rules.by_asker is Permission.DENY:
+    """The review, allowed where an approval of exactly this change answers all that was asked of a person.
+
+    A patch that could not be read makes no change, so nobody can have approved it.
+    """
+    if review.verdict is not PatchVerdict.NEEDS_PERSON or not review.change or rules.by_asker is Permission.DENY:
         return review
     asked = set(review.asked)
     store = PatchApprovals(settings.state_dir)

@@ -23,13 +23,17 @@ READING = "patch"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GateRequest:
-    """What the user asked for. `everything`: ask all gates though one refused. `approvals`: whether they count."""
+    """What the user asked for. `everything`: ask all gates though one refused. `approvals`: whether they count.
+
+    `approved_for`: the repository that approvals name, where `repo` is a private copy of it.
+    """
 
     patch: bytes
     repo: Path
     policy: Path | None = None
     everything: bool = False
     approvals: bool = True
+    approved_for: Path | None = None
 
 
 def review_patch(request: GateRequest, settings: Settings) -> PatchReview:
@@ -56,8 +60,9 @@ def review_changes(
         line, remedy = fault.line, fault.remedy
         found = Finding(rule=fault.rule, severity=Severity.HIGH, path=fault.path, line=0, message=str(fault))
         decisions = [Decision(gate=READING, answer=Allow.DENY, findings=(found,))]
+    unread = decisions[0].answer is not Allow.ALLOW
     review = PatchReview(
-        verdict=verdict_of(decisions, rules),
+        verdict=PatchVerdict.REFUSED if unread else verdict_of(decisions, rules),
         policy=policy.name,
         digest=digest_of(request.patch),
         gates=(READING, *gates.names),
@@ -70,7 +75,7 @@ def review_changes(
         change=change,
     )
     if request.approvals:
-        review = with_approval(review, request.repo, policy.approvals, settings)
+        review = with_approval(review, request.approved_for or request.repo, policy.approvals, settings)
     return review, entries
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from localagent.app.settings import Settings, data_root
 from localagent.domain.policy import Policy
 from localagent.errors import CannotEnforce, UsageFault
+from localagent.gate.catalogue import taken_ids
 from localagent.policy.layers import LAYER_SCHEMA, Layered, Source, allowed_bases, combine
 from localagent.policy.load import MOST_BYTES, REMEDY, parse_policy, parse_toml, read_bounded
 from localagent.record.jsontext import dump, load
@@ -93,6 +94,7 @@ def open_policy(settings: Settings, named: Path | None = None, repo: Path | None
         layered = combine(Source(name=str(path), data=source), system or (), project, reference)
     except UsageFault as fault:
         raise UsageFault((*faults, *fault.faults), remedy=fault.remedy) from fault
+    faults += _taken(layered.policy)
     if faults or path is None:
         raise UsageFault(faults, remedy=REMEDY)
     return OpenPolicy(layered=layered, path=path, source=source, system=tuple(system or ()), project=project)
@@ -111,6 +113,11 @@ def check_file(path: Path) -> str:
         return "a layer that is right"
     policy = parse_policy(source.data, source.name)
     return f"policy {policy.name!r} is right ({len(policy.dangers)} rules of dangers)"
+
+
+def _taken(policy: Policy) -> list[str]:
+    """A fault for every danger that has the id of a rule of ours."""
+    return [f"danger.rule: {name!r} is the id of a rule of the gates; give it another" for name in taken_ids(policy)]
 
 
 def _reference() -> Source:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pathspec
 
+from localagent.app.checks import refuse_denied
 from localagent.app.gating import GateRequest, review_changes
 from localagent.app.ground import interpreter_of, left_out
 from localagent.app.least_level import least_level
@@ -40,8 +41,12 @@ from localagent.verify.symbolic import require_crosshair
 
 
 def run_verify(request: VerifyRequest, settings: Settings, sink: Sink, stop: Stop | None = None) -> Verification:
-    """The verification. UsageFault for a wrong policy, interpreter or revision; every other outcome is returned."""
+    """The verification. UsageFault for a wrong policy, interpreter, revision, or check that `[commands]` denies.
+
+    Every other outcome is returned.
+    """
     policy = open_policy(settings, request.policy, request.repo).policy
+    refuse_denied(request.checks, policy)
     demanded = policy.min_strength.grade
     if demanded is not None and (request.least is None or not request.least.reaches(demanded)):
         run = Run(request=replace(request, least=demanded), sink=sink, asks=f"the policy {policy.name!r}")
@@ -68,7 +73,9 @@ def _work(run: Run, policy: Policy, settings: Settings, stop: Stop) -> Verificat
             old = _tree_before(run, scratch / "old")
         with run.timed("gates"):
             review, changes = review_changes(
-                GateRequest(patch=request.patch, repo=Path(old.store), everything=True), policy, settings
+                GateRequest(patch=request.patch, repo=Path(old.store), everything=True, approved_for=request.repo),
+                policy,
+                settings,
             )
         run.known["review"] = review
         refused = _refused(run, review, old)

@@ -78,24 +78,31 @@ _ERROR = RuleText(
 )
 
 
+def taken_ids(policy: Policy) -> tuple[str, ...]:
+    """The ids of the policy's dangers that are a code rule's: one id must mean one thing."""
+    known = {rule.id for rule in RULES} | {COULD_NOT_ANSWER}
+    return tuple(dict.fromkeys(danger.id for danger in policy.dangers if danger.id in known))
+
+
 def for_a_person(policy: Policy) -> frozenset[str]:
-    """The ids of the rules whose findings a person may let be. Of two rules with one id both must say so."""
+    """The ids of the rules whose findings a person may let be. Of all rules with one id each must say so."""
     asks = {rule.id for rule in RULES if rule.asks_person}
     if policy.patches.weaker_tests is Permission.ALLOW:
         asks |= {rule.id for rule in tamper_rules.WEAKER}
+    firm = {rule.id for rule in RULES} - asks | {COULD_NOT_ANSWER}
+    firm |= {danger.id for danger in policy.dangers if not danger.asks_person}
     asks |= {danger.id for danger in policy.dangers if danger.asks_person}
-    firm = {danger.id for danger in policy.dangers if not danger.asks_person}
     return frozenset(asks - firm)
 
 
 def rule_texts(policy: Policy) -> dict[str, RuleText]:
-    """Every rule that may stand in a decision under a policy, by id."""
+    """Every rule that may stand in a decision under a policy, by id. A rule of the code is never told otherwise."""
     person = for_a_person(policy)
     texts = [
-        RuleText(id=r.id, severity=r.severity, why=r.why, remedy=r.remedy, asks_person=r.id in person) for r in RULES
+        RuleText(id=d.id, severity=d.severity, why=d.why, remedy=DANGER_REMEDY, asks_person=d.id in person)
+        for d in reversed(policy.dangers)
     ]
     texts += [
-        RuleText(id=d.id, severity=d.severity, why=d.why, remedy=DANGER_REMEDY, asks_person=d.id in person)
-        for d in policy.dangers
+        RuleText(id=r.id, severity=r.severity, why=r.why, remedy=r.remedy, asks_person=r.id in person) for r in RULES
     ]
     return {text.id: text for text in (*texts, _ERROR)}

@@ -19,6 +19,7 @@ from localagent.domain.outcome import Ending
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Permission, Policy, Switch
 from localagent.jail.workspace import Workspace
+from localagent.verify.mypy_config import Unreadable, without_plugins
 from localagent.verify.place import Use
 from localagent.verify.rooms import Rooms
 from localagent.verify.tool_run import TOOL_SECONDS, tool_spec
@@ -110,8 +111,16 @@ class Delta:
         self._rooms.check()
         if not paths:
             return Counter()
-        with self._rooms.place.workspace(changes, Use.QUICK) as workspace:
-            result = self._rooms.place.jail.run(self._spec(tool, paths, workspace))
+        more = dict(changes)
+        options: tuple[str, ...] = ()
+        if tool == "mypy":
+            try:
+                name, config = mypy_config(self._rooms.place.store)
+            except Unreadable as fault:
+                return Unanswered(why=str(fault), broke=False)
+            more[RepoPath(name)], options = config, (f"--config-file={name}",)
+        with self._rooms.place.workspace(more, Use.QUICK) as workspace:
+            result = self._rooms.place.jail.run(self._spec(tool, paths, workspace, options))
         if result.ending is not Ending.EXITED:
             return Unanswered(why=f"ended by {result.ending.value}", broke=True)
         if result.returncode not in (0, 1):
@@ -124,7 +133,7 @@ class Delta:
             return Unanswered(why="its output could not be read", broke=True)
         return found
 
-    def _spec(self, tool: str, paths: Sequence[RepoPath], workspace: Workspace) -> JailSpec:
+    def _spec(self, tool: str, paths: Sequence[RepoPath], workspace: Workspace, more: Sequence[str]) -> JailSpec:
         options = {
             "ruff": ("check", "--no-cache", "--output-format=json", "--force-exclude", "--"),
             "mypy": (
@@ -138,7 +147,7 @@ class Delta:
                 "--",
             ),
         }[tool]
-        argv = (tool, *options, *(f"./{path}" for path in paths))
+        argv = (tool, *more, *options, *(f"./{path}" for path in paths))
         return tool_spec(self._rooms, argv, workspace, seconds=TOOL_SECONDS, project=False)
 
 
@@ -175,6 +184,12 @@ def asked(tool: str, store: Path) -> bool:
     if isinstance(table, dict) and tool in table:
         return True
     return tool == "mypy" and re.search(rb"^\[mypy\]", _bytes(store / "setup.cfg"), re.MULTILINE) is not None
+
+
+def mypy_config(store: Path) -> tuple[str, bytes]:
+    """The repository's configuration of mypy, without plugins. Unreadable if it is not right."""
+    names = ("mypy.ini", ".mypy.ini", "pyproject.toml", "setup.cfg")
+    return without_plugins({name: data for name in names if (data := _bytes(store / name))})
 
 
 def _bytes(path: Path) -> bytes:

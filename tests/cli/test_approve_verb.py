@@ -162,3 +162,17 @@ def test_an_altered_ledger_lets_nothing_in(house: House, capsys: pytest.CaptureF
 def test_a_reason_is_needed(house: House) -> None:
     assert house.run("approve", "--reason", " ") == 2
     assert house.run("approve") == 2
+
+
+def test_verify_knows_the_approval_of_the_repository(house: House, capsys: pytest.CaptureFixture[str]) -> None:
+    assert house.run("approve", "--reason", "read it") == 0
+    capsys.readouterr()
+    report = house.root / "verify.json"
+    house.run("verify", "--report", str(report))
+    told = json.loads(report.read_bytes())
+    assert "nothing ran" not in told["reason"]
+
+
+def test_verify_refuses_a_check_that_the_policy_denies(house: House, capsys: pytest.CaptureFixture[str]) -> None:
+    assert house.run("verify", "--check", "sh -c true") == 2
+    assert "no-shell" in capsys.readouterr().err

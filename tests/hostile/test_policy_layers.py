@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from localagent.app.gating import GateRequest, review_patch
+from localagent.app.gating import GateRequest, review_changes, review_patch
 from localagent.app.policies import open_policy
 from localagent.app.settings import Settings
 from localagent.domain.review import PatchVerdict
 from localagent.errors import UsageFault
+from localagent.gate.catalogue import RULES, for_a_person, rule_texts
 from localagent.policy.layers import Source, combine
+from localagent.policy.load import load_policy
 
 POLICIES = Path(__file__).parents[2] / "policies"
 DEFAULT = (POLICIES / "default.toml").read_bytes()
@@ -104,3 +106,32 @@ def test_the_slowest_patterns_that_a_repository_may_give_come_to_an_end(repo: Pa
     (repo / name).write_text("def f(x):\n    return x\n")
     review = review_patch(GateRequest(patch=PATCH.format(name, "-x").encode(), repo=repo), settings)
     assert review.verdict is PatchVerdict.ALLOWED
+
+
+@pytest.mark.parametrize("name", ["patch-malformed", "secret-token", "path-not-editable"])
+def test_no_danger_takes_the_id_of_a_rule_of_the_gates(repo: Path, settings: Settings, name: str) -> None:
+    (repo / "pyproject.toml").write_text(
+        f"[[tool.localagent.danger.rule]]\nid = '{name}'\nwhy = 'w'\nseverity = 'info'\nasks_person = true\n"
+        "names = ['zzzz']\nmatch = []\nnot_match = []\n"
+    )
+    with pytest.raises(UsageFault, match="is the id of a rule of the gates"):
+        open_policy(settings, None, repo)
+
+
+def test_a_rule_that_is_firm_stays_firm_whatever_a_danger_says() -> None:
+    policy = load_policy(POLICIES / "default.toml")
+    before = for_a_person(policy)
+    firm = {rule.id for rule in RULES} - before
+    mine = tuple(replace(policy.dangers[0], id=name, asks_person=True, why="mine") for name in sorted(firm))
+    loosened = replace(policy, dangers=(*policy.dangers, *mine))
+    assert for_a_person(loosened) == before
+    assert {i: t.why for i, t in rule_texts(loosened).items()} == {i: t.why for i, t in rule_texts(policy).items()}
+
+
+def test_a_patch_that_could_not_be_read_is_refused(repo: Path, settings: Settings) -> None:
+    policy = load_policy(POLICIES / "default.toml")
+    mine = replace(policy.dangers[0], id="patch-malformed", asks_person=True)
+    patch = PATCH.format("pkg/a.py", "-x").encode() + b"rubbish\n"
+    request = GateRequest(patch=patch, repo=repo)
+    review, changes = review_changes(request, replace(policy, dangers=(mine,)), settings)
+    assert (review.verdict, changes) == (PatchVerdict.REFUSED, ())
