@@ -138,7 +138,12 @@ def main() -> int:
     for kind, counts in verdicts.items():
         number = sum(counts.values())
         total += number
-        print(f"{kind}: {number} commits, {dict(counts)}, refused {counts['refused'] / max(1, number):.2%}")
+        shares = {verdict: counts[verdict.value] / max(1, number) for verdict in PatchVerdict}
+        refused, waiting = shares[PatchVerdict.REFUSED], shares[PatchVerdict.NEEDS_PERSON]
+        print(
+            f"{kind}: {number} commits, {dict(counts)}, refused {refused:.2%}, waiting for a person {waiting:.2%}, "
+            f"denied either way {refused + waiting:.2%}"
+        )
     print(f"{total} commits of {len(clones)} projects")
     sources = verdicts["sources"]
     return int(total < 500 or sources["refused"] > sum(sources.values()) * 0.01)

@@ -68,6 +68,7 @@ KNOWS_TESTS = Rule(
             "any(m.startswith('pyte') for m in sys.modules)",
             "os.environ.get('TEST' 'ING')",
             "'CI' in os.environ",
+            "__debug__",
         )
     ),
     not_match=(
@@ -92,7 +93,7 @@ RULES = (EVERYTHING, KNOWS_TESTS, KNOWS_CALLER)
 _ANSWERS = {"__eq__": True, "__ne__": False, "__lt__": True, "__le__": True, "__gt__": True, "__ge__": True,
             "__contains__": True, "__instancecheck__": True, "__subclasscheck__": True}  # fmt: skip
 _MAY = re.compile(
-    r"__(?:eq|ne|l[te]|g[te]|contains|(?:instance|subclass)check)__|sys|environ|modules|argv|[Ss]tack|[Ff]rame|['\"]\s*\+|join|::"
+    r"__(?:eq|ne|l[te]|g[te]|contains|(?:instance|subclass)check)__|sys|environ|modules|argv|[Ss]tack|[Ff]rame|__debug__|['\"]\s*\+|join|::"
 )
 _METHOD = re.compile(r"__(?:eq|ne|l[te]|g[te]|contains|(?:instance|subclass)check)__")
 _TESTING = re.compile(r"(?i)pytest|py\.test|unittest|conftest|PYTEST_|^CI$|^(?:IS_)?TEST(?:ING|S|_MODE)?$|^(?:IS_)?CI_")
@@ -156,6 +157,8 @@ def _hits(snippet: Snippet) -> Iterator[tuple[Rule, str, ast.AST]]:
             )
             if name in _FRAMES:
                 yield KNOWS_CALLER, name, node
+        if isinstance(node, ast.Name) and node.id == "__debug__":
+            yield KNOWS_TESTS, "__debug__, which says whether assertions run", node
         if isinstance(node, ast.BinOp | ast.Call | ast.Subscript):
             text = _folded(node)
             if text is not None and _TESTING.search(text):

@@ -10,6 +10,7 @@ import pathspec
 
 from localagent.domain.edit import FileChange
 from localagent.domain.gate import Decision, Finding, Severity
+from localagent.domain.look_alike import as_read
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Permission, Policy
 from localagent.gate.change import GateInput
@@ -34,11 +35,32 @@ CRITICAL = Rule(
             "app/migrations/0002_add.py",
             "deploy/run.py",
             "Setup.py",
+            "app/m\u0131grations/a.py",
+            ".github/scripts/a.py",
+            ".github/workflows/a.yml",
+            "scripts/ci.py",
+            "docker/entrypoint.py",
+            "gunicorn.conf.py",
+            "k8s/a.py",
+            "infra/terraform.py",
+            "db/versions/a.py",
+            "db/migrations/a.sql",
+            "pkg/acl.py",
+            "pkg/rbac.py",
+            "pkg/wallet.py",
+            "pkg/checkout.py",
+            "pkg/keys.py",
+            "Dockerfile",
+            "scripts/run.sh",
+            "LICENSE",
+            "pkg.dist-info/entry_points.txt",
         )
     ),
     not_match=(
         Example(**_SOME),
         Example(path="app/author.py", **_SOME),
+        Example(path="pkg/keyset.py", **_SOME),
+        Example(path="pkg/versions/a.py", **_SOME),
         Example(path="setup.py", before="setup(version='1.0')\n", after="setup(version='1.1')\n"),
         Example(path="app/auth/tokens.py", before="f(1)\n", after="f(1)  # once\n"),
         Example(path="app/auth/tokens.py", before="print('a')\n", after="print('b')\n"),
@@ -51,8 +73,15 @@ DEPENDENCY = Rule(
     why="a dependency brings code that the patch does not show",
     remedy="have a person check what comes in, and from where",
     match=tuple(
-        Example(path=path, before="a==1\n", after="a==1\nb==2\n")
-        for path in ("requirements.txt", "requirements/dev.txt", "poetry.lock", "constraints.txt")
+        Example(path=path, before="a==1\n", after=after)
+        for path, after in (
+            ("requirements.txt", "a==1\nb==2\n"),
+            ("requirements/dev.txt", "a==1\nb==2\n"),
+            ("poetry.lock", "a==1\nb==2\n"),
+            ("constraints.txt", "a==1\nb==2\n"),
+            ("deps/base.txt", "a==1\nevil\n"),
+            ("lists/base.txt", "a==1\nevil\n"),
+        )
     )
     + tuple(
         Example(path="setup.py", before=f"X = {{{old}}}\n", after=f"X = {{{new}}}\n")
@@ -68,6 +97,7 @@ DEPENDENCY = Rule(
     + (Example(path="README.md", before="# A\n", after="# A\n\npip install aa\n"),),
     not_match=(
         Example(path="docs/list.txt", **_SOME),
+        Example(path="docs/list.txt", before="apples\npears\n", after="apples\npears\nplums\n"),
         Example(path="setup.py", before="X = {'docs': ['a==7.0.1']}\n", after="X = {'docs': ['a==7.1.0']}\n"),
     ),
     asks_person=True,
@@ -101,6 +131,10 @@ _REQUIREMENT = re.compile(
     rb"(?m)^\s*[A-Za-z0-9][\w.-]*(?:\[[\w,. -]+\])?\s*(?:(?:===?|>=|~=|<=|!=)\s*\d|@\s*\w+[+:])"
     rb"|^-(?:r|e|-index-url|-extra-index-url|-find-links)\b"
 )
+_BARE = re.compile(rb"(?m)^\s*[A-Za-z0-9][\w.-]*(?:\[[\w,. -]+\])?[ \t]*(?:[;#].*)?\r?$")
+_AMONG_DEPENDENCIES = re.compile(
+    r"(?i)(?:^|/)(?:deps|dependencies|requires?|pip|packages)/[^/]+$|(?:^|/)(?:deps|dependencies|requires?)[\w.-]*\."
+)
 _SCRIPT = re.compile(rb"(?m)^#\s*///\s*script|^#\s*(?:dependencies|requires-python)\s*=|^\s*__requires__\s*=")
 
 
@@ -108,6 +142,17 @@ _INSTALL = re.compile(
     rb"(?im)(?:pip[x3]?|uv|uv pip|poetry|conda|npm|apt(?:-get)?|brew|gem|cargo)\s+(?:install|add)\s+\S+"
     rb"|(?:curl|wget)\b[^\n|]{0,200}\|\s*(?:sudo\s+)?(?:ba|z|da)?sh\b|--(?:extra-)?index-url\b|\bnpx\s+\S+"
 )
+
+
+def _lists_packages(file: FileChange) -> bool:
+    """Whether a text is a list of requirements: by where it lies, or by the lines that name versions."""
+    return _AMONG_DEPENDENCIES.search(file.path) is not None or _REQUIREMENT.search(file.before) is not None
+
+
+def _as_named(path: RepoPath) -> set[str]:
+    """The ways in which a pattern may know a path: in small letters, and as a person reads it."""
+    plain = path.replace("\n", " ")
+    return {plain.lower(), as_read(plain)}
 
 
 def _installs(change: GateInput) -> Iterator[Finding]:
@@ -129,7 +174,10 @@ def _depends(change: GateInput) -> Iterator[Finding]:
         kind = file.path.rpartition(".")[2].lower()
         wanted = _SCRIPT if file.path.is_python else _REQUIREMENT if kind in ("txt", "in", "pip", "list") else None
         for touched in change.touched[file.path] if wanted is not None else ():
-            if wanted is not None and (hit := wanted.search(touched.new)):
+            hit = wanted.search(touched.new) if wanted is not None else None
+            if hit is None and wanted is _REQUIREMENT and _lists_packages(file):
+                hit = _BARE.search(touched.new)
+            if hit is not None:
                 line = touched.line + touched.new.count(b"\n", 0, hit.start())
                 yield DEPENDENCY.finding(file.path, line, f"a line that says what {file.path} depends on")
                 break
@@ -163,7 +211,7 @@ class Critical:
             for rule, spec, key in self._rules
             if path not in routine
             and not (rule is CRITICAL and path.is_python and self._is_test(path))
-            and spec.match_file(path.replace("\n", " ").lower())
+            and any(spec.match_file(name) for name in _as_named(path))
         ]
         found += [*_depends(change), *_installs(change)]
         told = {finding.path for finding in found if finding.rule == CRITICAL.id}

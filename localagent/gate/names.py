@@ -160,6 +160,8 @@ class _Finder(Resolver):
     def _settings(self, node: ast.AST) -> Iterator[Use]:
         """`name=value` for what is set to a constant or a name, in whatever way."""
         for name, value in settings(node):
+            if name.startswith("__reduce"):  # set in a class body, or in the namespace that `type` is given
+                yield Use("attribute", name)
             if isinstance(value, ast.Constant | ast.UnaryOp | ast.List | ast.Tuple):
                 yield Use("setting", f"{name}={ast.unparse(value)[:80]}")
             elif isinstance(value, ast.Name | ast.Attribute):

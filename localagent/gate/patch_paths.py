@@ -1,14 +1,20 @@
-"""Gate: which files a patch that anybody wrote may touch, by name alone. A repair's reach is `paths`' to judge."""
+"""Gate: which files a patch that anybody wrote may touch, by name alone. A repair's reach is `paths`' to judge.
+
+Not known: what a name means to a project, and how it is started.
+"""
 
 import unicodedata
 from collections.abc import Iterator
 
 import pathspec
 
+from localagent.domain.diff import ChangeKind
 from localagent.domain.gate import Decision, Finding, Severity
+from localagent.domain.look_alike import as_read, has_odd_word
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Permission, Policy
 from localagent.gate.change import GateInput
+from localagent.gate.module_names import stands_for
 from localagent.gate.paths import DENIED, IS_TEST, NOT_EDITABLE
 from localagent.gate.rule import Example, Rule, decide
 
@@ -28,9 +34,12 @@ ODD_NAME = Rule(
             "pkg /mod.py",
             "pkg/\uff4dod.py",
             "pkg/\udcff.py",
+            "\u0430uth/a.py",
+            "migrati\u03bfns/a.py",
+            "pkg/\u0441\u043e\u0440\u0443.py",
         )
     ),
-    not_match=(Example(**_SOME), Example(path="docs/über uns.md", **_SOME)),
+    not_match=(Example(**_SOME), Example(path="docs/über uns.md", **_SOME), Example(path="docs/имя.md", **_SOME)),
 )
 ALIAS = Rule(
     id="path-alias",
@@ -40,7 +49,26 @@ ALIAS = Rule(
     match=(Example(path="pkg/Mod.py", alias="pkg/mod.py", **_SOME),),
     not_match=(Example(**_SOME),),
 )
-RULES = (ODD_NAME, ALIAS)
+SHADOWS = Rule(
+    id="path-shadows-module",
+    severity=Severity.MEDIUM,
+    why="whoever imports the module of that name would get this file instead",
+    remedy="call it otherwise, or put it inside the package; where it is meant, a person may let it be",
+    match=tuple(
+        Example(path=path, before="", after="x = 1\n", modes=":100644")
+        for path in ("pytest.py", "requests.py", "random.py", "unittest/__init__.py", "src/logging.py", "tests/json.py")
+    ),
+    not_match=(
+        *(
+            Example(path=path, before="", after="x = 1\n", modes=":100644")
+            for path in ("pkg/logging.py", "src/pkg/random.py", "tests/__init__.py", "test/__init__.py", "logging.md")
+        ),
+        Example(path="random.py", **_SOME),
+    ),
+    asks_person=True,
+)
+RULES = (ODD_NAME, ALIAS, SHADOWS)
+_NEW = (ChangeKind.ADDED, ChangeKind.RENAMED, ChangeKind.COPIED)
 
 
 class PatchPaths:
@@ -61,26 +89,26 @@ class PatchPaths:
         found = [finding for path in paths for finding in self._by_name(path)]
         folded: dict[str, RepoPath] = {}
         for entry in change.entries:
-            other = entry.alias or folded.get(_folded(entry.path), entry.path)
-            folded[_folded(entry.path)] = entry.path
+            other = entry.alias or folded.get(as_read(entry.path), entry.path)
+            folded[as_read(entry.path)] = entry.path
             if other != entry.path:
-                found.append(ALIAS.finding(entry.path, 0, f"{entry.path} and {other} are alike but for case or form"))
+                found.append(
+                    ALIAS.finding(entry.path, 0, f"{entry.path} and {other} are alike but for case, form or letters")
+                )
+            if entry.kind in _NEW and (module := stands_for(entry.path)):
+                found.append(SHADOWS.finding(entry.path, 0, f"{entry.path} would be imported as {module}"))
         return decide(self.name, found)
 
     def _by_name(self, path: RepoPath) -> Iterator[Finding]:
         if _odd(path):
             yield ODD_NAME.finding(path, 0, f"{path!r} is not what it seems")
         plain = path.replace("\n", " ")  # the patterns become regular expressions whose dot knows no line feed
-        if self._denied.match_file(plain.lower()):
+        if self._denied.match_file(plain.lower()) or self._denied.match_file(as_read(plain)):
             yield DENIED.finding(path, 0, f"{path} is denied by the policy's patches.denied")
         elif self._tests.match_file(plain.lower()):
             yield IS_TEST.finding(path, 0, f"{path} is a test, and the policy's patches.tests denies tests")
         elif not all(spec.match_file(plain) for spec in self._editable):
             yield NOT_EDITABLE.finding(path, 0, f"{path} is not named by the policy's patches.editable")
-
-
-def _folded(path: str) -> str:
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", path).casefold())
 
 
 def _odd(path: str) -> bool:
@@ -89,5 +117,7 @@ def _odd(path: str) -> bool:
     if unicodedata.normalize("NFKC", path) != path and unicodedata.normalize("NFC", path) != unicodedata.normalize(
         "NFKC", path
     ):
+        return True
+    if has_odd_word(path):
         return True
     return any(part != part.strip() or part.endswith(".") for part in path.split("/"))

@@ -1,8 +1,8 @@
 """Gate: an exception that is silenced is not repaired.
 
 Real fixes do catch exceptions: a handler for a particular type is let be, whatever it does, and so is one that raises
-again. What is refused is catching everything, widening what is caught to everything, and taking away the very `raise`
-or `assert` that the failing tests trip over. Guards that make a `raise` unreachable are not seen.
+again on every path. What is refused is catching everything, widening what is caught to everything, and taking away the
+very `raise` or `assert` that the failing tests trip over. Conditions that are no constants may never hold: not seen.
 """
 
 import ast
@@ -12,11 +12,13 @@ from collections.abc import Iterator
 from localagent.domain.gate import Decision, Finding, Severity
 from localagent.domain.policy import Permission, Policy
 from localagent.gate.change import GateInput, Region
+from localagent.gate.handlers import End, catches_everything, ends_of, names_of_types
 from localagent.gate.names import Use, bindings_with, find_uses, module_bindings, within
 from localagent.gate.rule import Example, Rule, decide
 from localagent.gate.source import Snippet, SourceFile
 
 _BASE = "def f(x):\n    return g(x)\n"
+_TRIES = "def f(x):\n    try:\n        return g(x)\n    except {}:\n        {}\n"
 _RAISES = "def f(x):\n    if x < 0:\n        raise ValueError(x)\n    return x\n"
 
 _CLASS = "class A:\n    x = 0\n\n    def __enter__(self):\n        return self\n\n"
@@ -62,6 +64,22 @@ BROAD = Rule(
             after="import builtins as b\ndef f(x):\n    try:\n        return g(x)\n    except b.Exception:\n        0",
         ),
         Example(before=_BASE, after="def f(x):\n    try:\n        return g(x)\n    except* Exception:\n        pass\n"),
+        *(
+            Example(before=_BASE, after=_TRIES.format(kind, body))
+            for kind, body in (
+                ("Exception", "if 0:\n            raise\n        return None"),
+                ("Exception", "while 1 > 2:\n            raise\n        return None"),
+                ("Exception", "def again():\n            raise\n        return None"),
+                ("Exception", "return None\n        raise"),
+                ("(ValueError, *(Exception,))", "return None"),
+                ("(ValueError,) + (Exception,)", "return None"),
+            )
+        ),
+        Example(before="E = Exception\n" + _BASE, after="E = Exception\n" + _TRIES.format("E", "return None")),
+        Example(
+            before="A = (KeyError, Exception)\n" + _BASE, after="A = (KeyError, Exception)\n" + _TRIES.format("A", "0")
+        ),
+        Example(before=_BASE, after="from builtins import Exception as E\n" + _TRIES.format("E", "return None")),
     ),
     not_match=(
         Example(
@@ -75,7 +93,31 @@ BROAD = Rule(
             before="def f(x):\n    try:\n        return g(x)\n    except KeyError:\n        return 1\n",
             after="def f(x):\n    try:\n        return g(x)\n    except (KeyError, IndexError):\n        return 1\n",
         ),
+        Example(before="E = KeyError\n" + _BASE, after="E = KeyError\n" + _TRIES.format("E", "return None")),
+        Example(before=_BASE, after=_TRIES.format("Exception", "if x:\n            h(x)\n        raise")),
+        Example(
+            before=_BASE,
+            after=_TRIES.format("Exception", "if x:\n            raise Own(x)\n        else:\n            raise"),
+        ),
     ),
+)
+AT_TIMES = Rule(
+    id="broad-except-at-times",
+    severity=Severity.MEDIUM,
+    why="a handler of everything that raises again on some of its paths silences the others",
+    remedy="name the exceptions that are meant, or raise again on every path",
+    match=tuple(
+        Example(before=_BASE, after=_TRIES.format("Exception", body))
+        for body in (
+            "if x:\n            raise\n        return None",
+            "for y in x:\n            raise\n        return None",
+        )
+    ),
+    not_match=(
+        Example(before=_BASE, after=_TRIES.format("KeyError", "if x:\n            raise\n        return None")),
+        Example(before=_BASE, after=_TRIES.format("Exception", "h(x)\n        raise")),
+    ),
+    asks_person=True,
 )
 SUPPRESS = Rule(
     id="suppress",
@@ -170,9 +212,9 @@ EXIT = Rule(
     ),
     asks_person=True,
 )
-RULES = (BARE, BROAD, SUPPRESS, SILENCES, FINALLY, EXIT)
+RULES = (BARE, BROAD, AT_TIMES, SUPPRESS, SILENCES, FINALLY, EXIT)
 
-_BROAD_NAMES = {"Exception", "BaseException", "ExceptionGroup", "BaseExceptionGroup"}
+_KINDS = (AT_TIMES, BROAD, BARE)  # each says more than the one before
 _PUSHES = ("push", "push_async_exit")
 _EXITS = ("__exit__", "__aexit__")
 _CONCERNED = (ast.Raise, ast.Assert, ast.ExceptHandler, ast.Try, ast.TryStar)
@@ -198,7 +240,7 @@ class Swallow:
             others = [r.whole.after for r in change.regions if r.path == region.path] if len(change.regions) > 1 else []
             if not _concerns(region) and not any("suppress" in other.text for other in others):
                 continue
-            found += _handlers(region)
+            found += _handlers(region, others)
             found += _suppressions(region, others)
             found += _jumps(region)
             found += _exits(region)
@@ -226,18 +268,23 @@ def _may_suppress(file: SourceFile) -> bool:
     return bool(file.memo["may-suppress"])
 
 
-def _handlers(region: Region) -> Iterator[Finding]:
+def _handlers(region: Region, others: list[Snippet]) -> Iterator[Finding]:
+    """New handlers of everything; one that was there may become milder, never worse."""
     before, after = region.whole
     if before is None and region.file.source.count(b"except") >= after.text.count("except"):
         return
-    had = Counter(_kind(h) for h in _nodes(before)) if before else Counter[str]()
-    bare, either = had[BARE.id], had[BARE.id] + had[BROAD.id]
-    for handler in _nodes(after):
-        kind = _kind(handler)
-        either -= bool(kind)
-        bare -= kind == BARE.id
-        if kind and (either < 0 or (kind == BARE.id and bare < 0)):
-            rule = BARE if kind == BARE.id else BROAD
+    handlers = _nodes(after)
+    if not handlers:
+        return
+    known = names_of_types((*region.file.bindings, *after.nodes, *(node for other in others for node in other.nodes)))
+    had = [_kind(h, known) for h in _nodes(before)] if before else []
+    spare = [sum(kind >= least for kind in had) for least in range(len(_KINDS) + 1)]
+    for handler in handlers:
+        kind = _kind(handler, known)
+        for least in range(1, kind + 1):
+            spare[least] -= 1
+        if any(spare[least] < 0 for least in range(1, kind + 1)):
+            rule = _KINDS[kind - 1]
             yield rule.finding(region.path, after.line_of(handler), f"new handler of everything: {rule.why}")
 
 
@@ -314,15 +361,14 @@ def _nodes(snippet: Snippet) -> list[ast.ExceptHandler]:
     return [node for node in snippet.nodes if isinstance(node, ast.ExceptHandler)]
 
 
-def _kind(handler: ast.ExceptHandler) -> str:
-    """The rule that a handler falls under, "" if it names what it catches or raises again."""
-    if any(isinstance(node, ast.Raise) for statement in handler.body for node in ast.walk(statement)):
-        return ""
-    if handler.type is None:
-        return BARE.id
-    types = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-    last = {t.attr if isinstance(t, ast.Attribute) else t.id if isinstance(t, ast.Name) else "" for t in types}
-    return BROAD.id if last & _BROAD_NAMES else ""
+def _kind(handler: ast.ExceptHandler, known: dict[str, list[ast.expr]]) -> int:
+    """How much a handler hides, by the place in `_KINDS` from 1; 0 if it names what it catches or raises again."""
+    if handler.type is not None and not catches_everything(handler.type, known):
+        return 0
+    ends = ends_of(handler.body)
+    if End.RAISES in ends:
+        return 1 if len(ends) > 1 else 0
+    return 3 if handler.type is None else 2
 
 
 def _suppressions(region: Region, others: list[Snippet]) -> Iterator[Finding]:

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 
 from localagent.domain.edit import FileChange
 from localagent.domain.gate import Decision, Finding, Severity
+from localagent.domain.look_alike import misleads, mixes
 from localagent.domain.policy import Policy
 from localagent.gate.change import GateInput, Touched
 from localagent.gate.rule import Example, Rule, decide
@@ -150,13 +151,6 @@ _BREAKS = frozenset("\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029")
 _JOINERS = frozenset("\u200c\u200d\ufe0f\ufe0e")
 _BLANK_LETTERS = frozenset("\u115f\u1160\u3164\uffa0\u2800\u034f\u17b4\u17b5")
 _FAR = re.compile(r"(?<![ \t])[ \t]{100,}+[^\r\n]")
-_LOOK_ALIKE = frozenset(  # Greek, Cyrillic, Armenian letters that are drawn as Latin ones
-    "\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7\u03b1\u03b9"
-    "\u03ba\u03bd\u03bf\u03c1\u03c5\u03c7\u03c9\u0405\u0406\u0408\u0410\u0412\u0415\u041a\u041c\u041d"
-    "\u041e\u0420\u0421\u0422\u0425\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0455\u0456\u0458\u04ae"
-    "\u04bb\u0501\u051b\u051d\u0561\u0566\u0570\u0572\u0578\u057d\u0581\u0585"
-)
-_SCRIPTS = ("LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "HEBREW", "ARABIC", "COPTIC", "LISU", "GEORGIAN")
 
 
 class Trojan:
@@ -275,7 +269,7 @@ def _names(file: FileChange, touched: list[Touched]) -> Iterator[Finding]:
         told.add(name)
         if unicodedata.normalize("NFKC", name) != name:
             yield NFKC.finding(file.path, line, f"{name!a} is read as {unicodedata.normalize('NFKC', name)!a}")
-        elif _misleads(name):
+        elif misleads(name):
             yield HOMOGLYPH.finding(file.path, line, f"{name!a} mixes scripts, or looks like Latin and is not")
 
 
@@ -288,7 +282,7 @@ def _words(file: FileChange, touched: list[Touched]) -> Iterator[Finding]:
             if word.isascii() or word in old:
                 continue
             plain = unicodedata.normalize("NFKC", word)
-            if _mixes(word) or (
+            if mixes(word) or (
                 len(word) == 1 == len(plain) and plain.isascii() and not plain.isalnum() and plain != " "
             ):
                 yield HOMOGLYPH.finding(
@@ -297,11 +291,6 @@ def _words(file: FileChange, touched: list[Touched]) -> Iterator[Finding]:
                     f"{word!a} in a text is not what it looks like",
                 )
                 return
-
-
-def _mixes(word: str) -> bool:
-    scripts = {unicodedata.name(c, "OTHER").split(" ", 1)[0] for c in word if c.isalpha()} & set(_SCRIPTS)
-    return "LATIN" in scripts and bool(scripts & {"CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE"})
 
 
 def _identifiers(source: bytes) -> list[tuple[str, int]]:
@@ -320,11 +309,3 @@ def _identifiers(source: bytes) -> list[tuple[str, int]]:
             if not word.isascii()
         ]
     return found
-
-
-def _misleads(name: str) -> bool:
-    letters = [c for c in name if c.isalpha()]
-    scripts = {s for c in letters for s in (unicodedata.name(c, "OTHER").split(" ", 1)[0],) if s in _SCRIPTS}
-    if len(scripts) > 1:
-        return True
-    return bool(scripts) and scripts != {"LATIN"} and len(letters) > 1 and all(c in _LOOK_ALIKE for c in letters)

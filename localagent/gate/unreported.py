@@ -59,6 +59,8 @@ UNREPORTED = Rule(
         Example(before=_LOGS, after=_LOGS.replace("'bad %s'", "'very bad: %s'")),
         Example(before=_LOGS, after=_LOGS.replace("log.error('bad %s', x)", "raise ValueError(x)")),
         Example(before=_CODE, after=_CODE.replace("broken()", "broken(1)")),
+        Example(before="def f(x):\n    return x + 2\n", after="def f(x):\n    return x + g()\n"),
+        Example(before="def f(x):\n    return g(x, -1)\n", after="def f(x):\n    return g(x, h())\n"),
         Example(before=_WAITS, after=_WAITS.replace("await g(x)", "await h(x)")),
         Example(
             before=_F,
@@ -219,6 +221,24 @@ def _reports(function: Function) -> Counter[str]:
         elif isinstance(node, ast.Await):
             found["await"] += 1
         elif isinstance(node, ast.Return) and node.value is not None:
-            values = [n.value for n in walk(node.value) if isinstance(n, ast.Constant)]
-            found["code"] += any(v is False or (type(v) is int and (v in (1, 2, -1) or v in _FAILED)) for v in values)
+            found["code"] += any(_is_code(v) for v in _answered(node.value))
     return found
+
+
+def _answered(node: ast.expr) -> Iterator[object]:
+    """The constants that may be the whole answer; one that is worked with, or handed on, is none."""
+    if isinstance(node, ast.Constant):
+        yield node.value
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
+        if isinstance(node.operand.value, int):
+            yield -node.operand.value
+    elif isinstance(node, ast.IfExp):
+        yield from (*_answered(node.body), *_answered(node.orelse))
+    elif isinstance(node, ast.BoolOp):
+        yield from (value for part in node.values for value in _answered(part))
+    elif isinstance(node, ast.Tuple):
+        yield from (value for part in node.elts for value in _answered(part))
+
+
+def _is_code(value: object) -> bool:
+    return value is False or (type(value) is int and (value in (1, 2, -1) or value in _FAILED))

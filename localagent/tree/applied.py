@@ -7,12 +7,12 @@ reads anybody may change the tree: what is judged is what was read.
 
 import os
 import stat
-import unicodedata
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from localagent.domain.diff import ChangeKind, Diff, DiffFault, DiffRule, FileDiff, FileMode, Hunk, TreeChange
 from localagent.domain.edit import Splice
+from localagent.domain.look_alike import as_read
 from localagent.domain.paths import RepoPath
 from localagent.tree import descend
 
@@ -81,11 +81,11 @@ class _Tree:
         return _Entry(mode=mode, data=data)
 
     def alias(self, path: RepoPath, gone: set[RepoPath]) -> str:
-        """An entry that differs from a part of the path only in case or Unicode form; "" if there is none."""
+        """An entry that reads like a part of the path, but for case, form or letters alike; "" if there is none."""
         parts = path.parts
         for depth in range(len(parts)):
             names = self._names(parts[:depth])
-            found = names.get(parts[depth]) or names.get(_folded(parts[depth]))
+            found = names.get(parts[depth]) or names.get(as_read(parts[depth]))
             if found is not None and found != parts[depth]:
                 other = "/".join((*parts[:depth], found))
                 return "" if other in gone else other
@@ -101,12 +101,8 @@ class _Tree:
                     names = sorted(entry.name for entry in found)[:_MAX_LISTED]
             except OSError:
                 names = []
-            self.listed[folder] = {_folded(name): name for name in names} | {name: name for name in names}
+            self.listed[folder] = {as_read(name): name for name in names} | {name: name for name in names}
         return self.listed[folder]
-
-
-def _folded(name: str) -> str:
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
 
 
 def _remedy_of(error: OSError) -> str:
