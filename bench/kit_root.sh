@@ -109,15 +109,19 @@ heading "uninstall, purge"
 maria '.local/bin/localagent-kit uninstall'
 maria 'find . -path ./checkout -prune -o -path ./ledger -prune -o -type f -print'
 maria 'sh /kit/uninstall --purge'
-maria 'find .local .config .cache -type f 2>/dev/null' || true
+left=$(maria 'find .local .config .cache -path "*localagent*" 2>/dev/null' || true)
+[ -z "$left" ] || { echo "left after a purge: $left"; exit 9; }
 heading "install for the machine, and away again"
 sh /kit/install --system --key "$KEY"
 grep localagent /etc/passwd /etc/group
-find /etc/localagent /var/lib/localagent /var/cache/localagent /opt/localagent -maxdepth 1 -printf '%M %u:%g %p\n'
+find /etc/localagent /var/lib/localagent /var/lib/localagent-audit /var/cache/localagent /opt/localagent -maxdepth 1 -printf '%M %u:%g %p\n'
 maria '/usr/local/bin/localagent fix --repo ledger --out ledger-2.diff --quiet && cmp ledger.diff ledger-2.diff'
+before_purge=$(find /opt /usr/local -mindepth 1 -path '*localagent*' | wc -l)
 /usr/local/bin/localagent-kit uninstall --system --purge
-grep -c localagent /etc/passwd /etc/group || true
-find /opt /etc/localagent /var/lib /var/cache /usr/local -mindepth 1 2>/dev/null || true
+grep localagent /etc/passwd /etc/group && exit 9
+left=$(find /opt /etc /var/lib /var/cache /usr/local -path '*localagent*' 2>/dev/null || true)
+[ -z "$left" ] || { echo "left after a purge: $left"; exit 9; }
+echo "nothing is left of $before_purge files and folders"
 if [ -n "$DEB" ]; then
     heading "the Debian package: installed, used, removed, purged"
     dpkg --install /tmp/localagent.deb
