@@ -174,7 +174,10 @@ def test_tokens_give_the_text_back_and_nothing_in_front(family: Family, tmp_path
 def test_a_vocabulary_of_pieces_orders_and_says_what_it_cannot_read(tmp_path: Path, jail: NamespaceJail) -> None:
     served = ModelScorer(tiny_model(tmp_path, CODELLAMA), jail, threads=1)
     try:
-        for source, garbled in ((b"x = 1\n", 0), ("x = 1  # \u2581\n".encode(), 1)):  # the piece that stands for a space
+        for source, garbled in (
+            (b"x = 1\n", 0),
+            ("x = 1  # \u2581\n".encode(), 1),
+        ):  # the piece that stands for a space
             cut = Splice(start=4, end=5, text=b"2")
             edit = Edit(path=RepoPath("a.py"), splices=(cut,), operator="x", line=1, end_line=1, prior=0.0)
             (score,) = served.score(source, "# tests\n", [edit], timeout_seconds=60)
