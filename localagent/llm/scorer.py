@@ -4,6 +4,7 @@ No answer of the child is trusted beyond being two numbers, a probability's loga
 not answer is None.
 """
 
+import time
 from collections.abc import Iterator, Sequence
 
 from localagent.domain.edit import Edit, Reading
@@ -14,6 +15,7 @@ from localagent.llm.served import Dropped, Served, Starter, number
 MAX_SOURCE_BYTES = 2 << 20
 MAX_CONTEXT_BYTES = 64 << 10
 _LAST = frozenset({"done"})
+_SILENT_SECONDS = 2.0  # after which a model that was asked and said nothing is worth a word
 
 
 class ModelScorer(Served):
@@ -34,6 +36,8 @@ class ModelScorer(Served):
         """
         self.unscored_outside = 0
         self.garbled = 0
+        self._asked_at = 0.0  # the first time, while nothing was answered
+        self._answered = False
         self._limits = list(taken)
         super().__init__(model, jail, threads=threads, spare=spare)
 
@@ -53,8 +57,10 @@ class ModelScorer(Served):
         asked = [index for index, edit in enumerate(edits) if edit.splices]
         if asked and most and len(source) <= MAX_SOURCE_BYTES:
             request = _request(source, context, [edits[index] for index in asked])
+            self._asked_at = self._asked_at or time.monotonic()
             with self.guarded():
                 for message in self.exchange(request, _LAST, timeout_seconds=timeout_seconds):
+                    self._answered = True
                     self._take(message, asked, scores)
                     if most < len(edits) and sum(score is not None for score in scores) >= most:
                         break
@@ -69,6 +75,9 @@ class ModelScorer(Served):
                 f"model {self.name} did not order {self.garbled} edits: its vocabulary does not give their text back;"
                 " they stand in the order without a model"
             )
+        silent = self._asked_at and not self._answered and not self.warning
+        if silent and time.monotonic() - self._asked_at > _SILENT_SECONDS:
+            said.append(f"model {self.name} ordered nothing: it did not answer in time")
         return tuple(said)
 
     def _take(self, message: Message, asked: list[int], scores: list[Reading | None]) -> None:

@@ -32,6 +32,8 @@ class Expansion:
         self._run = run
         self._tranche = 0
         self._scoring: list[cf.Future[list[Step]]] = []
+        self._before: dict[cf.Future[list[Step]], list[Step]] = {}  # the steps of a job without the model
+        self._ordered: list[Step] = []  # those of the jobs whose scores were taken
         self._awaited: list[cf.Future[list[Step]]] = []
         self._held_from = self._hold_until = 0.0
         self._pool = cf.ThreadPoolExecutor(1, thread_name_prefix="order")
@@ -91,6 +93,7 @@ class Expansion:
             if asked:
                 job = self._pool.submit(self._score, parent, path, steps, crowds, dict(scores), best, crash)
                 self._scoring.append(job)
+                self._before[job] = steps
 
     def _score(
         self,
@@ -102,7 +105,7 @@ class Expansion:
         best: float,
         crash: int | None,
     ) -> list[Step]:
-        """Runs on the model's thread: the same steps with the model's part in their cost."""
+        """Runs on the model's thread: the same steps with the model's part in their cost; none of a model dropped."""
         run = self._run
         scorer = run.parts.scorer
         assert scorer is not None
@@ -113,7 +116,7 @@ class Expansion:
             timeout *= PATIENCE
         context = run.parts.context(path, run.baseline)
         got = scorer.read(source, context, [s.edit for s in head], timeout_seconds=timeout)
-        if all(v is None for v in got):
+        if scorer.warning or all(v is None for v in got):
             return []
         model = {id(s): v for s, v in zip(head, got, strict=True)}
         readings = [model.get(id(s)) for s in steps]
@@ -182,17 +185,28 @@ class Expansion:
         self.take_scores()
 
     def take_scores(self) -> None:
-        """Reorder the frontier by what the model has finished."""
+        """Reorder the frontier by what the model has finished; by nothing of it once the model was dropped."""
         waiting: list[cf.Future[list[Step]]] = []
         for job in self._scoring:
             if waiting or not self._run.parts.pace.may_order(job):
                 waiting.append(job)
             else:
-                fresh = job.result()
+                fresh, before = job.result(), self._before.pop(job)
                 self._run.frontier.reorder(fresh)
+                self._ordered += before if fresh else []
                 scored = sum(step.model_score is not None for step in fresh)
                 self._run.emit("ordered", edits=len(fresh), scored=scored)
         self._scoring = waiting
+        self._fall_back()
+
+    def _fall_back(self) -> None:
+        """What is open goes by the order without a model again, where the model was dropped."""
+        run = self._run
+        dropped = run.parts.scorer is not None and bool(run.parts.scorer.warning)
+        if run.parts.pace.drops(wanted=dropped and bool(self._ordered)):
+            run.frontier.reorder(self._ordered)
+            run.emit("unordered", edits=len(self._ordered))
+            self._ordered = []
 
 
 def unparsed(failures: Sequence[Failure]) -> frozenset[RepoPath]:

@@ -1,8 +1,8 @@
 """The loop at the pace of a record: it waits for what came then, at the point where it came, and sees the time of then.
 
-A journal tells what came when (`started`, `checked`, `ordered`, `written`), what the clock decided (`timed`, `retried`,
-`read`, `expanded`, `drained`), and which answers a limit of time cut off (`late`). Not promised: that what the answers
-say is the same. Where a run departs from its record, it goes on freely.
+A journal tells what came when (`started`, `checked`, `ordered`, `unordered`, `written`), what the clock decided
+(`timed`, `retried`, `read`, `expanded`, `drained`), and which answers a limit of time cut off (`late`). Not promised:
+that what the answers say is the same. Where a run departs from its record, it goes on freely.
 """
 
 import concurrent.futures as cf
@@ -25,6 +25,7 @@ class _Next(Enum):
     START = "start"
     ANSWER = "answer"
     ORDER = "order"
+    DROP = "drop"
     WRITE = "write"
     RETRY = "retry"
     END = "end"
@@ -37,6 +38,7 @@ _DECISIONS = {
     "drained": _Next.START,  # looked for and not found, or found too late
     "checked": _Next.ANSWER,
     "ordered": _Next.ORDER,
+    "unordered": _Next.DROP,
     "written": _Next.WRITE,
     "retried": _Next.RETRY,
     "stage": _Next.END,
@@ -98,7 +100,7 @@ class Followed(Live):
         if not self.following:
             return super().answered(flying)
         decision = self._decision()
-        if decision in (_Next.ORDER, _Next.WRITE):
+        if decision in (_Next.ORDER, _Next.DROP, _Next.WRITE):
             return ()
         if decision is _Next.ANSWER:
             number = self._entry()["data"].get("number")
@@ -128,8 +130,14 @@ class Followed(Live):
         cf.wait((job,))
         return True
 
+    def drops(self, *, wanted: bool) -> bool:
+        """Where the record has it so."""
+        return self._decision() is _Next.DROP if self.following else wanted
+
     def awaits_scores(self, *, coming: bool) -> bool:
-        """Where the record has scores next; without a model at work the run departs from it."""
+        """Where the record has scores next, or drops them; without a model at work the run departs from it."""
+        if self.following and self._decision() is _Next.DROP:
+            return True
         if not self.following or self._decision() is not _Next.ORDER:
             return False
         if not coming:

@@ -49,6 +49,10 @@ class Pace(Protocol):
         """Whether the model's scores are taken now; `job` may still be at work."""
         ...
 
+    def drops(self, *, wanted: bool) -> bool:
+        """Whether what the model ordered is put back; `wanted`: whether it ordered something and was dropped."""
+        ...
+
     def awaits_scores(self, *, coming: bool) -> bool:
         """Whether nothing may go on before the model has spoken; `coming`: whether it is at work at all."""
         ...
@@ -119,6 +123,10 @@ class Live:
     def may_order(self, job: "cf.Future[list[Step]]") -> bool:
         """When they are there."""
         return job.done()
+
+    def drops(self, *, wanted: bool) -> bool:
+        """Then."""
+        return wanted
 
     def awaits_scores(self, *, coming: bool) -> bool:
         """Never: the loop knows how long to wait."""

@@ -151,3 +151,19 @@ def test_lines_are_of_the_tests_that_there_was_time_to_trace_then() -> None:
     assert [t.lines is not None for t in again.tests] == [True, False, True]
     by_an_older_version = Followed([mark("timed", tests=tests, checks=checks)]).times(baseline)
     assert traced(by_an_older_version) == [0, 1, 2]
+
+
+def test_an_order_that_was_put_back_then_is_put_back_where_it_was() -> None:
+    pace = Followed([mark("checked", number=1), mark("unordered", edits=9), mark("started", number=2)])
+    assert not pace.drops(wanted=True)
+    go(pace, "checked", number=1)
+    assert not pace.may_start()
+    assert pace.answered({}) == ()
+    assert pace.awaits_scores(coming=False)
+    assert pace.drops(wanted=False)
+    go(pace, "unordered", edits=9)
+    assert pace.may_start()
+    assert not pace.drops(wanted=True)
+    assert pace.following
+    assert Live().drops(wanted=True)
+    assert not Live().drops(wanted=False)

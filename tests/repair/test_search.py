@@ -184,6 +184,7 @@ class Oracle:
     favourite: str
     broken: bool = False
     warning: str = ""
+    partly: bool = False
     name: str = "scripted"
     digest: str = "sha256:0"
     weights: str = "sha256:0"
@@ -196,6 +197,10 @@ class Oracle:
             self.warning = "the model crashed"
             return [None for _ in edits]
         self.tokens_used += 10
+        if self.partly:
+            self.warning = "the model crashed"
+            edits, rest = edits[: len(edits) // 2], edits[len(edits) // 2 :]
+            return [*(Reading(ratio=-9.0, stood=-1.0) for _ in edits), *(None for _ in rest)]
         return [Reading(ratio=0.0 if e.note == self.favourite else -9.0, stood=-1.0) for e in edits]
 
     def close(self) -> None:
@@ -451,6 +456,39 @@ def test_a_broken_model_changes_nothing_but_the_warning() -> None:
     assert broken.rank_of_first_plausible == without.rank_of_first_plausible
     assert broken.warnings == ("the model crashed",)
     assert broken.model_name is None
+
+
+def test_what_a_crashing_model_had_read_is_not_used() -> None:
+    """Half of the edits have readings when it dies: the other half must not stand behind or before them for that."""
+    tests = {"a": number("a", 9)}
+    partly, _ = repair(Laboratory(b"a = 1\n", tests), scorer=Oracle("", partly=True))
+    without, _ = repair(Laboratory(b"a = 1\n", tests))
+    assert (partly.patch, partly.rank_of_first_plausible) == (without.patch, without.rank_of_first_plausible)
+    assert partly.warnings == ("the model crashed",)
+
+
+def test_what_a_model_ordered_is_put_back_when_it_is_dropped() -> None:
+    """It liked large digits; it dies when the first candidate runs, and the rest comes as without it."""
+
+    class Backwards(Oracle):
+        def read(
+            self, source: bytes, context: str, edits: Sequence[Edit], *, timeout_seconds: float
+        ) -> Sequence[Reading | None]:
+            return [Reading(ratio=float(e.note[-1]) - 9.0, stood=-1.0) for e in edits]
+
+    class Killing(Laboratory):
+        def check(self, candidate: Candidate, *, cpu_seconds: float, stop_early: bool = True) -> QuickResult:
+            if candidate.edits[-1].operator == "digit":
+                model.warning = "the model crashed"
+            return super().check(candidate, cpu_seconds=cpu_seconds, stop_early=stop_early)
+
+    tests, model = {"a": number("a", 2)}, Backwards("")
+    kept, _ = repair(Laboratory(b"a = 1\n", tests), scorer=Backwards(""))
+    dropped, events = repair(Killing(b"a = 1\n", tests), scorer=model)
+    assert kept.rank_of_first_plausible == 8
+    assert dropped.rank_of_first_plausible in (3, 4)  # one or two were in flight
+    assert [e.data["edits"] for e in events.seen if e.kind == "unordered"] == [9]
+    assert dropped.model_name is None
 
 
 def test_a_run_repeats_itself() -> None:
