@@ -8,7 +8,7 @@ from localagent.app.settings import Settings
 from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Event, Task
-from localagent.errors import CannotEnforce
+from localagent.errors import CannotEnforce, UsageFault
 from localagent.llm.hosted import Hosted
 from localagent.llm.prompt import build_context
 from localagent.llm.registry import ModelFile, Registry
@@ -57,7 +57,7 @@ def _model(request: FixRequest, settings: Settings) -> tuple[ModelFile | None, s
     registry = Registry(settings.models_dir, settings.data_dir)
     try:
         return (registry.resolve(request.model) if request.model else registry.default()), ""
-    except CannotEnforce as fault:
+    except (CannotEnforce, UsageFault) as fault:  # of the second kind is a manifest that cannot be read
         if request.model:
             raise
         return None, f"no model: {fault}"

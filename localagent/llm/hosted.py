@@ -24,6 +24,7 @@ LAST = {
     "score": frozenset({"done"}),
     "tokenize": frozenset({"tokens"}),
     "grow": frozenset({"done", "crowded"}),
+    "sample": frozenset({"done", "crowded"}),
 }
 MOST_DEATHS = 5  # of a model's children within a minute; more is not mended by starting another
 MOST_MODELS = 2
@@ -217,6 +218,7 @@ class Line:
                 "load_seconds": found.load_seconds,
                 "resident_bytes": found.resident_bytes,
                 "threads": found.threads,
+                **{form: form in found.forms(0.0) for form in ("fim", "chat")},
             }
         )
 

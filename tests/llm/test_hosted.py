@@ -208,3 +208,19 @@ def test_an_idle_child_is_let_go_and_comes_back(model: ModelFile) -> None:
         time.sleep(0.01)
     assert house.jails[0].started[0].killed.is_set()
     assert ask(scorer) == [-2.0]
+
+
+def test_a_shared_child_draws_and_tells_what_it_knows(model: ModelFile) -> None:
+    """A request to draw once ended the line, and its task lost the model."""
+    drawn = [
+        {"kind": "drawn", "id": 1, "number": 0, "text": "y = 1\n", "tokens": 3, "likelihood": -1.0, "end": "stop"},
+        {"kind": "done", "id": 1, "tokens": 3},
+    ]
+    house = House(model, ({**READY, "fim": True}, drawn, scored(-1.0, 2)))
+    line = house.line()
+    line.sendall(pack({"kind": "load", "bytes": 4, "sha256": SHA, "threads": 1}))
+    (ready,) = frames(line, 1)
+    assert (ready["fim"], ready["chat"]) == (True, False)
+    line.sendall(pack({"kind": "sample", "id": 7, "prompt": {"form": "text", "text": "x"}, "seeds": [1]}))
+    told = frames(line, 3)
+    assert [(m["kind"], m["id"]) for m in told] == [("queued", 7), ("drawn", 7), ("done", 7)]
