@@ -115,8 +115,21 @@ class Home:
         return ("fix", "--repo", str(self.repo), *budget, *named, *args)
 
 
+def processes_with(word: bytes) -> list[str]:
+    """Command lines of this machine that hold a word."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = place.read_bytes()
+        except OSError:
+            continue
+        if word in line:
+            found.append(line.replace(b"\0", b" ").decode(errors="replace"))
+    return found
+
+
 def tree_of(folder: Path) -> dict[str, tuple[int, int, bytes]]:
-    """Mode, mtime and bytes (or target) of everything below a folder."""
+    """Mode, mtime and bytes (or target) of everything below a folder; the size alone of what we may not read."""
     found = {}
     for base, folders, files in os.walk(folder):
         for path in (Path(base, name) for name in (*folders, *files)):
@@ -125,7 +138,7 @@ def tree_of(folder: Path) -> dict[str, tuple[int, int, bytes]]:
             if stat.S_ISLNK(facts.st_mode):
                 data = os.fsencode(path.readlink())
             elif stat.S_ISREG(facts.st_mode):
-                data = path.read_bytes()
+                data = path.read_bytes() if os.access(path, os.R_OK) else b"closed, %d bytes" % facts.st_size
             found[str(path)] = (facts.st_mode, facts.st_mtime_ns, data)
     return found
 

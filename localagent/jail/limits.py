@@ -13,11 +13,18 @@ FIXED_LIMITS = {
     "RLIMIT_RTPRIO": (0, 0),
 }
 OUTER_PROCESSES = 2  # the backend's process and the jail's init count as processes of the same uid
+INIT_PROCESSES = 1  # within the jail's user namespace the init alone does
 
 
 def process_limit(limits: JailLimits) -> tuple[int, int]:
-    """RLIMIT_NPROC, soft and hard."""
+    """RLIMIT_NPROC, soft and hard, where it is set outside; also the most that the tree as a whole can then hold."""
     count = limits.processes + OUTER_PROCESSES
+    return count, count
+
+
+def process_limit_within(limits: JailLimits) -> tuple[int, int]:
+    """RLIMIT_NPROC where it is set late, for what is within the jail's user namespace."""
+    count = limits.processes + INIT_PROCESSES
     return count, count
 
 

@@ -18,7 +18,7 @@ from localagent.domain.outcome import Ending
 from localagent.jail import tree_usage
 from localagent.jail.cgroup import Cgroup
 from localagent.jail.disk_usage import DiskWatch
-from localagent.jail.limits import kernel_cpu_seconds, process_limit
+from localagent.jail.limits import kernel_cpu_seconds, process_limit, process_limit_within
 from localagent.jail.reports import Exit, Reports
 from localagent.jail.spawner import Child, reap
 
@@ -154,7 +154,7 @@ class Watch:
             with suppress(ProcessLookupError):
                 self._init_fd = os.pidfd_open(pid)
                 if self._pipes.limit_processes_late:
-                    resource.prlimit(pid, resource.RLIMIT_NPROC, process_limit(self._limits))
+                    resource.prlimit(pid, resource.RLIMIT_NPROC, process_limit_within(self._limits))
             with suppress(BrokenPipeError):
                 os.write(self._block, b"1")
             os.close(self._block)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fix_builder import ADDED, ADDER, home
+from fix_builder import ADDED, ADDER, home, processes_with
 from service_builder import Served, ordered, served
 
 from localagent.record.audit.check import check_audit
@@ -180,10 +180,10 @@ def test_ending_gives_back_what_runs_and_tells_followers() -> None:
         assert "end" not in [event.kind for event in stream]  # it ends without an end: the client comes again
         assert process.wait(timeout=60) == 0
         with daemon.rows() as rows:
-            row = rows.find(task, 0)
+            row = rows.find(task, os.getuid())
             assert row is not None
             assert (row.state.value, row.attempts, row.interruptions) == ("queued", 0, 1)
-        assert subprocess.run(["pgrep", "-f", str(daemon.root)], check=False, capture_output=True).stdout == b""
+        assert not processes_with(str(daemon.root).encode())
 
 
 @pytest.mark.slow

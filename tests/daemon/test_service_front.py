@@ -36,7 +36,8 @@ FILES = {"a.py": "x = 1\n"}
 @pytest.fixture(scope="module")
 def daemon() -> Iterator[Served]:
     """Without workers' help: every task is held, so that this test alone moves it."""
-    with served(hold=True, more='[[grant]]\nusers = ["0"]\nroles = ["submit", "read-all"]\n') as made:
+    grant = f'[[grant]]\nusers = ["{os.getuid()}"]\nroles = ["submit", "read-all"]\n'
+    with served(hold=True, more=grant) as made:
         yield made
 
 

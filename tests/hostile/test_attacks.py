@@ -15,6 +15,7 @@ from jail_backends import KINDS, jail_by
 from localagent.jail.attacks import inside, suite
 from localagent.jail.attacks.attack import DID, LACKS, Attack, Category, Witness
 from localagent.jail.attacks.catalogue import ATTACKS
+from localagent.jail.attacks.reads import strangers
 from localagent.jail.attacks.row import Held
 from localagent.jail.attacks.suite import Cast, Seen, judged
 from localagent.jail.open import Kind
@@ -60,7 +61,7 @@ def succeeds_without_its_wall(attack: Attack, scratch: Path) -> None:
         seen = control(attack, stage)
         if seen.reason == LACKS:
             pytest.skip(seen.text)
-        if seen.reason == "ENETUNREACH" and not loopback_is_up():
+        if seen.reason in ("ENETUNREACH", "EADDRNOTAVAIL") and not loopback_is_up():
             pytest.skip(
                 "this machine's own loopback is down, so nothing on it can be reached with the wall open either"
             )
@@ -170,6 +171,20 @@ def test_what_the_machine_lacks_is_not_applicable() -> None:
     assert (told, why) == (Held.NOT_APPLICABLE, "this machine has no /no/such/1 or /no/such/2")
 
 
+def test_only_the_way_to_the_interpreter_is_no_find(tmp_path: Path) -> None:
+    """Below a home that is shown for the interpreter's sake, whatever lies beside the way to it is told."""
+    shown = (f"{tmp_path}/maria/project/.venv", f"{tmp_path}/maria/.pyenv/versions/3.11/lib")
+    for place in shown:
+        Path(place, "bin").mkdir(parents=True)
+    assert strangers(str(tmp_path), shown) == []
+    (tmp_path / "maria" / ".ssh").mkdir()
+    (tmp_path / "maria" / "project" / "notes").write_text("")
+    (tmp_path / "bob").mkdir()
+    found = {path.removeprefix(f"{tmp_path}/") for path in strangers(str(tmp_path), shown)}
+    assert found == {"maria/.ssh", "maria/project/notes", "bob"}
+    assert strangers(str(tmp_path), ()) != []
+
+
 def test_programs_refuse_to_run_outside_a_jail(capsys: pytest.CaptureFixture[str]) -> None:
     assert inside.main("{}", ["processes:a fork bomb"]) == 2
     assert "in a jail only" in capsys.readouterr().err
@@ -179,7 +194,7 @@ def test_a_jail_without_a_wall_is_found_out(scratch: Path) -> None:
     """The suite itself sees the difference: with seccomp off, what it holds alone is reported as escaped."""
     from attack_controls import open_jail_without
 
-    wanted = [a for a in ATTACKS if a.opens == (Wall.SECCOMP,) and a.open_reason == DID and not a.standin][:6]
+    wanted = [a for a in ATTACKS if a.opens == (Wall.SECCOMP,) and a.open_reason == DID and not a.standin][:10]
     with staged(scratch) as stage:
         rows = list(suite.run(open_jail_without(frozenset({Wall.SECCOMP})), wanted, stage))
     escaped = [row for row in rows if row.result is Held.ESCAPED]

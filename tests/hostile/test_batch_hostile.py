@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from batch_builder import MISTAKE, Batch, states, workers
-from fix_builder import ADDER, CHECKOUT, home
+from fix_builder import ADDER, CHECKOUT, home, processes_with
 from git_builder import ENVIRON, Repo
 
 QUICK = '[each]\nwork = ["codemods"]\nmax_seconds = 120\n'
@@ -59,9 +59,9 @@ def test_git_that_never_answers_costs_its_own_budget_and_is_ended() -> None:
         report = batch.report()
         assert states(report) == {"stuck": "out-of-budget", "well": "improved"}
         assert report["needs_person"][0]["why"] == "did not end within its 3 s: ended, with all its processes"
-        left = subprocess.run(["pgrep", "-f", str(bare)], capture_output=True, check=False).stdout
+        left = processes_with(os.fsencode(bare))
         cwds = [p for p in Path("/proc").glob("[0-9]*/cwd") if _leads_to(p, bare)]
-        assert (left, cwds) == (b"", [])
+        assert (left, cwds) == ([], [])
 
 
 def _leads_to(link: Path, folder: Path) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fix_builder import ADDED, ADDER, Ran, home, tree_of
+from fix_builder import ADDED, ADDER, Ran, home, processes_with, tree_of
 
 WRITES = """
 import os, pathlib
@@ -51,19 +51,6 @@ def accepted(ran: Ran) -> None:
     assert ran.code == 0, (ran.out, ran.err)
     assert ran.report["outcome"] == "accepted"
     assert ADDED.decode() in ran.report["patch"]
-
-
-def processes_with(word: bytes) -> list[str]:
-    """Command lines of this machine that hold a word."""
-    found = []
-    for place in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            line = place.read_bytes()
-        except OSError:
-            continue
-        if word in line:
-            found.append(line.replace(b"\0", b" ").decode(errors="replace"))
-    return found
 
 
 def test_tests_that_flood_fork_and_leave_processes() -> None:

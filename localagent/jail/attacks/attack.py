@@ -63,6 +63,7 @@ class Bait:
     interfaces: tuple[str, ...] = ()
     own_terminal: bool = False  # a control makes one first
     allowed: tuple[str, ...] = ()  # environment variables that were asked for
+    interpreter: tuple[str, ...] = ()  # where the jail shows what belongs to its interpreter
 
 
 Program = Callable[[Bait], str]

@@ -32,7 +32,7 @@ def name(bait: Bait) -> str:
     raise Held("other-name")
 
 
-@attack("the host's domain", Wall.FILES, "ENOENT")
+@attack("the host's domain", Wall.FILES, "ENOENT", target="/etc/hosts")
 def domain(bait: Bait) -> str:
     """Look into /etc/hosts and /etc/resolv.conf for names of the network."""
     with open("/etc/hosts", encoding="utf-8", errors="replace") as file:

@@ -38,10 +38,25 @@ def canary(path: str, bait: Bait) -> str:
     return "read the canary at " + path
 
 
-@attack("home folders", Wall.FILES, "ENOENT", target="/home")
+def strangers(folder: str, places: "tuple[str, ...]") -> "list[str]":
+    """What is below `folder` and neither one of `places` nor on the way to one."""
+    found = []
+    for name in os.listdir(folder):
+        path = os.path.join(folder, name)
+        if any(place.startswith(path + "/") for place in places):
+            found += strangers(path, places)
+        elif path not in places:
+            found.append(path)
+    return found
+
+
+@attack("home folders", Wall.FILES, "ENOENT", "the interpreter alone", target="/home")
 def homes(bait: Bait) -> str:
-    """List /home, where the users' files are."""
-    return str(os.listdir("/home")[:5])
+    """List /home, where the users' files are; an interpreter that lies below it may be there, and the way to it."""
+    found = strangers("/home", bait.interpreter)
+    if not found and any(place.startswith("/home/") for place in bait.interpreter):
+        raise Held("the interpreter alone")
+    return str(found[:5])
 
 
 @attack("home of root", Wall.FILES, "ENOENT", "empty", target="/root", open_reason="EACCES|succeeded")

@@ -129,18 +129,29 @@ def play(jail: Jail, cast: Cast, stage: Stage) -> dict[str, Seen]:
     return seen
 
 
-def told(cast: Cast, bait: Bait) -> dict[str, object]:
+def told(cast: Cast, bait: Bait, interpreter: Sequence[Bind]) -> dict[str, object]:
     """The bait as the program inside gets it."""
-    return {**asdict(replace(bait, allowed=(*(name for name, _ in ENV), "PWD"))), "standin": cast.standin}
+    allowed = (*(name for name, _ in ENV), "PWD")
+    shown = tuple(bind.target for bind in interpreter)
+    return {**asdict(replace(bait, allowed=allowed, interpreter=shown)), "standin": cast.standin}
 
 
 def spec_of(cast: Cast, workspace: Workspace, stage: Stage) -> JailSpec:
     """The jail of a cast."""
     python, binds = interpreter_binds(sys.executable)
+    bait = json.dumps(told(cast, stage.bait, binds))
     words = [f"{attack.module}:{attack.name}" for attack in cast.attacks]
     shown = () if cast.alone else (Bind(source=str(stage.shown), target=SHOWN_INSIDE),)
     return JailSpec(
-        argv=(python, "-I", "-S", "-B", f"{CODE_INSIDE}/attacks/inside.py", json.dumps(told(cast, stage.bait)), *words),
+        argv=(
+            python,
+            "-I",
+            "-S",
+            "-B",
+            f"{CODE_INSIDE}/attacks/inside.py",
+            bait,
+            *words,
+        ),
         cwd=WORKSPACE_INSIDE,
         binds=(
             *binds,
