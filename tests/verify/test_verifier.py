@@ -381,7 +381,7 @@ def test_mypy_delta_refuses_new_findings_only_when_asked() -> None:
 
 @pytest.mark.parametrize("switch", [Switch.AUTO, Switch.ALWAYS])
 def test_a_tool_that_cannot_judge_the_unpatched_tree_refuses_where_it_is_demanded(switch: Switch) -> None:
-    files = {"m.py": "def f():\n    return 1\n", "mypy.ini": "[mypy]\nplugins = not_there\n"}
+    files = {"m.py": "import broken\ndef f():\n    return 1\n", "broken.py": "def (:\n", "mypy.ini": "[mypy]\n"}
     policy = replace(load_policy(Settings.from_environ().policies_dir / "default.toml"), mypy=switch)
     with house(files) as h:
         answers = Delta(h.verifier._rooms, policy).review(h.candidate("m.py", "return 1", "return 2").patch)
