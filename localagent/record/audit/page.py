@@ -108,7 +108,7 @@ def _section(title: str, head: Sequence[str], rows: Iterable[Sequence[object]]) 
 
 
 _TASK_HEAD = (
-    *("task", "repository", "outcome", "jail", "run", "refused", "limits", "patch"),
+    *("task", "by", "repository", "outcome", "jail", "run", "refused", "limits", "patch"),
     *("attested", "applied", "undone"),
 )
 
@@ -117,6 +117,7 @@ def _task(row: Mapping[str, Any]) -> Sequence[object]:
     jail = row["jail"]
     return (
         row["task"],
+        row["builder"],
         row["repo"],
         row["outcome"],
         f"{jail.get('backend', '')} {jail.get('level', '')}".strip(),

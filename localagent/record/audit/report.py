@@ -96,7 +96,7 @@ def _tasks(entries: Iterable[Entry]) -> list[dict[str, Any]]:
         data = entry.data
         match entry.kind:
             case AuditKind.TASK_STARTED:
-                row.update(started=entry.at, repo=str(data.get("repo")), by=data.get("by"))
+                row.update(started=entry.at, repo=str(data.get("repo")), by=data.get("by"), builder=_builder(data))
             case AuditKind.TASK_ENDED:
                 row.update({name: _fitting(data.get(name), row[name]) for name in _ENDED}, ended=entry.at)
             case AuditKind.ATTESTED:
@@ -108,6 +108,12 @@ def _tasks(entries: Iterable[Entry]) -> list[dict[str, Any]]:
             case _:
                 continue
     return list(rows.values())
+
+
+def _builder(data: Mapping[str, Any]) -> str:
+    """Who made the patch; entries of earlier versions do not say, and then it was `fix`."""
+    origin = data.get("origin")
+    return str(origin.get("builder", "fix")) if isinstance(origin, Mapping) else "fix"
 
 
 def _fitting(value: object, default: object) -> object:
@@ -122,6 +128,7 @@ _ENDED = ("outcome", "exit", "jail", "policy", "model", "patch", "verified", "de
 def _row(task: str) -> dict[str, Any]:
     return {
         "task": task,
+        "builder": "fix",
         "repo": "",
         "by": None,
         "started": "",

