@@ -38,11 +38,15 @@ def subject_name(path: str) -> str:
 
 
 def subject_paths(name: str) -> tuple[str, ...]:
-    """The paths that a subject's name may stand for: itself, and the bytes that its %XX write."""
+    """The paths that a subject's name may stand for: itself, and the bytes that its %XX write.
+
+    The second only where `subject_name` writes it so: it escapes what is not UTF-8, and nothing else.
+    """
     if "%" not in name or not name.isascii():
         return (name,)
     data = _ESCAPED.sub(lambda found: bytes([int(found[1], 16)]), name.encode("ascii"))
-    return name, data.decode("utf-8", "surrogateescape")
+    other = data.decode("utf-8", "surrogateescape")
+    return (name, other) if other != name and subject_name(other) == name else (name,)
 
 
 def statements(

@@ -5,11 +5,14 @@ Says only what entries say, and whether they hold: nothing is read but the journ
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import date
 from typing import Any
 
 from localagent.record.attest.keys import KeyNote
 from localagent.record.audit.check import AuditCheck
+from localagent.record.audit.clock import set_back
+from localagent.record.audit.clock import since as from_day
 from localagent.record.audit.entry import AuditKind, Entry
 from localagent.record.audit.heads import UNVERIFIABLE, SignedHead
 from localagent.record.journal import Standing
@@ -39,12 +42,15 @@ def audit_report(
     unknown: str = "",
 ) -> dict[str, Any]:
     """The report from `since` (UTC) on. `fault`: why signed heads do not hold; `unknown`: whose key is not known."""
-    entries = [e for e in check.entries if e.at >= f"{since:%Y-%m-%d}T"]
+    entries = from_day(check.entries, since)
     tasks = _tasks(entries)
     return {
         "schema": SCHEMA,
         "since": f"{since:%Y-%m-%d}",
-        "chain": _chain(check, heads, fault, unknown),
+        "chain": {
+            **_chain(check, heads, fault, unknown),
+            "clock_set_back": [asdict(place) for place in set_back(check.entries)],
+        },
         "keys": [{"id": k.id, "made": k.created, "retired": k.retired, "encrypted": k.encrypted} for k in keys],
         "entries": len(entries),
         "totals": _totals(entries, tasks),

@@ -119,6 +119,7 @@ def _chain() -> Fields:
             **each("entries signed_heads reason"),
             "head": Fields({"entry": never, "digest": DIGEST}),
             "place": _PLACE,
+            "clock_set_back": Each(Fields({"seq": never, "at": TIME, "seconds": never})),
             "newest_signed": Fields({"entry": never, "at": TIME, "key": HEX}),
         }
     )
@@ -139,7 +140,7 @@ def _totals(rules: frozenset[str]) -> Fields:
 
 def is_redacted(path: Path) -> bool:
     """Whether a file says of itself, in its first line, that it is a redacted export."""
-    first = next(iter(lines_of(path)), None)
+    first = next(iter(lines_of(path, exported=True)), None)
     try:
         found = load(first.data) if first is not None else None
     except ValueError:
@@ -153,7 +154,7 @@ def check_redacted(path: Path, *, head: str = "") -> AuditCheck:
     No more can be seen: what an entry says was left out, so its digest holds its place in the chain, not its words.
     """
     entries: list[Entry] = []
-    for line in lines_of(path):
+    for line in lines_of(path, exported=True):
         try:
             entry = _entry(line)
             if entries and (entry.seq, entry.prev) != (entries[-1].seq + 1, entries[-1].digest):
