@@ -107,7 +107,7 @@ def test_a_step_goes_on_top_of_the_one_before_and_says_so(night: Batch) -> None:
     names = {d["name"]: d["digest"]["sha256"] for d in made["resolvedDependencies"] if "digest" in d}
     assert names["snapshot"] == rows(night)["both"]["tree"].removeprefix("sha256:")
     repaired = next(s for s in opened(night.home.root / "patches" / "both" / "0001-failing-tests.intoto.jsonl", night))
-    assert {s["name"]: s["digest"]["sha256"] for s in repaired["subject"]}["adder.py"] == names["adder.py"]
+    assert {s["name"]: s["digest"]["sha256"] for s in repaired["subject"]}["adder.py"] == names["before:adder.py"]
 
 
 def test_where_no_test_ran_that_is_what_is_attested(night: Batch) -> None:

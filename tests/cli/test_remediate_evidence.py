@@ -75,7 +75,7 @@ def test_a_remediation_is_a_task_that_is_attested(
     assert found[PROVENANCE]["runDetails"]["builder"]["id"] == "urn:localagent:builder:remediate"
     assert made["externalParameters"]["findings"] == [digest_of(LOG)]
     names = {d["name"]: d for d in made["resolvedDependencies"]}
-    assert names["a.py"]["digest"] == {"sha256": digest_of(BAD.encode()).removeprefix("sha256:")}
+    assert names["before:a.py"]["digest"] == {"sha256": digest_of(BAD.encode()).removeprefix("sha256:")}
     assert not {"snapshot", "jail", "python"} & set(names)  # nothing ran, so no tree was copied and no jail opened
     assert (found[TEST_RESULT]["result"], found[TEST_RESULT]["passedTests"]) == ("WARNED", [])
     assert found[REVIEW]["outcome"] == "accepted"
@@ -108,7 +108,7 @@ def test_what_tests_said_is_attested_with_tree_and_jail() -> None:
         found = foreign(folder / "attestation.intoto.jsonl", KeyRing(place.root / "data" / "localagent"))
         assert (found[TEST_RESULT]["result"], found[TEST_RESULT]["passedTests"]) == ("PASSED", ["test_a.py::test_f"])
         names = {d["name"] for d in found[PROVENANCE]["buildDefinition"]["resolvedDependencies"]}
-        assert {"snapshot", "jail", "python", "pytest", "a.py"} <= names
+        assert {"snapshot", "jail", "python", "pytest", "before:a.py"} <= names
         assert found[REVIEW]["verification"]["passToPass"] == 1
         assert found[REVIEW]["verification"]["jail"]["level"].startswith("L")
 
@@ -186,3 +186,16 @@ def test_its_attestation_can_be_had_without_names(
     assert digest_of(LOG) in found
     assert main(["audit", "export", "--redact", "--out", str(tmp_path / "e.jsonl")]) == 0
     assert '"builder":"remediate"' in (tmp_path / "e.jsonl").read_text()
+
+
+def test_a_file_called_as_one_of_our_resources_is_not_taken_for_it(settings: Settings, tmp_path: Path) -> None:
+    assert main(["key", "new"]) == 0
+    (tmp_path / "repo" / "snapshot").mkdir()
+    (tmp_path / "repo" / "snapshot" / "policy.py").write_text(BAD)
+    (tmp_path / "in.sarif").write_bytes(log(run(result("E711", "snapshot/policy.py", 2), tool="ruff")))
+    assert remediate(tmp_path) == 0
+    (record,) = TaskStore(settings.state_dir).list()
+    found = foreign(record.dir / "attestation.intoto.jsonl", KeyRing(settings.data_dir))
+    names = [d["name"] for d in found[PROVENANCE]["buildDefinition"]["resolvedDependencies"]]
+    assert len(names) == len(set(names))
+    assert "before:snapshot/policy.py" in names

@@ -96,13 +96,13 @@ def _builder(facts: Mapping[str, Any]) -> str:
 
 
 def _before(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The files that were repaired as they stood: on top of other patches they are not the snapshot's."""
+    """The files that were repaired as they stood: on top of other patches they are not the snapshot's.
+
+    Their names begin so that no file of a repository is taken for the snapshot or a tool.
+    """
     if _builder(facts) == _FIX:
         return []
-    return [
-        {"name": subject_name(f["path"]), "digest": _sha256(f["before"]), "annotations": {"as": "before"}}
-        for f in facts["files"]
-    ]
+    return [{"name": f"before:{subject_name(f['path'])}", "digest": _sha256(f["before"])} for f in facts["files"]]
 
 
 def _dependencies(facts: Mapping[str, Any]) -> list[dict[str, Any]]:

