@@ -40,6 +40,7 @@ class Served:
     workers: int = 1
     process: "subprocess.Popen[bytes] | None" = None
     options: tuple[str, ...] = ()
+    extra: dict[str, str] = field(default_factory=dict)
     clients: list[Client] = field(default_factory=list)
 
     @property
@@ -61,6 +62,7 @@ class Served:
             "TMPDIR": str(self.root / "tmp"),
             "LANG": "C.UTF-8",
             "PYTHONPATH": str(CHECKOUT),
+            **self.extra,
         }
 
     def start(self, *, wait: bool = True) -> None:

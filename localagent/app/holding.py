@@ -12,6 +12,7 @@ from localagent.errors import UsageFault
 from localagent.record.attest.bundle import Attested
 from localagent.record.attest.dsse import NotVerified
 from localagent.record.attest.statement import diff_name, subject_paths
+from localagent.record.visible import one_line
 from localagent.tree import descend
 
 _MOST_BYTES = 64 << 20
@@ -26,7 +27,7 @@ def held_by(found: Attested, folder: Path) -> int:
     """How many files a tree holds, and that is all of them, as attested. NotVerified names those that are not."""
     files = files_of(found)
     with descend.root_directory(folder) as root:
-        other = [name for name, digest in files.items() if digest not in _digests(name, root)]
+        other = [one_line(name, 200) for name, digest in files.items() if _digests(name, root) != {digest}]
     if other:
         more = f" and {len(other) - 5} more" if len(other) > 5 else ""
         raise NotVerified(
@@ -37,13 +38,18 @@ def held_by(found: Attested, folder: Path) -> int:
 
 
 def _digests(name: str, root: int) -> set[str]:
-    """What stands at each path that a subject's name may mean."""
+    """What stands at each path that a subject's name may mean: "" for what is there and cannot be read as a file.
+
+    All of it must be as attested: beside an altered file its other reading may have been put.
+    """
     digests = set()
     for text in subject_paths(name):
         try:
             path = RepoPath(text)
             with descend.parent_directory(root, path.parts) as parent:
                 digests.add(digest_of(descend.read_regular(path.name, parent, _MOST_BYTES)[0]))
-        except (OSError, UsageFault, ValueError):
-            continue  # not there, a link, or no path at all: not as attested
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except (OSError, UsageFault, ValueError):  # a link, a folder, or no path at all
+            digests.add("")
     return digests

@@ -16,7 +16,7 @@ from localagent.app.least_level import least_level
 from localagent.app.settings import Settings
 from localagent.app.stop import Stop
 from localagent.domain.edit import Candidate, Patch
-from localagent.domain.outcome import Baseline
+from localagent.domain.outcome import Baseline, FullResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Permission, Policy
 from localagent.domain.task import Budget, Snapshot, Task
@@ -55,12 +55,13 @@ class Tree:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ground:
-    """A snapshot of a repository and what runs it; ended by its opener."""
+    """A snapshot of a repository, by digest, and what runs it; ended by its opener."""
 
     task: Task
     jail: Jail
     verifier: JailVerifier
     sources: Mapping[RepoPath, bytes]
+    snapshot: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,6 +70,17 @@ class Proof:
 
     said: str
     against: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Borne:
+    """What is on the record of a proof: baseline, full check, jail, and the digest of the tree that was tested."""
+
+    baseline: Baseline
+    full: FullResult | None
+    jail_backend: str
+    jail_level: str
+    snapshot: str
 
 
 class Vouching(Protocol):
@@ -95,7 +107,9 @@ class Prover:
         self._sources = ground.sources
         self._seed = ground.task.seed
         self._until = time.monotonic() + ground.task.budget.max_seconds
+        self._ground = ground
         self.baseline: Baseline = baseline or ground.verifier.baseline()
+        self._borne: dict[str, FullResult] = {}
 
     @property
     def vouches(self) -> bool:
@@ -117,6 +131,17 @@ class Prover:
         """Why the tests or checks do not bear a patch; "" where they do."""
         return self.proof(patch).against
 
+    def borne(self, patch: Patch) -> "Borne":
+        """What the tests and checks said of a patch that passed here; no full check for any other."""
+        ground = self._ground
+        return Borne(
+            baseline=self.baseline,
+            full=self._borne.get(patch.digest),
+            jail_backend=ground.jail.backend,
+            jail_level=ground.jail.level,
+            snapshot=ground.snapshot,
+        )
+
     def proof(self, patch: Patch) -> Proof:
         """The full check of a patch. What failed before may go on failing."""
         if time.monotonic() > self._until:
@@ -126,6 +151,8 @@ class Prover:
         said = full.checks.get("tests", "")
         if full.accepted and not full.pass_to_pass and not full.fail_to_pass:
             return Proof(said=said, against="no test passes, so nothing shows that it changes nothing")
+        if full.accepted:
+            self._borne[patch.digest] = full
         return Proof(said=said, against="; ".join(full.reasons))
 
 
@@ -213,4 +240,4 @@ def ground_on(
         stack.callback(verifier.cancel)
         if stop is not None:
             stack.enter_context(stop.calling(verifier.cancel))
-        yield Ground(task=tree.task, jail=jail, verifier=verifier, sources=tree.sources)
+        yield Ground(task=tree.task, jail=jail, verifier=verifier, sources=tree.sources, snapshot=tree.snapshot.digest)

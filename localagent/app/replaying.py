@@ -23,6 +23,7 @@ from localagent.jail.open import Kind
 from localagent.llm.registry import Registry
 from localagent.ports import Sink
 from localagent.record.audit.entry import AuditKind, Entry
+from localagent.record.facts import Builder
 from localagent.record.files import RecordDamaged, read_bounded
 from localagent.record.journal import read_journal
 from localagent.record.jsontext import canonical, load
@@ -65,6 +66,11 @@ class _Kept:
 def replay(record: TaskRecord, settings: Settings, sink: Sink, stop: Stop, *, repo: Path | None = None) -> Replayed:
     """Do it again. AnswerIsNo or RecordDamaged with the reason where it cannot be; jail and usage faults propagate."""
     facts, _, mine = kept_facts(settings, record)
+    if (builder := facts.get("origin", {}).get("builder", Builder.FIX.value)) != Builder.FIX:
+        raise AnswerIsNo(
+            f"task {record.id} was made by {builder}: rules answered findings, and there is no trajectory to go again",
+            remedy=f"`localagent {builder}` does it anew; on the same tree its rules give the same patch",
+        )
     if facts["outcome"] in _NO_WAY:
         raise AnswerIsNo(f"task {record.id} ended {facts['outcome']}: there is no way to go again")
     recorded = _recorded(record, facts, mine)

@@ -4,6 +4,7 @@ Subjects and messages are ours; what comes from the repository stands in them es
 mail reads as anything. Not promised: that a tree with CRLF line ends takes them without `git am --keep-cr`.
 """
 
+from collections.abc import Mapping
 from datetime import datetime
 from email.utils import format_datetime
 from pathlib import Path
@@ -30,17 +31,25 @@ def refuse_inside(folder: Path, fleet: Fleet) -> None:
         )
 
 
-def write_series(folder: Path, report: dict[str, Any]) -> int:
-    """Write every patch as `<folder>/<repository>/000N-<work>.patch`; answers how many."""
+def write_series(folder: Path, report: dict[str, Any], bundles: Mapping[tuple[str, int], bytes] | None = None) -> int:
+    """Write every patch as `<folder>/<repository>/000N-<work>.patch`; answers how many.
+
+    `bundles`: attestations by repository and number, written beside their patches as `.intoto.jsonl`, with the diff
+    that they are about, which the mail carries, as `.diff`.
+    """
     count = 0
     for row in report["repositories"]:
-        for name, data in series(row, report):
+        diffs = [diff for _, diff in patches_of(row)]
+        for number, (name, data) in enumerate(series(row, report), 1):
             place = folder / row["name"] / name
             try:
                 place.parent.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise UsageFault(f"--patches: {place.parent}: {error.strerror or error}") from error
             write_through(place, data)
+            if bundles is not None and (row["name"], number) in bundles:
+                write_through(place.with_suffix(".diff"), diffs[number - 1])
+                write_through(place.with_suffix(".intoto.jsonl"), bundles[row["name"], number])
             count += 1
     return count
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from localagent.app.policies import open_policy
+from localagent.app.policies import OpenPolicy, open_policy
 from localagent.app.proving import Ground, ProofRequest, Prover, open_ground
+from localagent.app.remedied import Remedied, Remedy, Remedying, remedied
 from localagent.app.settings import Settings
 from localagent.batch.answer import State, Step
 from localagent.batch.fleet import Member, Work
@@ -19,14 +20,14 @@ from localagent.batch.keys import policy_of
 from localagent.domain.edit import FileChange, Patch
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy
-from localagent.domain.task import Event, Snapshot
+from localagent.domain.task import Budget, Event, Snapshot, Task
 from localagent.tree.sources import SourceMap
 
 
 class Patches:
     """The tree that was seen, and what earlier steps changed of it. `moved`: it changed while the work went on.
 
-    `tested`: there are tests to run, which took `baseline_seconds` once.
+    `tested`: there are tests to run, which took `baseline_seconds` once. `steps`: digests of the steps' patches.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -34,6 +35,7 @@ class Patches:
         self.root = Path(snapshot.root)
         self.sources = SourceMap(snapshot)
         self.changed: dict[RepoPath, bytes] = {}
+        self.steps: tuple[str, ...] = ()
         self.moved = False
         self.tested = False
         self.baseline_seconds = 0.0
@@ -49,6 +51,7 @@ class Patches:
     def add(self, patch: Patch) -> None:
         """Take a step's patch."""
         self.changed.update({change.path: change.after for change in patch.changes})
+        self.steps += (patch.digest,) if patch.changes else ()
 
     def with_(self, patch: Patch) -> Patch:
         """Everything so far and a step's patch, against the tree that was seen."""
@@ -110,9 +113,35 @@ class Proofs:
         return 5 + 3 * self._patches.baseline_seconds
 
     @cached_property
+    def opened(self) -> OpenPolicy:
+        """What holds for the repository, its own layer with it, and where that stands."""
+        return open_policy(self._settings, policy_of(self._member), self._patches.root)
+
+    @property
     def policy(self) -> Policy:
-        """What holds for the repository, its own layer with it."""
-        return open_policy(self._settings, policy_of(self._member), self._patches.root).policy
+        """What holds for the repository."""
+        return self.opened.policy
+
+    def task(self, findings: tuple[str, ...] = ()) -> contextlib.AbstractContextManager[Remedied]:
+        """A step that has something to repair, as a task on the record. `findings`: digests of the logs."""
+        member = self._member
+        task = Task(
+            id="",
+            repo=str(self._folder),
+            tests=member.tests,
+            checks=member.checks,
+            python=member.python,
+            seed=member.seed,
+            budget=Budget(max_seconds=member.max_seconds),
+        )
+        asked = Remedying(task=task, policy=self.opened, findings=findings, below=self._patches.steps)
+        return remedied(asked, self._settings)
+
+    def remedy(self, patch: Patch, reason: str, *, remain: bool) -> Remedy:
+        """What came of a step, with what the tests said of its patch on top of the earlier ones."""
+        said = None if self._prover is None else self._prover.borne(self._patches.with_(patch))
+        borne = said if said is not None and said.full is not None else None
+        return Remedy(patch=patch, reason=reason, remain=remain, borne=borne, snapshot=self._patches.digest)
 
     def ground(self) -> Ground:
         """CannotEnforce without a sound jail."""

@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from localagent.app.proving import Vouching
+from localagent.app.remedied import Remedied
 from localagent.batch.answer import State, Step
 from localagent.batch.fleet import Member, Work
 from localagent.batch.patches import Patches, Proofs, too_late
 from localagent.batch.ports import Answered, Codemods, Findings
-from localagent.domain.edit import Patch
+from localagent.domain.edit import Patch, digest_of
 from localagent.domain.paths import RepoPath
 from localagent.errors import UsageFault
 from localagent.record.files import RecordDamaged, read_bounded
@@ -37,12 +38,10 @@ def sarif_findings(
 ) -> Step:
     """Repairs for the findings of a repository's logs, on top of the earlier steps. UsageFault for a wrong log."""
     began = time.monotonic()
-    reported = [
-        _carried(one, patches)
-        for path in member.sarif
-        for one in read_log(_bytes(path), _roots(member, folder)).results
-    ]
-    return _remedied(Work.SARIF, reported, (patches, proofs, rules), left, began)
+    logs = [_bytes(path) for path in member.sarif]
+    reported = [_carried(one, patches) for log in logs for one in read_log(log, _roots(member, folder)).results]
+    digests = tuple(map(digest_of, logs))
+    return _remedied(Work.SARIF, reported, (patches, proofs, rules), left, began, digests)
 
 
 def type_errors(member: Member, patches: Patches, proofs: Proofs, rules: Codemods, left: Callable[[], float]) -> Step:
@@ -116,25 +115,38 @@ def _remedied(
     parts: tuple[Patches, Proofs, Codemods],
     left: Callable[[], float],
     began: float,
+    digests: tuple[str, ...] = (),
 ) -> Step:
+    """`digests` are those of the logs. What there is to repair is a task, from before its tests run to its end."""
     patches, proofs, rules = parts
     if patches.moved:
         return Step(work=work, state=State.REFUSED, outcome="refused", reason=_MOVED)
     if proofs.wanted and left() < proofs.need_seconds:
         return too_late(work, "no time is left to run the tests")
 
-    @contextlib.contextmanager
-    def vouching() -> Iterator[Vouching | None]:
-        yield proofs.on_top()
-
     def read(path: RepoPath) -> bytes:
         if path not in patches.sources:
             raise OSError(errno.ENOENT, "not among the Python sources that are looked at")
         return patches.now(path)
 
-    findings = Findings(reported=reported, read=read, vouching=vouching, policy=proofs.policy)
-    answered, patch = rules.remediate(findings)
-    step = _step(work, answered, patch, tested=proofs.wanted)
+    with contextlib.ExitStack() as stack:
+        tasks: list[Remedied] = []
+
+        @contextlib.contextmanager
+        def vouching() -> Iterator[Vouching | None]:
+            tasks.append(stack.enter_context(proofs.task(digests)))
+            yield proofs.on_top()
+
+        answered, patch = rules.remediate(
+            Findings(reported=reported, read=read, vouching=vouching, policy=proofs.policy)
+        )
+        step = _step(work, answered, patch, tested=proofs.wanted)
+        for task in tasks:
+            for one in answered:
+                task.answered(_told(one))
+            remain = any(not one.fixed and not one.settled for one in answered)
+            task.end(proofs.remedy(patch, step.reason, remain=remain))
+            step = replace(step, task=task.record.id)
     patches.add(patch)
     return replace(step, seconds=round(time.monotonic() - began, 3))
 

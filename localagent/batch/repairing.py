@@ -5,12 +5,13 @@ Each makes a step with a patch that goes on top of the one before. Nothing is wr
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from localagent.app.fix_request import FixOutcome, FixRequest
 from localagent.app.fixing import run_fix
+from localagent.app.proving import Proof
 from localagent.app.settings import Settings
 from localagent.batch.answer import State, Step
 from localagent.batch.fleet import Member, Work
@@ -133,13 +134,10 @@ def codemods(member: Member, patches: Patches, proofs: Proofs, rules: Codemods, 
             changes.append(FileChange(path=path, before=before, after=file.after))
             repaired += [{"path": path, "line": n, "rule": rule, "message": text} for n, rule, text in file.repaired]
     patch = Patch(changes=tuple(sorted(changes, key=lambda change: change.path)))
-    proof, against = "", ""
-    if changes and patches.tested:
-        if left() < proofs.need_seconds:
-            return too_late(Work.CODEMODS, f"{len(repaired)} repairs were made, and no time is left to run the tests")
-        found_out = proofs.prover().proof(patches.with_(patch))
-        proof, against = found_out.said, found_out.against
-    if against:
+    if changes and proofs.wanted and left() < proofs.need_seconds:
+        return too_late(Work.CODEMODS, f"{len(repaired)} repairs were made, and no time is left to run the tests")
+    proof, task = _borne(patch, patches, proofs, repaired, sum(found.values())) if changes else (Proof(said=""), "")
+    if against := proof.against:
         reason = f"{len(repaired)} repairs are not offered: {against}"
         return Step(
             work=Work.CODEMODS,
@@ -148,6 +146,7 @@ def codemods(member: Member, patches: Patches, proofs: Proofs, rules: Codemods, 
             reason=reason,
             remedy="read them with `localagent hook check`",
             left=dict(sorted((found + Counter(one["rule"] for one in repaired)).items())),
+            task=task,
             seconds=round(time.monotonic() - began, 3),
         )
     return Step(
@@ -162,12 +161,29 @@ def codemods(member: Member, patches: Patches, proofs: Proofs, rules: Codemods, 
         files=len(changes),
         evidence={
             "repairs": len(repaired),
-            "tests": proof or "none to run",
+            "tests": proof.said or "none to run",
             "refused": refused[:_SHOWN],
             "files": len(patches.sources),
         },
+        task=task,
         seconds=round(time.monotonic() - began, 3),
     )
+
+
+def _borne(
+    patch: Patch, patches: Patches, proofs: Proofs, repaired: Sequence[Mapping[str, Any]], left: int
+) -> tuple[Proof, str]:
+    """What the tests say of the repairs, where there are any, and the task that has it on the record."""
+    with proofs.task() as task:
+        proof = proofs.prover().proof(patches.with_(patch)) if proofs.wanted else Proof(said="")
+        for one in repaired:
+            task.answered(dict(one))
+        if proof.against:
+            reason = f"{len(repaired)} repairs are not offered: {proof.against}"
+            task.end(proofs.remedy(Patch(changes=()), reason, remain=True))
+        else:
+            task.end(proofs.remedy(patch, _told(len(repaired), len(patch.changes), left), remain=bool(left)))
+        return proof, task.record.id
 
 
 def _told(repairs: int, files: int, left: int) -> str:

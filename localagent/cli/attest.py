@@ -13,8 +13,10 @@ from localagent.cli.render import Render
 from localagent.errors import AnswerIsNo, UsageFault
 from localagent.record.attest.bundle import Attested, verify_bundle
 from localagent.record.attest.keys import read_public
+from localagent.record.attest.statement import TEST_RESULT
 from localagent.record.files import RecordDamaged, read_bounded, write_through
 from localagent.record.store import TaskStore
+from localagent.record.visible import one_line
 from localagent.tree.notes import REF
 
 _MOST_BYTES = 64 << 20
@@ -126,18 +128,34 @@ def _show(args: argparse.Namespace, found: Attested, retired: str, render: Rende
     if args.json:
         subjects = dict(found.subjects)
         render.json(
-            {"verified": True, "task": found.task, "key": found.key_id, "retired": retired, "subjects": subjects}
+            {
+                "verified": True,
+                "task": found.task,
+                "key": found.key_id,
+                "retired": retired,
+                "subjects": subjects,
+                "tests": str(found.predicates[TEST_RESULT]["result"]),
+            }
         )
         return
-    render.line(f"verified: task {found.task}, signed by key {found.key_id}")
+    render.line(f"verified: task {one_line(found.task)}, signed by key {found.key_id}")
+    render.line(f"  tests: {_tests(found)}")
     for name, digest in found.subjects.items():
-        render.line(f"  {digest}  {name}")
+        render.line(f"  {digest}  {one_line(name, 4096)}")
     if args.patch is None:
         render.note("the diff itself was not compared: --patch FILE does")
     if args.tree is None and args.note is None:
         render.note("the files were not compared: --tree DIR does, with those that it holds")
     if retired:
         render.note(f"that key was retired {retired}; when the signature was made is not shown by it")
+
+
+def _tests(found: Attested) -> str:
+    """What is attested of the tests: that the statements hold does not say that all of them pass."""
+    told = found.predicates[TEST_RESULT]
+    names = ("passedTests", "warnedTests", "failedTests")
+    passed, warned, failed = (len(told[name]) for name in names)
+    return f"{one_line(told['result'], 40)} ({passed} passed, {warned} flaky, {failed} failed)"
 
 
 def _read(path: Path) -> bytes:

@@ -15,6 +15,7 @@ from localagent.cli.passphrase import add_passphrase, passphrase_of
 from localagent.cli.render import Render
 from localagent.errors import AnswerIsNo, UsageFault
 from localagent.record.audit.check import AuditCheck, Span, check_audit, check_export
+from localagent.record.audit.clock import set_back
 from localagent.record.audit.entry import DIGEST, line_of
 from localagent.record.audit.heads import UNVERIFIABLE, HeadsCheck, began_anew, check_heads, heads_upto
 from localagent.record.files import RecordDamaged, write_through
@@ -153,6 +154,13 @@ def _tell(args: argparse.Namespace, check: AuditCheck, found: HeadsCheck, render
     render.line(f"{check.standing.value}: {len(check.entries)} entries, head {check.tip.digest}")
     if check.standing is Standing.TORN:
         render.line(f"  {check.place}: {check.reason}")
+    if args.file is not None and check.entries and check.entries[0].seq and args.first is None:
+        begins = check.entries[0].seq
+        render.line(f"  begins with entry {begins}: what lies before it is not in this file (--from 0 asks for it)")
+    if back := set_back(check.entries):
+        first = back[0]
+        said = f"entry {first.seq} says {first.at[:19]}, {first.seconds:,.0f} s before the entry in front of it"
+        render.line(f"  the clock was set back {len(back)} times: {said}")
     if began := began_anew(check):
         render.line(f"  {began}")
     if found.heads:
@@ -188,6 +196,7 @@ def _json(check: AuditCheck, found: HeadsCheck, wrong: str) -> dict[str, Any]:
         "place": None if place is None else {"file": place.file, "line": place.line, "entry": place.seq},
         "reason": wrong or found.unknown or check.reason,
         "began_anew": began_anew(check),
+        "clock_set_back": [asdict(place) for place in set_back(check.entries)],
         "signed_heads": [{"entry": h.seq, "digest": h.digest, "at": h.at, "key": h.key_id} for h in found.heads],
     }
 

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from localagent.app import Settings
+from localagent.app.evidence import open_signer
+from localagent.batch.attested import attestations, signer_of
 from localagent.batch.batches import counted, finish, listed, report_now
 from localagent.batch.certificates import make_certificates
 from localagent.batch.fleet import Fleet
@@ -23,6 +25,7 @@ from localagent.errors import UsageFault
 from localagent.record.files import write_through
 from localagent.record.jsontext import dump
 
+_ATTEST_WHAT = "--attest: beside which patches? name their folder with --patches"
 _MAKERS: dict[str, Callable[[dict[str, Any]], bytes]] = {
     "html": page,
     "junit": junit,
@@ -52,6 +55,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     certs.add_argument("--days", type=int, default=365, metavar="N", help="how long they hold (365)")
     for one in (run, report):
         one.add_argument("--patches", type=Path, metavar="DIR", help="write every patch there, as `git am` takes it")
+        one.add_argument(
+            "--attest", action="store_true", help="with --patches: write beside each what is signed about it"
+        )
         one.add_argument("--html", type=Path, metavar="FILE", help="write the page there")
         one.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML there")
         one.add_argument("--sarif", type=Path, metavar="FILE", help="write SARIF 2.1.0 there")
@@ -70,9 +76,10 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
         return _status(args, settings, render)
     if args.batch_verb == "report":
         record = RunStore(settings.state_dir).open(args.run)
+        _refuse_attest(args, settings)
         begun = Begun(run=record, fleet=fleet_of(record, ways()))
-        _refuse(args.patches, begun.fleet)
-        return _told(args, begun, report_now(begun, settings), render)
+        _refuse(args.patches, begun.fleet, settings)
+        return _told(args, begun, report_now(begun, settings), settings, render)
     return _night(args, settings, render)
 
 
@@ -82,8 +89,11 @@ def _night(args: argparse.Namespace, settings: Settings, render: Render) -> int:
         faults.append("name a FLEET.toml, or --resume a run: one of the two")
     if args.jobs is not None and args.jobs < 1:
         faults.append("--jobs: at least 1")
+    if args.attest and args.patches is None:
+        faults.append(_ATTEST_WHAT)
     if faults:
         raise UsageFault(faults, remedy="`localagent batch run --help` names the arguments")
+    _refuse_attest(args, settings)
     begun = _begun(args, settings)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupted)
@@ -98,7 +108,7 @@ def _night(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     report = finish(begun, settings, why)
     if why:
         render.note(f"{why}; to go on: localagent batch run --resume {begun.run.id}")
-    return _told(args, begun, report, render)
+    return _told(args, begun, report, settings, render)
 
 
 def _worked(args: argparse.Namespace, begun: Begun, settings: Settings, render: Render, jobs: int) -> str:
@@ -127,10 +137,14 @@ def _certs(args: argparse.Namespace, render: Render) -> int:
 def _begun(args: argparse.Namespace, settings: Settings) -> Begun:
     if args.fleet is not None:
         return begin(
-            args.fleet, settings, ways(), anytime=args.anytime, agree=lambda fleet: _refuse(args.patches, fleet)
+            args.fleet,
+            settings,
+            ways(),
+            anytime=args.anytime,
+            agree=lambda fleet: _refuse(args.patches, fleet, settings),
         )
     begun = resume(args.resume, settings, ways())
-    _refuse(args.patches, begun.fleet)
+    _refuse(args.patches, begun.fleet, settings)
     return begun
 
 
@@ -140,27 +154,44 @@ def _interrupted(_number: int, _frame: object) -> None:
     raise KeyboardInterrupt
 
 
-def _refuse(patches: Path | None, fleet: Fleet) -> None:
+def _refuse_attest(args: argparse.Namespace, settings: Settings) -> None:
+    """UsageFault for --attest without --patches, or a key that cannot be used; AnswerIsNo without one."""
+    if args.attest and args.patches is None:
+        raise UsageFault(_ATTEST_WHAT)
+    if args.attest:
+        signer_of(settings)
+
+
+def _refuse(patches: Path | None, fleet: Fleet, settings: Settings) -> None:
+    """UsageFault before anything begins: patches inside the fleet; a key that no task could be signed with here."""
+    if fleet.cluster is None:
+        open_signer(settings)
     if patches is not None:
         refuse_inside(patches, fleet)
 
 
-def _told(args: argparse.Namespace, begun: Begun, report: dict[str, Any], render: Render) -> int:
+def _told(args: argparse.Namespace, begun: Begun, report: dict[str, Any], settings: Settings, render: Render) -> int:
     for name, maker in _MAKERS.items():
         if (path := getattr(args, name)) is not None:
             write_through(path, maker(report))
+    code = exit_of(report)
     if args.patches is not None:
-        render.note(f"{write_series(args.patches, report)} patches below {args.patches}")
+        bundles, faults = attestations(report, settings) if args.attest else (None, [])
+        told = f", {len(bundles)} of them attested" if bundles is not None else ""
+        render.note(f"{write_series(args.patches, report, bundles)} patches below {args.patches}{told}")
+        for fault in faults:
+            render.note(fault)
+        code = 1 if faults else code
     if args.json:
         render.json(report)
-        return exit_of(report)
+        return code
     render.line(headline(report))
     for row in report["repositories"]:
         if row["state"] != "clean":
             render.line(f"  {row['state']:<15} {row['name']}: {row['reason']}")
     page_path = begun.run.dir / "report.html"
     render.note(f"the page: {page_path}" if page_path.exists() else "the page is written when the run ends")
-    return exit_of(report)
+    return code
 
 
 def _list(args: argparse.Namespace, settings: Settings, render: Render) -> int:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from localagent.app import Settings
 from localagent.cli import advisories, attack
+from localagent.cli.doctor_key import key_rows
 from localagent.cli.render import Render
 from localagent.domain.jailspec import JailLimits, JailSpec
 from localagent.domain.outcome import Ending
@@ -85,6 +86,7 @@ def collect(settings: Settings) -> Iterator[Row]:
     else:
         yield from tool_rows(jail)
     yield from model_rows(settings)
+    yield from key_rows(settings)
     yield from machine_rows()
 
 

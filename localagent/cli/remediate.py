@@ -8,21 +8,21 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from localagent import __version__
 from localagent.app import Settings
 from localagent.app.stop import Stop
 from localagent.cli.backend import add_backend, backend_of
 from localagent.cli.render import Render
-from localagent.domain.edit import Patch
-from localagent.domain.task import Task, TaskResult, Verdict
+from localagent.domain.edit import Patch, digest_of
+from localagent.domain.policy import Policy
+from localagent.domain.task import Budget, Task
 from localagent.errors import UsageFault
-from localagent.hook.remediate import Remediation, State, Work, reading
+from localagent.hook.remediate import Open, Remediated, Remediation, State, Work, reading
 from localagent.hook.work import Gates
 from localagent.record.files import write_through
-from localagent.record.sarif_log import MAX_BYTES, answered, read_log
-from localagent.record.store import TaskStore
+from localagent.record.sarif_log import MAX_BYTES, SarifLog, answered, read_log
 from localagent.tree.diff import unified_diff
 
 if TYPE_CHECKING:
@@ -57,24 +57,66 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     was = (args.was_at,) if args.was_at is not None else ()
     roots = tuple(dict.fromkeys((root, Path(os.path.abspath(args.repo)), *was)))  # noqa: PTH100 - links stay
     log = read_log(data, roots)
-    with reading(root) as read:
-        work = Work(
-            read,
-            Gates(lambda: open_policy(settings, args.policy, root).policy, whole=True),
-            lambda: _prover(args, root, settings, render),
-            suggestions=args.suggestions,
-        )
-        done = work.remediate(log.results)
-    diff = unified_diff(done.patch)
+    if all(one.settled for one in log.results):  # nothing to do is no task: no file is read, no gate asked
+        gates = Gates(lambda: open_policy(settings, args.policy, root).policy)
+        with reading(root) as read:
+            done, task = Work(read, gates, contextlib.nullcontext, suggestions=False).remediate(log.results), ""
+        _written(args, log, done)
+    else:
+        done, task = _on_record(args, settings, render, root, log, digest_of(data))
+    _shown(args, render, done, unified_diff(done.patch), task)
+    return 1 if done.remain else 0
+
+
+def _on_record(
+    args: argparse.Namespace, settings: Settings, render: Render, root: Path, log: SarifLog, digest: str
+) -> tuple[Remediation, str]:
+    """The work, as a task that `apply`, `undo` and `attest` know; what was asked for is written. The task's id."""
+    from localagent.app.approving import refuse_unapproved  # noqa: PLC0415 - a wrong log is told sooner
+    from localagent.app.evidence import land_recorded  # noqa: PLC0415
+    from localagent.app.policies import open_policy  # noqa: PLC0415
+    from localagent.app.remedied import Remedy, Remedying, remedied  # noqa: PLC0415
+
+    opened = open_policy(settings, args.policy, root)
+    asked = Remedying(
+        task=Task(
+            id="",
+            repo=str(root),
+            tests=tuple(args.test),
+            checks=tuple(args.check),
+            python=args.python,
+            budget=Budget(max_seconds=args.max_seconds),
+        ),
+        policy=opened,
+        findings=(digest,),
+        backend=backend.value if (backend := backend_of(args)) is not None else "",
+        apply=args.apply,
+    )
+    with remedied(asked, settings) as task:
+        provers: list[Prover] = []
+        with reading(root) as read:
+            gates = Gates(lambda: opened.policy, whole=True)
+            tests: Open = lambda: _prover(args, root, settings, opened.policy, render, provers)  # noqa: E731
+            done = Work(read, gates, tests, suggestions=args.suggestions).remediate(log.results)
+        for one in done.findings:
+            task.answered(_told(one))
+        borne = provers[0].borne(done.patch) if provers else None
+        task.end(Remedy(patch=done.patch, reason=_reason(done), remain=bool(done.remain), borne=borne))
+        _written(args, log, done)
+        if args.apply and done.patch.changes:
+            refuse_unapproved(done.patch, root, args.policy, settings, task=task.record.id)
+            land_recorded(settings, task.record, done.patch, root)
+    return done, task.record.id if done.patch.changes else ""
+
+
+def _written(args: argparse.Namespace, log: SarifLog, done: Remediation) -> None:
+    """The files that were asked for."""
     if args.out is not None:
-        write_through(args.out, diff)
+        write_through(args.out, unified_diff(done.patch))
     if args.sarif_out is not None:
         answers = {(f.reported.run, f.reported.number): f.answer for f in done.findings}
         told = {"tool": "localagent remediate", "version": __version__, "patch": done.patch.digest}
         write_through(args.sarif_out, answered(log, answers, told))
-    task = _kept(args, root, settings, done, diff) if done.patch.changes else ""
-    _shown(args, render, done, diff, task)
-    return 1 if done.remain else 0
 
 
 def _checked(args: argparse.Namespace) -> bytes:
@@ -106,13 +148,19 @@ def _checked(args: argparse.Namespace) -> bytes:
 
 
 @contextlib.contextmanager
-def _prover(args: argparse.Namespace, root: Path, settings: Settings, render: Render) -> "Iterator[Prover | None]":
-    """The tests' judgement, where any were named. Being ended ends the jails first."""
+def _prover(
+    args: argparse.Namespace,
+    root: Path,
+    settings: Settings,
+    policy: Policy,
+    render: Render,
+    provers: "list[Prover]",
+) -> "Iterator[Prover | None]":
+    """The tests' judgement, where any were named; it is added to `provers`. Being ended ends the jails first."""
     if not args.test and not args.check:
         yield None
         return
-    from localagent.app.policies import open_policy  # noqa: PLC0415 - without tests nothing of this is needed
-    from localagent.app.proving import ProofRequest, open_prover  # noqa: PLC0415
+    from localagent.app.proving import ProofRequest, open_prover  # noqa: PLC0415 - heavy, without tests not needed
     from localagent.cli.progress import PlainSink  # noqa: PLC0415
 
     stop = Stop()
@@ -126,28 +174,13 @@ def _prover(args: argparse.Namespace, root: Path, settings: Settings, render: Re
         max_seconds=args.max_seconds,
         backend=backend_of(args),
     )
-    policy = open_policy(settings, args.policy, root).policy
     with open_prover(request, settings, policy, PlainSink(render, quiet=True), stop) as prover:
+        provers.append(prover)
         yield prover
 
 
-def _kept(args: argparse.Namespace, root: Path, settings: Settings, done: Remediation, diff: bytes) -> str:
-    """The patch as a past task, so that `apply` and `undo` know it; landed when asked. The task's id."""
-    task = Task(id="", repo=str(root), tests=tuple(args.test), checks=tuple(args.check), python=args.python)
-    record = TaskStore(settings.state_dir).create(task)
-    record.save_patch(done.patch)
-    result = TaskResult(
-        verdict=Verdict.ACCEPTED,
-        reason=f"remediated: {_counted(done)}",
-        exit=1 if done.remain else 0,
-        patch=done.patch,
-    )
-    record.save_result(result, diff=diff)
-    if args.apply:
-        from localagent.app.evidence import land_recorded  # noqa: PLC0415 - most runs write nothing
-
-        land_recorded(settings, record, done.patch, root)
-    return record.id
+def _reason(done: Remediation) -> str:
+    return f"remediated: {_counted(done)}"
 
 
 def _counted(done: Remediation) -> str:
@@ -178,21 +211,22 @@ def _as_json(args: argparse.Namespace, done: Remediation, diff: bytes, task: str
         "remain": done.remain,
         "files": _names(done.patch),
         "patch": diff.decode("utf-8", "surrogateescape"),
-        "findings": [
-            {
-                "run": f.reported.run,
-                "result": f.reported.number,
-                "tool": f.reported.tool,
-                "rule": f.reported.rule,
-                "path": f.reported.path,
-                "line": f.reported.line,
-                "state": f.state.value,
-                "why": f.why,
-                "proof": f.proof,
-                "settled": f.settled,
-            }
-            for f in done.findings
-        ],
+        "findings": [_told(f) for f in done.findings],
+    }
+
+
+def _told(one: Remediated) -> dict[str, Any]:
+    return {
+        "run": one.reported.run,
+        "result": one.reported.number,
+        "tool": one.reported.tool,
+        "rule": one.reported.rule,
+        "path": one.reported.path,
+        "line": one.reported.line,
+        "state": one.state.value,
+        "why": one.why,
+        "proof": one.proof,
+        "settled": one.settled,
     }
 
 

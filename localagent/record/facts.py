@@ -5,7 +5,8 @@ Attestations are made from it alone. The audit journal carries its digest, so a 
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from localagent.domain.edit import Candidate, Patch, digest_of
@@ -16,6 +17,30 @@ from localagent.record.files import RecordDamaged
 from localagent.record.jsontext import load
 
 SCHEMA = "localagent/evidence/1"
+
+
+class Builder(StrEnum):
+    """Who made a task's patch: the search, or the rules that answer findings."""
+
+    FIX = "fix"
+    REMEDIATE = "remediate"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Origin:
+    """What a patch was made for. `findings`: digests of the logs that name them, none where we looked ourselves.
+
+    `below`: digests of the patches that it goes on top of; they are part of what was tested, and not of it.
+    """
+
+    builder: Builder = Builder.FIX
+    findings: tuple[str, ...] = ()
+    below: tuple[str, ...] = ()
+
+    def json(self) -> dict[str, Any]:
+        """As JSON values; nothing of what is not so."""
+        found = {"findings": list(self.findings), "below": list(self.below)}
+        return {"builder": self.builder.value, **{name: value for name, value in found.items() if value}}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,6 +58,7 @@ class Setting:
     backend: str
     tools: Mapping[str, str]
     ways: tuple[str, ...] = ()
+    origin: Origin = field(default_factory=Origin)
 
 
 def facts_of(
@@ -50,6 +76,7 @@ def facts_of(
         "schema": SCHEMA,
         "task": task.id,
         "version": setting.version,
+        "origin": setting.origin.json(),
         "started": setting.started,
         "ended": setting.ended,
         "repo": task.repo,

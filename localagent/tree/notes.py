@@ -50,18 +50,22 @@ def write_note(git: Git, commit: str, data: bytes) -> None:
 def unlike(git: Git, commit: str, wanted: Mapping[tuple[str, ...], str]) -> list[str]:
     """The files of a commit that are not what is wanted: digests by path, several where a name has several readings.
 
+    Each reading that is there must be what is wanted: one may stand beside an altered file.
+
     Paths are below git's folder, as those of a task are below its repository.
     """
     below = git.run("rev-parse", "--show-prefix").removesuffix(b"\n").decode("utf-8", "surrogateescape")
-    return [paths[0] for paths, digest in wanted.items() if digest not in _digests(git, commit, below, paths)]
+    return [paths[0] for paths, digest in wanted.items() if _digests(git, commit, below, paths) != {digest}]
 
 
 def _digests(git: Git, commit: str, below: str, paths: Iterable[str]) -> set[str]:
     found = set()
     for path in paths:
         named = None if "\0" in path else git.asks("rev-parse", "--quiet", "--verify", f"{commit}:{below}{path}")
-        if named is not None and git.asks("cat-file", "-t", named.decode().strip()) == b"blob\n":
-            found.add(digest_of(_blob(git, named.decode().strip(), path)))
+        if named is None:
+            continue
+        blob = git.asks("cat-file", "-t", named.decode().strip()) == b"blob\n"
+        found.add(digest_of(_blob(git, named.decode().strip(), path)) if blob else "")
     return found
 
 

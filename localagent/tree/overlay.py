@@ -18,6 +18,8 @@ from localagent.tree import descend
 
 def overlaid(snapshot: Snapshot, files: Mapping[RepoPath, bytes | None]) -> Snapshot:
     """The snapshot after some files got other bytes (None: they go). AnswerIsNo where that cannot be done."""
+    if not files:
+        return snapshot
     entries = dict(snapshot.entries)
     with descend.root_directory(Path(snapshot.store)) as root:
         for path, data in sorted(files.items()):

@@ -61,7 +61,7 @@ def test_what_is_applied_is_on_the_record(repo: Repo, tmp_path: Path) -> None:
     assert remediate(repo, "--apply") == 0
     assert main(["undo"]) == 0
     kinds = [e.kind.value for e in check_audit(audit).entries]
-    assert kinds == ["applying", "applied", "undoing", "undone"]
+    assert kinds == ["task-started", "task-ended", "applying", "applied", "reported", "undoing", "undone"]
     (audit / "head.json").write_text("{}")
     assert remediate(repo, "--apply") == 1
     assert repo.read("a.py").decode() == BAD

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from localagent.app.evidence import open_signer
 from localagent.app.policies import open_policy
 from localagent.app.settings import Settings
 from localagent.daemon.service import schema
@@ -57,6 +58,7 @@ def serve(request: ServeRequest, settings: Settings, tell: Callable[[str], None]
     """Serve until SIGTERM or SIGINT; 0. UsageFault or CannotEnforce before anything is served."""
     configuration = load_configuration(request.configuration)
     models = _models(request, settings)
+    open_signer(settings)  # one that cannot be opened would end each task; nothing is kept of it here
     with _closed_to_others(), _locked(request.folder):
         schema.prepare(request.folder)
         with listening(request.socket_path, request.group, request.environ) as server:

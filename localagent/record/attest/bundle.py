@@ -15,7 +15,7 @@ from localagent.domain.edit import digest_of
 from localagent.domain.task import Verdict
 from localagent.record.attest.dsse import NotVerified, Signer, open_envelope, sign
 from localagent.record.attest.statement import (
-    BUILD_TYPE,
+    BUILDERS,
     CHOSEN,
     PAYLOAD_TYPE,
     PREDICATES,
@@ -148,9 +148,18 @@ def _predicate(kind: str, found: object) -> Mapping[str, Any]:
         raise NotVerified(f"the predicate of type {kind} does not have exactly its fields")
     if wrong := [name for name, wanted in shape.items() if not isinstance(found[name], wanted)]:
         raise NotVerified(f"the predicate of type {kind}: {wrong[0]} is not a {shape[wrong[0]].__name__}")
-    if kind == PROVENANCE and found["buildDefinition"].get("buildType") != BUILD_TYPE:
-        raise NotVerified(f"built in another way than {BUILD_TYPE}")
+    if kind == PROVENANCE:
+        _built(found)
     return found
+
+
+def _built(provenance: Mapping[str, Any]) -> None:
+    """NotVerified where a patch was made in a way that is none of ours, or by another builder than makes it so."""
+    way, builder = provenance["buildDefinition"].get("buildType"), provenance["runDetails"].get("builder")
+    if not isinstance(way, str) or way not in BUILDERS:
+        raise NotVerified(f"built in another way than {' or '.join(BUILDERS)}")
+    if not isinstance(builder, dict) or builder.get("id") != BUILDERS[way]:
+        raise NotVerified(f"built as {way}, and not by {BUILDERS[way]}")
 
 
 def _subjects(found: object) -> Mapping[str, str]:

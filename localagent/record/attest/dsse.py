@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from localagent.domain.edit import digest_of
 from localagent.errors import AnswerIsNo
+from localagent.record.visible import one_line
 
 _MOST_SIGNATURES = 16
 
@@ -77,7 +78,8 @@ def open_envelope(found: object, payload_type: str, keys: Mapping[str, Ed25519Pu
     if not isinstance(found, dict) or set(found) != {"payload", "payloadType", "signatures"}:
         raise NotVerified("not a DSSE envelope: exactly payload, payloadType and signatures are wanted")
     if found["payloadType"] != payload_type:
-        raise NotVerified(f"the payload's type is {found['payloadType']!r}, expected {payload_type!r}")
+        told = one_line(repr(found["payloadType"]), 200)
+        raise NotVerified(f"the payload's type is {told}, expected {payload_type!r}")
     payload = _base64(found["payload"], "the payload")
     signatures = found["signatures"]
     if not isinstance(signatures, list) or not 0 < len(signatures) <= _MOST_SIGNATURES:
@@ -94,7 +96,7 @@ def open_envelope(found: object, payload_type: str, keys: Mapping[str, Ed25519Pu
             ) from None
     if known:
         return Opened(payload=payload, key_id=known[0][0])
-    raise KeyUnknown(", ".join(key_id[:64] for key_id, _ in signed))
+    raise KeyUnknown(", ".join(one_line(key_id, 64) for key_id, _ in signed))
 
 
 def _signature(found: object) -> tuple[str, bytes]:

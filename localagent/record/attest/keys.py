@@ -50,6 +50,10 @@ class KeyNote:
     retired: str = ""
 
 
+class PassphraseMissing(UsageFault):
+    """A private key is encrypted, and nobody handed over its passphrase."""
+
+
 _KEYS = {field.name for field in fields(KeyNote)}
 
 
@@ -263,9 +267,12 @@ def _opened(path: Path, passphrase: bytes) -> Ed25519PrivateKey:
     except FileNotFoundError as error:
         raise RecordDamaged(f"the private key {path} is missing") from error
     except TypeError as error:
-        raise UsageFault(
+        handed_over = path.name == CREDENTIAL
+        raise PassphraseMissing(
             f"the private key {path} is encrypted and no passphrase was given",
-            remedy="name a file that holds it: LOCALAGENT_PASSPHRASE_FILE, or --passphrase-file where a verb has it",
+            remedy=f"let systemd hand it over beside the key: LoadCredentialEncrypted={PASSPHRASE}"
+            if handed_over
+            else "name a file that holds it: LOCALAGENT_PASSPHRASE_FILE, or --passphrase-file where a verb has it",
         ) from error
     except (ValueError, UnsupportedAlgorithm) as error:
         what = "the passphrase is wrong" if passphrase else "it is no private key in PEM"

@@ -13,7 +13,10 @@ PAYLOAD_TYPE = "application/vnd.in-toto+json"
 TEST_RESULT = "https://in-toto.io/attestation/test-result/v0.1"
 PROVENANCE = "https://slsa.dev/provenance/v1"
 REVIEW = "urn:localagent:predicate:patch-review:1"
-BUILD_TYPE = "urn:localagent:build-type:fix:1"
+_FIX = "fix"
+BUILDERS: Mapping[str, str] = {
+    f"urn:localagent:build-type:{name}:1": f"urn:localagent:builder:{name}" for name in (_FIX, "remediate")
+}  # who makes a patch in which way
 CHOSEN = "chosen"  # the outcome of a patch that a person took from a task's proposals
 PREDICATES = (TEST_RESULT, PROVENANCE, REVIEW)
 _ESCAPED = re.compile(rb"%([0-9A-F]{2})")
@@ -35,11 +38,15 @@ def subject_name(path: str) -> str:
 
 
 def subject_paths(name: str) -> tuple[str, ...]:
-    """The paths that a subject's name may stand for: itself, and the bytes that its %XX write."""
+    """The paths that a subject's name may stand for: itself, and the bytes that its %XX write.
+
+    The second only where `subject_name` writes it so: it escapes what is not UTF-8, and nothing else.
+    """
     if "%" not in name or not name.isascii():
         return (name,)
     data = _ESCAPED.sub(lambda found: bytes([int(found[1], 16)]), name.encode("ascii"))
-    return name, data.decode("utf-8", "surrogateescape")
+    other = data.decode("utf-8", "surrogateescape")
+    return (name, other) if other != name and subject_name(other) == name else (name,)
 
 
 def statements(
@@ -60,12 +67,15 @@ def _sha256(digest: str) -> dict[str, str]:
 
 
 def _test_result(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """FAILED where any test fails, though it failed before as well and the patch was accepted all the same."""
-    failed = facts["still_failing"]
+    """FAILED where any test fails, though it failed before as well and the patch was accepted all the same.
+
+    WARNED where none passed: that nothing was said against a patch is no test's word for it.
+    """
+    failed, passed = facts["still_failing"], [*facts["fail_to_pass"], *facts["pass_to_pass"]]
     return {
-        "result": "FAILED" if failed else "WARNED" if facts["flaky"] else "PASSED",
-        "configuration": [_policy(facts), _snapshot(facts)],
-        "passedTests": [*facts["fail_to_pass"], *facts["pass_to_pass"]],
+        "result": "FAILED" if failed else "WARNED" if facts["flaky"] or not passed else "PASSED",
+        "configuration": [_policy(facts), *_snapshot(facts)],
+        "passedTests": passed,
         "warnedTests": facts["flaky"],
         "failedTests": failed,
     }
@@ -76,40 +86,58 @@ def _policy(facts: Mapping[str, Any]) -> dict[str, Any]:
     return {"name": "policy", "digest": _sha256(policy["digest"]), "annotations": {"policy": policy["name"]}}
 
 
-def _snapshot(facts: Mapping[str, Any]) -> dict[str, Any]:
-    return {"name": "snapshot", "digest": _sha256(facts["snapshot"])}
+def _snapshot(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The tree that was seen; where none was copied, since nothing of it ran, there is none to name."""
+    return [{"name": "snapshot", "digest": _sha256(facts["snapshot"])}] if facts["snapshot"] else []
+
+
+def _builder(facts: Mapping[str, Any]) -> str:
+    return str(facts.get("origin", {}).get("builder", _FIX))
+
+
+def _before(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The files that were repaired as they stood: on top of other patches they are not the snapshot's.
+
+    Their names begin so that no file of a repository is taken for the snapshot or a tool.
+    """
+    if _builder(facts) == _FIX:
+        return []
+    return [{"name": f"before:{subject_name(f['path'])}", "digest": _sha256(f["before"])} for f in facts["files"]]
 
 
 def _dependencies(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
     jail, model = facts["jail"], facts["model"]
-    found = [_snapshot(facts), _policy(facts)]
+    found = [*_snapshot(facts), _policy(facts), *_before(facts)]
     if model is not None:
         weights = {"weights": model["weights"]} if model["weights"] else {}
         notes = {"model": model["name"], **weights}
         found.append({"name": "model", "digest": _sha256(model["digest"]), "annotations": notes})
-    uri = f"urn:localagent:jail:{jail['backend'].replace(' ', ':')}:{jail['level']}"
-    found.append({"name": "jail", "uri": uri, "annotations": dict(jail)})
-    found.append({"name": "python", "uri": f"pkg:generic/python@{facts['python']}"})
+    if jail["level"]:
+        uri = f"urn:localagent:jail:{jail['backend'].replace(' ', ':')}:{jail['level']}"
+        found.append({"name": "jail", "uri": uri, "annotations": dict(jail)})
+    if facts["python"]:
+        found.append({"name": "python", "uri": f"pkg:generic/python@{facts['python']}"})
     found += [{"name": name, "uri": f"pkg:pypi/{name}@{version}"} for name, version in sorted(facts["tools"].items())]
     return found
 
 
 def _provenance(facts: Mapping[str, Any]) -> dict[str, Any]:
-    asked = facts["asked"]
+    asked, builder, origin = facts["asked"], _builder(facts), facts.get("origin", {})
     outside = ("tests", "checks", "text", "seed", "max_candidates", "max_seconds", "use_model", "model", "choosing")
     return {
         "buildDefinition": {
-            "buildType": BUILD_TYPE,
+            "buildType": f"urn:localagent:build-type:{builder}:1",
             "externalParameters": {
                 "repo": subject_name(facts["repo"]),
                 **{name: asked[name] for name in outside if name in asked},
+                **{name: origin[name] for name in ("findings", "below") if name in origin},
             },
             "internalParameters": {"jobs": asked["jobs"], "python": asked["python"], "backend": asked["backend"]},
             "resolvedDependencies": _dependencies(facts),
         },
         "runDetails": {
             "builder": {
-                "id": "urn:localagent:builder:fix",
+                "id": f"urn:localagent:builder:{builder}",
                 "version": {"localagent": facts["version"]},
             },
             "metadata": {

@@ -91,7 +91,7 @@ def check_export(path: Path, *, head: str = "", span: Span | None = None) -> Aud
 
     It was written whole, so that a last line without its end is no crash of ours.
     """
-    lines = list(lines_of(path))
+    lines = list(lines_of(path, exported=True))
     signed = [line for line in lines if line.whole and line.data.startswith(_ENVELOPE)]
     entries = [line for line in lines if not (line.whole and line.data.startswith(_ENVELOPE))]
     check = _Walk(entries, None, span or Span(first=-1), named=False).check()

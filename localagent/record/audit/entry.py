@@ -18,7 +18,7 @@ SCHEMA = "localagent/audit/1"
 BEFORE_FIRST = "sha256:" + "0" * 64
 MOST_LINE_BYTES = 64 << 10
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
-_AT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
+_AT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
 _KEYS = {"at", "data", "kind", "prev", "schema", "seq"}
 
 

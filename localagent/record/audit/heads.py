@@ -19,6 +19,7 @@ from localagent.record.audit.entry import BEFORE_FIRST, DIGEST, AuditKind, now_t
 from localagent.record.audit.segments import read_signed
 from localagent.record.files import RecordDamaged, read_bounded
 from localagent.record.jsontext import load
+from localagent.record.visible import one_line
 
 PAYLOAD_TYPE = "application/vnd.localagent.audit-head+json"
 UNVERIFIABLE = "unverifiable"  # beside the standings of a journal: signed by a key that is not known here
@@ -143,7 +144,7 @@ def began_anew(check: AuditCheck) -> str:
         return ""
     signed = first.data.get("signed") or {}
     upto = f", signed up to entry {signed.get('seq')}," if isinstance(signed, dict) and signed else ""
-    return f"an earlier journal{upto} was set aside on {first.at[:19]}, in {first.data.get('folder')}"
+    return f"an earlier journal{upto} was set aside on {first.at[:19]}, in {one_line(str(first.data.get('folder')))}"
 
 
 def _named(path: Path, check: AuditCheck, rows: Sequence[bytes]) -> None:

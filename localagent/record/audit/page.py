@@ -91,10 +91,12 @@ def _chain(chain: Mapping[str, Any]) -> list[str]:
     if signed is not None:
         key = _shown(signed["key"][:16])
         told = f"{chain['signed_heads']} signed heads, the newest over entry {_shown(signed['entry'])} by key {key}"
+    back = chain["clock_set_back"]
+    clock = f"; the clock was set back {len(back)} times, first before entry {_shown(back[0]['seq'])}" if back else ""
     return [
         f'<div class="chain {state}"><p>The journal is <b>{state}</b>{where}{why}. '
         f"{_shown(chain['entries'])} entries hold, the last is {_shown(chain['head']['digest'])}.</p>",
-        f'<p class="why">{told}.</p></div>',
+        f'<p class="why">{told}{clock}.</p></div>',
     ]
 
 
@@ -108,7 +110,7 @@ def _section(title: str, head: Sequence[str], rows: Iterable[Sequence[object]]) 
 
 
 _TASK_HEAD = (
-    *("task", "repository", "outcome", "jail", "run", "refused", "limits", "patch"),
+    *("task", "by", "repository", "outcome", "jail", "run", "refused", "limits", "patch"),
     *("attested", "applied", "undone"),
 )
 
@@ -117,6 +119,7 @@ def _task(row: Mapping[str, Any]) -> Sequence[object]:
     jail = row["jail"]
     return (
         row["task"],
+        row["builder"],
         row["repo"],
         row["outcome"],
         f"{jail.get('backend', '')} {jail.get('level', '')}".strip(),

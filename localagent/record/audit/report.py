@@ -5,11 +5,14 @@ Says only what entries say, and whether they hold: nothing is read but the journ
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import date
 from typing import Any
 
 from localagent.record.attest.keys import KeyNote
 from localagent.record.audit.check import AuditCheck
+from localagent.record.audit.clock import set_back
+from localagent.record.audit.clock import since as from_day
 from localagent.record.audit.entry import AuditKind, Entry
 from localagent.record.audit.heads import UNVERIFIABLE, SignedHead
 from localagent.record.journal import Standing
@@ -39,12 +42,15 @@ def audit_report(
     unknown: str = "",
 ) -> dict[str, Any]:
     """The report from `since` (UTC) on. `fault`: why signed heads do not hold; `unknown`: whose key is not known."""
-    entries = [e for e in check.entries if e.at >= f"{since:%Y-%m-%d}T"]
+    entries = from_day(check.entries, since)
     tasks = _tasks(entries)
     return {
         "schema": SCHEMA,
         "since": f"{since:%Y-%m-%d}",
-        "chain": _chain(check, heads, fault, unknown),
+        "chain": {
+            **_chain(check, heads, fault, unknown),
+            "clock_set_back": [asdict(place) for place in set_back(check.entries)],
+        },
         "keys": [{"id": k.id, "made": k.created, "retired": k.retired, "encrypted": k.encrypted} for k in keys],
         "entries": len(entries),
         "totals": _totals(entries, tasks),
@@ -96,7 +102,7 @@ def _tasks(entries: Iterable[Entry]) -> list[dict[str, Any]]:
         data = entry.data
         match entry.kind:
             case AuditKind.TASK_STARTED:
-                row.update(started=entry.at, repo=str(data.get("repo")), by=data.get("by"))
+                row.update(started=entry.at, repo=str(data.get("repo")), by=data.get("by"), builder=_builder(data))
             case AuditKind.TASK_ENDED:
                 row.update({name: _fitting(data.get(name), row[name]) for name in _ENDED}, ended=entry.at)
             case AuditKind.ATTESTED:
@@ -108,6 +114,12 @@ def _tasks(entries: Iterable[Entry]) -> list[dict[str, Any]]:
             case _:
                 continue
     return list(rows.values())
+
+
+def _builder(data: Mapping[str, Any]) -> str:
+    """Who made the patch; entries of earlier versions do not say, and then it was `fix`."""
+    origin = data.get("origin")
+    return str(origin.get("builder", "fix")) if isinstance(origin, Mapping) else "fix"
 
 
 def _fitting(value: object, default: object) -> object:
@@ -122,6 +134,7 @@ _ENDED = ("outcome", "exit", "jail", "policy", "model", "patch", "verified", "de
 def _row(task: str) -> dict[str, Any]:
     return {
         "task": task,
+        "builder": "fix",
         "repo": "",
         "by": None,
         "started": "",

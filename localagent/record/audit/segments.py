@@ -16,8 +16,9 @@ from localagent.record.audit.entry import DIGEST
 from localagent.record.files import RecordDamaged, read_bounded
 from localagent.record.jsontext import canonical, load
 
-_NAME = re.compile(r"audit-(\d{12})\.jsonl")
+_NAME = re.compile(r"audit-(\d{12})\.jsonl", re.ASCII)
 _MOST_BYTES = 64 << 20
+_EXPORT_BYTES = 2 << 30  # all segments in one file
 _HEAD_BYTES = 4096
 
 
@@ -103,9 +104,9 @@ def read_segment(path: Path) -> bytes:
         raise RecordDamaged(f"{path} went away while it was read") from error
 
 
-def lines_of(path: Path) -> Iterator[Line]:
-    """Every line of a segment, the torn one behind the last newline included."""
-    rows = read_segment(path).split(b"\n")
+def lines_of(path: Path, *, exported: bool = False) -> Iterator[Line]:
+    """Every line of a segment, or of a file with all that was exported; a torn one behind the last newline included."""
+    rows = (read_bounded(path, _EXPORT_BYTES) if exported else read_segment(path)).split(b"\n")
     torn = rows.pop()
     for number, row in enumerate(rows, 1):
         yield Line(file=path.name, number=number, data=row)

@@ -13,6 +13,7 @@ from localagent.record.journal import Standing
 from localagent.record.jsontext import canonical, load
 from localagent.record.redacted.marks import Each, Fields, Named, OneOf, Redaction, Shape, among, matching, never
 from localagent.record.redacted.words import (
+    BUILDER,
     COMMIT,
     DIGEST,
     HEX,
@@ -68,6 +69,8 @@ def _data(rules: frozenset[str]) -> dict[str, Shape]:
         **each("task ordered_task", TASK),
         **each("key retired", HEX),
         "commit": COMMIT,
+        "origin": Fields({"builder": BUILDER, **each("findings below", Each(DIGEST))}),
+        "builder": BUILDER,
         "signed": Fields({**each("digest line", DIGEST), **each("number seq")}),
         "version": VERSION,
         "policy": OneOf((DIGEST, Fields({"name": POLICY, "digest": DIGEST}))),
@@ -116,6 +119,7 @@ def _chain() -> Fields:
             **each("entries signed_heads reason"),
             "head": Fields({"entry": never, "digest": DIGEST}),
             "place": _PLACE,
+            "clock_set_back": Each(Fields({"seq": never, "at": TIME, "seconds": never})),
             "newest_signed": Fields({"entry": never, "at": TIME, "key": HEX}),
         }
     )
@@ -136,7 +140,7 @@ def _totals(rules: frozenset[str]) -> Fields:
 
 def is_redacted(path: Path) -> bool:
     """Whether a file says of itself, in its first line, that it is a redacted export."""
-    first = next(iter(lines_of(path)), None)
+    first = next(iter(lines_of(path, exported=True)), None)
     try:
         found = load(first.data) if first is not None else None
     except ValueError:
@@ -150,7 +154,7 @@ def check_redacted(path: Path, *, head: str = "") -> AuditCheck:
     No more can be seen: what an entry says was left out, so its digest holds its place in the chain, not its words.
     """
     entries: list[Entry] = []
-    for line in lines_of(path):
+    for line in lines_of(path, exported=True):
         try:
             entry = _entry(line)
             if entries and (entry.seq, entry.prev) != (entries[-1].seq + 1, entries[-1].digest):

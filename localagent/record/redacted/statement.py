@@ -6,7 +6,7 @@ The diff keeps its name, which is the task's id: by it and its digest such state
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from localagent.record.attest.statement import BUILD_TYPE, PREDICATES, STATEMENT
+from localagent.record.attest.statement import BUILDERS, PREDICATES, STATEMENT
 from localagent.record.redacted.marks import Each, Fields, Named, Redaction, Shape, among, matching, never
 from localagent.record.redacted.words import (
     BACKEND,
@@ -38,18 +38,19 @@ _ASKED = Fields(
     {
         **each("repo seed max_candidates max_seconds use_model model"),
         **each("tests checks", Each(never)),
+        **each("findings below", Each(DIGEST)),
         "text": DIGEST,
     }
 )
 _BUILD = Fields(
     {
-        "buildType": among(frozenset({BUILD_TYPE})),
+        "buildType": among(frozenset(BUILDERS)),
         "externalParameters": _ASKED,
         "internalParameters": Fields({**each("jobs python"), "backend": BACKEND}),
         "resolvedDependencies": _RESOURCES,
     }
 )
-_BUILDER = Fields({"id": among(frozenset({"urn:localagent:builder:fix"})), "version": Fields({"localagent": VERSION})})
+_BUILDER = Fields({"id": among(frozenset(BUILDERS.values())), "version": Fields({"localagent": VERSION})})
 _RUN = Fields(
     {
         "builder": _BUILDER,

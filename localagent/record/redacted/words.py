@@ -12,6 +12,7 @@ from localagent.domain.task import Verdict
 from localagent.domain.verification import VerifyVerdict
 from localagent.record.attest.statement import CHOSEN
 from localagent.record.audit.entry import AuditKind
+from localagent.record.facts import Builder
 from localagent.record.redacted.marks import Fields, Named, Shape, among, matching, never
 
 TASK = matching(r"\d{8}-\d{6}-\d{6}-[0-9a-f]{6}")
@@ -25,6 +26,7 @@ LEVEL = matching(r"L[0-4]|none")
 POLICY = among(frozenset({"default", "strict", "permissive", "appliance"}))
 KIND = among(frozenset({*(kind.value for kind in AuditKind), "gate", "verify", "deps", "task"}))
 VERDICT = among(frozenset({*map(str, PatchVerdict), *map(str, VerifyVerdict), *map(str, Answer)}))
+BUILDER = among(frozenset(builder.value for builder in Builder))
 HOOK = among(frozenset({"fix"}))
 OUTCOME = among(frozenset({*(verdict.value for verdict in Verdict), "unfinished", CHOSEN}))
 ENDING = among(frozenset(ending.value for ending in Ending))
