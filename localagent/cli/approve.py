@@ -1,4 +1,4 @@
-"""`localagent approve`: a person lets in one change that needs a person, on the record, here or by way of the daemon."""
+"""`localagent approve`: a person lets in a change that needs a person, on the record; here, or at the daemon."""
 
 import argparse
 import sys

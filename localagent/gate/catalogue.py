@@ -78,10 +78,9 @@ _ERROR = RuleText(
 )
 
 
-def taken_ids(policy: Policy) -> tuple[str, ...]:
-    """The ids of the policy's dangers that are a code rule's: one id must mean one thing."""
-    known = {rule.id for rule in RULES} | {COULD_NOT_ANSWER}
-    return tuple(dict.fromkeys(danger.id for danger in policy.dangers if danger.id in known))
+def own_ids() -> frozenset[str]:
+    """The ids of the gates' own rules. No danger of a policy may have one: an id must mean one thing."""
+    return frozenset(rule.id for rule in RULES) | {COULD_NOT_ANSWER}
 
 
 def for_a_person(policy: Policy) -> frozenset[str]:
