@@ -160,8 +160,10 @@ def _account_fault(name: str) -> str:
 def _size(table: Table) -> SizeRules:
     rules = SizeRules(
         max_files=table.take_count("max_files", most=1000),
+        max_hunks=table.take_count("max_hunks", most=20_000),
         max_changed_lines=table.take_count("max_changed_lines", most=100_000),
         max_changed_bytes=table.take_count("max_changed_bytes", most=10_000_000),
+        max_changed_nodes=table.take_count("max_changed_nodes", most=1_000_000),
         max_file_bytes=table.take_count("max_file_bytes", most=100_000_000),
         max_depth=table.take_count("max_depth", most=200),
     )

@@ -47,6 +47,8 @@ def some(**keys: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
 
 size = some(
     max_files=count,
+    max_hunks=count,
+    max_changed_nodes=count,
     max_changed_lines=count,
     max_changed_bytes=count,
     max_file_bytes=count,
