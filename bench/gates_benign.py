@@ -3,7 +3,8 @@
 `python bench/gates_benign.py --repos DIR [--each 75] [--write]`: DIR holds clones that you have (named by
 `bench/real/run.py --list`; a folder is called as its project, bare ones with `.git`). From each history, newest first,
 the commits that change one place of one Python file and nothing else; each diff is judged against that file as it
-stood. A person wrote, and kept, each of these: a refusal is a false alarm or a commit that does want a second look.
+stood, with the names (and nothing else) of what could be imported from its tree. A person wrote, and kept, each of
+these: a refusal is a false alarm or a commit that does want a second look.
 `--write` keeps the facts (repository, commit, verdict, rules; no code) in cases/benign-commits.jsonl, or in `--facts`;
 `--against FILE` judges those of a file.
 
@@ -41,6 +42,7 @@ LICENCES = {
     "pypa/packaging": "Apache-2.0 OR BSD-2-Clause", "python-attrs/attrs": "MIT",
 }  # fmt: skip
 _TESTS = re.compile(r"(^|/)(tests?|testing)/|(^|/)test_[^/]*$|_test\.py$|(^|/)conftest\.py$")
+_ROOTS = ("src", "lib", "python")
 _NEUTRAL = {
     "PATH": os.environ.get("PATH", ""),
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -94,10 +96,26 @@ def mined(clone: Path, project: str, most: int) -> Iterator[Commit]:
                 return
 
 
+def importable(commit: Commit) -> Iterator[str]:
+    """A file for each package and module that can be imported from the tree as it stood: what is the project's own."""
+    seen = set()
+    for name in git(commit.clone, "ls-tree", "-r", "-z", "--name-only", f"{commit.sha}^").split(b"\0"):
+        parts = name.decode("utf-8", "surrogateescape").split("/")
+        root = parts[0] in _ROOTS and len(parts) > 1
+        top = parts[: 2 if root else 1]
+        if parts[-1].endswith(".py") and len(parts) <= len(top) + 1 and tuple(top) not in seen:
+            seen.add(tuple(top))
+            yield "/".join(parts)
+
+
 def judged(commit: Commit, settings: Settings) -> tuple[PatchVerdict, list[str], list[str]]:
-    """(verdict, rules, messages) for a tree of the one file as it stood."""
+    """(verdict, rules, messages) for a tree of the one file as it stood, and of the project's own names."""
     before = git(commit.clone, "show", f"{commit.sha}^:{commit.path}")
     with tempfile.TemporaryDirectory(prefix="benign-") as folder:
+        for name in importable(commit):
+            own = Path(folder, name)
+            own.parent.mkdir(parents=True, exist_ok=True)
+            own.touch()
         place = Path(folder, commit.path)
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(before)
