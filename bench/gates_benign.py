@@ -1,10 +1,12 @@
 """Real one-hunk commits of permissively licensed projects, put to the gates: how many are refused, and why?
 
 `python bench/gates_benign.py --repos DIR [--each 75] [--write]`: DIR holds clones that you have (named by
-`bench/real/run.py --list`; a folder is called as its project). From each history, newest first, the commits that change
-one place of one Python file and nothing else; each diff is judged against that file as it stood. A person wrote, and
-kept, each of these: a refusal is a false alarm or a commit that does want a second look. `--write` keeps the facts
-(repository, commit, verdict, rules; no code) in cases/benign-commits.jsonl; `--against FILE` judges those of a file.
+`bench/real/run.py --list`; a folder is called as its project, bare ones with `.git`). From each history, newest first,
+the commits that change one place of one Python file and nothing else; each diff is judged against that file as it
+stood, with the names (and nothing else) of what could be imported from its tree. A person wrote, and kept, each of
+these: a refusal is a false alarm or a commit that does want a second look.
+`--write` keeps the facts (repository, commit, verdict, rules; no code) in cases/benign-commits.jsonl, or in `--facts`;
+`--against FILE` judges those of a file.
 
 Bar: at most 1 % of the changes to sources refused. Changes to tests are told apart: taking a test or an assertion away
 is what the gates are to refuse, whoever does it.
@@ -31,12 +33,16 @@ from localagent.domain.review import PatchVerdict  # noqa: E402
 
 FACTS = ROOT / "bench" / "cases" / "benign-commits.jsonl"
 LICENCES = {
+    "aio-libs/aiohttp": "Apache-2.0", "celery/celery": "BSD-3-Clause", "celery/kombu": "BSD-3-Clause",
+    "pyca/pyopenssl": "Apache-2.0", "pypa/setuptools": "MIT", "sphinx-doc/sphinx": "BSD-2-Clause",
+    "urllib3/urllib3": "MIT",
     "andialbrecht/sqlparse": "BSD-3-Clause", "astanin/python-tabulate": "MIT", "mahmoud/boltons": "BSD-3-Clause",
     "marshmallow-code/marshmallow": "MIT", "more-itertools/more-itertools": "MIT", "networkx/networkx": "BSD-3-Clause",
     "pallets/click": "BSD-3-Clause", "pallets/jinja": "BSD-3-Clause", "pallets/werkzeug": "BSD-3-Clause",
     "pypa/packaging": "Apache-2.0 OR BSD-2-Clause", "python-attrs/attrs": "MIT",
 }  # fmt: skip
 _TESTS = re.compile(r"(^|/)(tests?|testing)/|(^|/)test_[^/]*$|_test\.py$|(^|/)conftest\.py$")
+_ROOTS = ("src", "lib", "python")
 _NEUTRAL = {
     "PATH": os.environ.get("PATH", ""),
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -64,7 +70,8 @@ def git(clone: Path, *args: str) -> bytes:
 
 def project_of(clone: Path) -> str:
     """`owner/name` of a clone by its folder's name, "" if it is none of those whose licence is known."""
-    return next((project for project in LICENCES if project.rpartition("/")[2] == clone.name), "")
+    name = clone.name.removesuffix(".git")
+    return next((project for project in LICENCES if project.rpartition("/")[2] == name), "")
 
 
 def one_hunk(clone: Path, project: str, sha: str) -> Commit | None:
@@ -89,10 +96,26 @@ def mined(clone: Path, project: str, most: int) -> Iterator[Commit]:
                 return
 
 
+def importable(commit: Commit) -> Iterator[str]:
+    """A file for each package and module that can be imported from the tree as it stood: what is the project's own."""
+    seen = set()
+    for name in git(commit.clone, "ls-tree", "-r", "-z", "--name-only", f"{commit.sha}^").split(b"\0"):
+        parts = name.decode("utf-8", "surrogateescape").split("/")
+        root = parts[0] in _ROOTS and len(parts) > 1
+        top = parts[: 2 if root else 1]
+        if parts[-1].endswith(".py") and len(parts) <= len(top) + 1 and tuple(top) not in seen:
+            seen.add(tuple(top))
+            yield "/".join(parts)
+
+
 def judged(commit: Commit, settings: Settings) -> tuple[PatchVerdict, list[str], list[str]]:
-    """(verdict, rules, messages) for a tree of the one file as it stood."""
+    """(verdict, rules, messages) for a tree of the one file as it stood, and of the project's own names."""
     before = git(commit.clone, "show", f"{commit.sha}^:{commit.path}")
     with tempfile.TemporaryDirectory(prefix="benign-") as folder:
+        for name in importable(commit):
+            own = Path(folder, name)
+            own.parent.mkdir(parents=True, exist_ok=True)
+            own.touch()
         place = Path(folder, commit.path)
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(before)
@@ -107,6 +130,7 @@ def main() -> int:
     parser.add_argument("--repos", type=Path, required=True)
     parser.add_argument("--each", type=int, default=80)
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--facts", type=Path, default=FACTS)
     parser.add_argument("--against", type=Path)
     args = parser.parse_args()
     clones = {project: c for c in sorted(args.repos.iterdir()) if (project := project_of(c)) in LICENCES}
@@ -133,7 +157,7 @@ def main() -> int:
                 for message in messages:
                     print(f"    {message[:200]}")
     if args.write:
-        FACTS.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        args.facts.write_text("".join(json.dumps(row) + "\n" for row in rows))
     total = 0
     for kind, counts in verdicts.items():
         number = sum(counts.values())

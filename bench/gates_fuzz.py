@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from dataclasses import fields
 from pathlib import Path
 from types import FrameType
 
@@ -27,9 +28,10 @@ from localagent.app.gating import verdict_of  # noqa: E402
 from localagent.domain.diff import ChangeKind, DiffFault, FileMode, TreeChange  # noqa: E402
 from localagent.domain.gate import Allow, Decision  # noqa: E402
 from localagent.domain.paths import RepoPath  # noqa: E402
+from localagent.domain.policy import Policy  # noqa: E402
 from localagent.domain.review import PatchVerdict  # noqa: E402
 from localagent.errors import AnswerIsNo, UsageFault  # noqa: E402
-from localagent.gate.catalogue import RULES, rule_texts  # noqa: E402
+from localagent.gate.catalogue import RULES, for_a_person, own_ids, rule_texts  # noqa: E402
 from localagent.gate.patch import PatchGates  # noqa: E402
 from localagent.policy.layers import LAYER_SCHEMA, Source, combine  # noqa: E402
 from localagent.policy.load import load_policy, parse_policy  # noqa: E402
@@ -135,12 +137,18 @@ class Fuzz:
             return "policy right" if self._is_tighter(policy) else "ALLOWED: a layer that loosens"
         return "policy right"
 
-    def _is_tighter(self, policy: object) -> bool:
-        loose, tight = self._policy, policy
-        sizes = ("max_files", "max_changed_lines", "max_changed_bytes", "max_file_bytes", "max_depth")
-        small = all(getattr(tight.size, k) <= getattr(loose.size, k) for k in sizes)  # type: ignore[attr-defined]
-        denied = set(loose.paths.denied) <= set(tight.paths.denied)  # type: ignore[attr-defined]
-        return small and denied and set(loose.dangers) <= set(tight.dangers)  # type: ignore[attr-defined]
+    def _is_tighter(self, tight: Policy) -> bool:
+        """Nothing that the base denies is allowed, or put to a person, under the base with a layer."""
+        loose = self._policy
+        sizes = [field.name for field in fields(loose.size)]
+        small = all(getattr(tight.size, k) <= getattr(loose.size, k) for k in sizes)
+        small = small and all(getattr(tight.patches.size, k) <= getattr(loose.patches.size, k) for k in sizes)
+        denied = set(loose.paths.denied) <= set(tight.paths.denied)
+        denied = denied and set(loose.patches.denied) <= set(tight.patches.denied)
+        firm = (own_ids() | {d.id for d in loose.dangers}) - for_a_person(loose)
+        people = "*" in loose.approvals.people or set(tight.approvals.people) <= set(loose.approvals.people)
+        asked = people and not firm & for_a_person(tight)
+        return small and denied and asked and set(loose.dangers) <= set(tight.dangers)
 
     def _a_diff(self, chance: random.Random) -> str:
         data = _rubble(chance) if chance.random() < 0.1 else _mutated(chance, chance.choice(self._diffs))

@@ -10,6 +10,7 @@ from localagent.domain.gate import Decision
 from localagent.domain.jailspec import JailResult, JailSpec
 from localagent.domain.outcome import Baseline, Failure, FullResult, QuickResult
 from localagent.domain.paths import RepoPath
+from localagent.domain.review import PatchApproval
 from localagent.domain.suggestion import Suggestion, SuggestRequest
 from localagent.domain.task import Event, Suspicion
 
@@ -20,6 +21,14 @@ class Sink(Protocol):
     """Takes events: the journal, the progress line, the `--json` stream."""
 
     def emit(self, event: Event) -> None: ...
+
+
+class Approvals(Protocol):
+    """The words of persons on patches, kept by somebody who knows who asked for each."""
+
+    def standing(self, patch: str, change: str, repo: str) -> tuple[PatchApproval, ...]:
+        """Those that count for exactly this patch and change; none of whoever asked. CannotEnforce if unknown."""
+        ...
 
 
 class JailProcess(Protocol):

@@ -1,7 +1,7 @@
 """A person's word on a patch that needs one: recorded for exactly the change that was judged, and asked for later.
 
 The person is the account that runs localagent (the real uid). That this is not who asked for the patch can be known to
-the service alone: a policy that wants it is not enforced here, so here it means no.
+the service alone: where a policy wants it, no word is taken here, and those count that the service holds.
 """
 
 import os
@@ -18,10 +18,15 @@ from localagent.domain.policy import ApprovalRules, Permission, Policy
 from localagent.domain.review import PatchApproval, PatchReview, PatchVerdict
 from localagent.errors import AnswerIsNo, CannotEnforce, UsageFault
 from localagent.gate.persons import asked_of_person
+from localagent.ports import Approvals
 from localagent.record.patch_approvals import PatchApprovals
 from localagent.tree.diff import unified_diff
 
 ONLY_THE_SERVICE = 'the policy says `approvals.by_asker = "deny"`: only the service knows who asked'
+BY_THE_SERVICE = (
+    "order it with `localagent fix --daemon`; then another account that the policy names says"
+    " `localagent approve ID --daemon --reason WHY`, and `localagent apply ID` here asks the daemon"
+)
 _MOST_REASON = 2000
 
 
@@ -48,7 +53,7 @@ def account() -> str:
 def refuse_approver(rules: ApprovalRules, who: str) -> None:
     """CannotEnforce where the service alone may take approvals, AnswerIsNo for an account that may not approve."""
     if rules.by_asker is Permission.DENY:
-        raise CannotEnforce(f"cannot take an approval here: {ONLY_THE_SERVICE}", remedy="approve by the service")
+        raise CannotEnforce(f"cannot take an approval here: {ONLY_THE_SERVICE}", remedy=BY_THE_SERVICE)
     if "*" not in rules.people and who not in rules.people:
         named = ", ".join(rules.people) or "nobody"
         raise AnswerIsNo(f"{who} may not approve: the policy names {named}", remedy="ask one of them")
@@ -96,23 +101,34 @@ def needs_person(patch: Patch, policy: Policy) -> tuple[str, ...]:
     return asked_of_person(patch, policy)
 
 
-def refuse_unapproved(patch: Patch, repo: Path, named: Path | None, settings: Settings, *, task: str) -> None:
-    """AnswerIsNo where a patch touches what needs a person and nobody approved it for the tree as it stands."""
+def refuse_unapproved(
+    patch: Patch, repo: Path, named: Path | None, settings: Settings, *, task: str, service: Approvals | None = None
+) -> None:
+    """AnswerIsNo where a patch touches what needs a person and nobody approved it for the tree as it stands.
+
+    CannotEnforce where only the service may take approvals and there is none to ask.
+    """
     policy = open_policy(settings, named, repo).policy
     critical = needs_person(patch, policy)
     if not critical:
         return
-    if policy.approvals.by_asker is Permission.DENY:
-        raise CannotEnforce(
-            f"{', '.join(critical)} needs a person, and {ONLY_THE_SERVICE}", remedy="apply it by the service"
-        )
-    review = review_patch(GateRequest(patch=unified_diff(patch), repo=repo, policy=named), settings)
+    others = policy.approvals.by_asker is Permission.DENY
+    if others and service is None:
+        raise CannotEnforce(f"{', '.join(critical)} needs a person, and {ONLY_THE_SERVICE}", remedy=BY_THE_SERVICE)
+    review = review_patch(GateRequest(patch=unified_diff(patch), repo=repo, policy=named, service=service), settings)
     if review.verdict is PatchVerdict.ALLOWED:
         return
     if review.verdict is PatchVerdict.REFUSED:
         found = sorted({f.message for d in review.decisions for f in d.findings if not _asks(review, f.rule)})
         raise AnswerIsNo(f"the gates refuse this patch: {'; '.join(found)}", remedy="see `localagent gate`")
     raise AnswerIsNo(
-        f"{', '.join(critical)} needs a person, and nobody approved this change",
-        remedy=f"`localagent approve {task} --reason WHY`, by somebody whom the policy names",
+        f"{', '.join(critical)} needs a person, and nobody {'else ' if others else ''}approved this change",
+        remedy=approve_by(task, policy.approvals),
     )
+
+
+def approve_by(task: str, rules: ApprovalRules) -> str:
+    """How a patch of a task is approved under a policy."""
+    if rules.by_asker is Permission.DENY:
+        return f"`localagent approve {task} --daemon --reason WHY`, by another account that the policy names"
+    return f"`localagent approve {task} --reason WHY`, by somebody whom the policy names"

@@ -17,6 +17,7 @@ from localagent.app.least_level import least_level
 from localagent.app.prior import load_prior
 from localagent.app.ranking import open_order
 from localagent.app.settings import Settings
+from localagent.app.shown import Shown, said_to_machines
 from localagent.app.stop import Stop
 from localagent.app.written import open_writer
 from localagent.domain.policy import Permission, Policy
@@ -78,10 +79,14 @@ def work(asked: FixWork) -> TaskResult:
         if model.scorer is not None:
             stack.callback(model.scorer.close)
         ground = _ground(asked, jail, begin, stack)
-        parts = _parts(asked, ground, gates, model)
+        shown = Shown()
+        parts = _parts(asked, ground, gates, model, shown)
         result = Repair(asked.task, parts, clock=parts.pace.clock).run()
         if asked.pace is None:
             result = _measured(asked, ground, parts, result, begin)
+        if result.model_tokens:
+            said = said_to_machines(shown, result.localization, result.baseline, parts.sources)
+            result = replace(result, warnings=(*said, *result.warnings))
         return _told(result, ground, model)
 
 
@@ -109,7 +114,7 @@ def _ground(asked: FixWork, jail: Jail, begin: float, stack: contextlib.ExitStac
     return _Ground(jail=jail, snapshot=snapshot, verifier=verifier, seconds=took)
 
 
-def _parts(asked: FixWork, ground: _Ground, gates: GateChain, model: OpenModel) -> Parts:
+def _parts(asked: FixWork, ground: _Ground, gates: GateChain, model: OpenModel, shown: Shown) -> Parts:
     """What the loop works with."""
     sources, task = SourceMap(ground.snapshot), asked.task
     weights, ranker = open_order(asked.settings)
@@ -123,7 +128,7 @@ def _parts(asked: FixWork, ground: _Ground, gates: GateChain, model: OpenModel) 
         sink=asked.sink,
         sources=sources,
         weights=weights,
-        context=lambda path, baseline: context_of(path, baseline, sources, task),
+        context=shown.noting(lambda path, baseline: context_of(path, baseline, sources, task)),
         reader=ModelReader(ModelDecoder(model.scorer)) if model.scorer is not None else None,
         pace=asked.pace or Live(),
         writer=_writer(asked, model, weights, sources, space),

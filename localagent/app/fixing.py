@@ -6,7 +6,7 @@ The report is written whatever the outcome; the repository is changed only when 
 import contextlib
 from dataclasses import replace
 
-from localagent.app.approving import needs_person
+from localagent.app.approving import approve_by, needs_person
 from localagent.app.checks import refuse_denied
 from localagent.app.evidence import TaskEvidence, audit_log, begin, land_recorded, open_signer, setting_of
 from localagent.app.fix_request import FixOutcome, FixRequest
@@ -106,7 +106,7 @@ def _answer(
         return TaskResult(verdict=verdict, reason=str(no), exit=no.exit_code), no.remedy
     if result.chosen is not None and (critical := needs_person(result.chosen.patch, policy)):
         reason = f"a repair was found and passes every check, but {', '.join(critical)} needs a person's approval"
-        remedy = f"`localagent approve {task.id} --reason WHY`, then `localagent apply {task.id} --choose 1`"
+        remedy = f"{approve_by(task.id, policy.approvals)}, then `localagent apply {task.id} --choose 1`"
         return _proposed(result, reason), remedy
     if weak := too_weak(result, policy):
         remedy = f"add tests for what it changes; or a person takes it: `localagent apply {task.id} --choose 1`"

@@ -14,6 +14,7 @@ from localagent.domain.policy import Policy
 from localagent.domain.review import FileNote, PatchReview, PatchVerdict, RuleText
 from localagent.gate.catalogue import rule_texts
 from localagent.gate.patch import NOT_ASKED, PatchGates
+from localagent.ports import Approvals
 from localagent.tree.applied import apply_diff
 from localagent.tree.importable import importable_names
 from localagent.tree.unified import parse_diff
@@ -25,7 +26,8 @@ READING = "patch"
 class GateRequest:
     """What the user asked for. `everything`: ask all gates though one refused. `approvals`: whether they count.
 
-    `approved_for`: the repository that approvals name, where `repo` is a private copy of it.
+    `approved_for`: the repository that approvals name, where `repo` is a private copy of it. `service` holds those that
+    count where who asked may not approve.
     """
 
     patch: bytes
@@ -34,6 +36,7 @@ class GateRequest:
     everything: bool = False
     approvals: bool = True
     approved_for: Path | None = None
+    service: Approvals | None = None
 
 
 def review_patch(request: GateRequest, settings: Settings) -> PatchReview:
@@ -75,7 +78,8 @@ def review_changes(
         change=change,
     )
     if request.approvals:
-        review = with_approval(review, request.approved_for or request.repo, policy.approvals, settings)
+        where = request.approved_for or request.repo
+        review = with_approval(review, where, policy.approvals, settings, request.service)
     return review, entries
 
 

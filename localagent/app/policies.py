@@ -13,7 +13,7 @@ from pathlib import Path
 from localagent.app.settings import Settings, data_root
 from localagent.domain.policy import Policy
 from localagent.errors import CannotEnforce, UsageFault
-from localagent.gate.catalogue import taken_ids
+from localagent.gate.catalogue import own_ids
 from localagent.policy.layers import LAYER_SCHEMA, Layered, Source, allowed_bases, combine
 from localagent.policy.load import MOST_BYTES, REMEDY, parse_policy, parse_toml, read_bounded
 from localagent.record.jsontext import dump, load
@@ -91,10 +91,9 @@ def open_policy(settings: Settings, named: Path | None = None, repo: Path | None
     project = _project(repo, faults)
     owned.refuse_unsealed()
     try:
-        layered = combine(Source(name=str(path), data=source), system or (), project, reference)
+        layered = combine(Source(name=str(path), data=source), system or (), project, reference, own_ids())
     except UsageFault as fault:
         raise UsageFault((*faults, *fault.faults), remedy=fault.remedy) from fault
-    faults += _taken(layered.policy)
     if faults or path is None:
         raise UsageFault(faults, remedy=REMEDY)
     return OpenPolicy(layered=layered, path=path, source=source, system=tuple(system or ()), project=project)
@@ -104,20 +103,15 @@ def check_file(path: Path) -> str:
     """What a right file is: a policy, a layer, or a repository's pyproject.toml. UsageFault with every fault of it."""
     source = Source(name=str(path), data=read_bounded(path))
     if path.name == PROJECT:
-        combined = combine(_reference(), (), source, _reference().data)
+        combined = combine(_reference(), (), source, _reference().data, own_ids())
         keys = "no" if len(combined.layers) < 2 else "a right"
         return f"holds {keys} [tool.localagent]"
     values, _ = parse_toml(source.data, source.name)
     if values.get("schema") == LAYER_SCHEMA:
-        combine(_reference(), (source,), None, _reference().data)
+        combine(_reference(), (source,), None, _reference().data, own_ids())
         return "a layer that is right"
-    policy = parse_policy(source.data, source.name)
+    policy = parse_policy(source.data, source.name, own_ids())
     return f"policy {policy.name!r} is right ({len(policy.dangers)} rules of dangers)"
-
-
-def _taken(policy: Policy) -> list[str]:
-    """A fault for every danger that has the id of a rule of ours."""
-    return [f"danger.rule: {name!r} is the id of a rule of the gates; give it another" for name in taken_ids(policy)]
 
 
 def _reference() -> Source:

@@ -11,14 +11,17 @@ from localagent.domain.strength import Grade
 from localagent.domain.task import Event
 from localagent.domain.verification import Verification, VerifyVerdict
 from localagent.jail.open import Kind
-from localagent.ports import Sink
+from localagent.ports import Approvals, Sink
 
 _NAMED = 5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VerifyRequest:
-    """What the user asked for, parsed. `seconds` bounds the tests of each tree, as `fix --max-seconds` does."""
+    """What the user asked for, parsed. `seconds` bounds the tests of each tree, as `fix --max-seconds` does.
+
+    `service` holds the approvals that count where who asked may not approve.
+    """
 
     patch: bytes
     repo: Path
@@ -33,6 +36,7 @@ class VerifyRequest:
     crosshair: bool = False
     seconds: float = 300.0
     jobs: int = 1
+    service: Approvals | None = None
 
 
 @dataclass(kw_only=True, slots=True)

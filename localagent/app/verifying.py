@@ -73,7 +73,13 @@ def _work(run: Run, policy: Policy, settings: Settings, stop: Stop) -> Verificat
             old = _tree_before(run, scratch / "old")
         with run.timed("gates"):
             review, changes = review_changes(
-                GateRequest(patch=request.patch, repo=Path(old.store), everything=True, approved_for=request.repo),
+                GateRequest(
+                    patch=request.patch,
+                    repo=Path(old.store),
+                    everything=True,
+                    approved_for=request.repo,
+                    service=request.service,
+                ),
                 policy,
                 settings,
             )

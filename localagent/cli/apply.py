@@ -9,7 +9,9 @@ from pathlib import Path
 from localagent.app import Settings
 from localagent.app.approving import refuse_unapproved
 from localagent.app.evidence import land_recorded
+from localagent.cli.gate import add_daemon
 from localagent.cli.render import Render
+from localagent.daemon.approvals import service_of
 from localagent.errors import AnswerIsNo
 from localagent.record.store import TaskRecord, TaskStore
 
@@ -24,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="where a person has to choose: the proposal to write, numbered as `show` numbers them",
     )
     parser.add_argument("--policy", type=Path, metavar="NAME|FILE", help="whose critical files count")
+    add_daemon(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
 
 
@@ -33,7 +36,8 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     patch = record.patch() if args.choose is None else record.proposal(args.choose)
     if patch is None or not patch.changes:
         raise _nothing(record, args.choose)
-    refuse_unapproved(patch, Path(record.task.repo), args.policy, settings, task=record.id)
+    service = service_of(args.daemon, record)
+    refuse_unapproved(patch, Path(record.task.repo), args.policy, settings, task=record.id, service=service)
     land_recorded(settings, record, patch, Path(record.task.repo), chosen=args.choose)
     names = [str(c.path) for c in patch.changes]
     if args.json:

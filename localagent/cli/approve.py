@@ -1,18 +1,22 @@
-"""`localagent approve`: a person lets in one change that needs a person, on the record."""
+"""`localagent approve`: a person lets in a change that needs a person, on the record; here, or at the daemon."""
 
 import argparse
 import sys
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from localagent.app import Settings
 from localagent.app.approving import Approving, approve
 from localagent.cli.render import Render
+from localagent.daemon.approvals import patches_of, speak
+from localagent.domain.review import PatchVerdict
 from localagent.errors import AnswerIsNo, UsageFault
 from localagent.record.patch_approvals import PatchApprovals
 from localagent.record.store import TaskRecord, TaskStore
 from localagent.tree.diff import unified_diff
 from localagent.tree.unified import MAX_PATCH_BYTES
+from localagent.wire.service.client import DEFAULT_SOCKET, Client
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,6 +25,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--repo", type=Path, metavar="DIR", help="the repository of a PATCH (default: .)")
     parser.add_argument("--choose", type=int, metavar="N", help="the proposal of a task, where there are several")
     parser.add_argument("--reason", required=True, metavar="TEXT", help="why; kept in the journal of approvals")
+    parser.add_argument(
+        "--daemon",
+        nargs="?",
+        const=str(DEFAULT_SOCKET),
+        metavar="SOCKET",
+        help=f"the task is one that somebody else ordered of the daemon (default: {DEFAULT_SOCKET})",
+    )
     parser.add_argument("--withdraw", action="store_true", help="take every approval of this patch back instead")
     parser.add_argument("--policy", type=Path, metavar="NAME|FILE", help="default: default")
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
@@ -28,6 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     """0 recorded; 1 where no person may, or need, approve it; 4 where the service alone may take approvals."""
+    if args.daemon is not None:
+        return _by_daemon(args, render)
     request = _request(args, settings)
     approval, digest = approve(request, settings)
     state = "withdrawn" if request.withdraw else "approved"
@@ -45,6 +58,46 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
             number = "" if kept and args.choose is None else f" --choose {args.choose or 1}"
             render.note(f"to write it into the repository: localagent apply {request.task}{number}")
     return 0
+
+
+def _by_daemon(args: argparse.Namespace, render: Render) -> int:
+    """The daemon decides who may: it knows who asked for the task, and who speaks here."""
+    odd = [f"--{name}" for name in ("repo", "policy") if getattr(args, name) is not None]
+    if odd:
+        raise UsageFault([f"{name}: the daemon's task and policy hold" for name in odd], remedy="leave it away")
+    client = Client(Path(args.daemon))
+    try:
+        patch = _chosen(patches_of(client, args.what), args.what, args.choose)
+        told = speak(client, args.what, patch, args.reason, withdraw=args.withdraw)
+    finally:
+        client.close()
+    if args.json:
+        render.json(told)
+        return 0
+    state = "withdrawn" if args.withdraw else "approved"
+    render.line(f"{state} {patch['patch']} of task {args.what} as {told['who']}")
+    if not args.withdraw:
+        for line in patch["asked"]:
+            render.line(f"  {line}")
+        render.note(f"who ordered it writes it into the repository: localagent apply {args.what}")
+    if not told["recorded"]:
+        render.note("it does not count yet: the daemon waits for its recorder")
+    return 0
+
+
+def _chosen(patches: list[dict[str, Any]], task: str, number: int | None) -> dict[str, Any]:
+    """The patch that is meant; the only one where none is named."""
+    asking = [one for one in patches if one["verdict"] == PatchVerdict.NEEDS_PERSON.value]
+    if number is None and len(asking) == 1:
+        return asking[0]
+    found = [one for one in patches if one["number"] == number]
+    if found:
+        return found[0]
+    numbers = "|".join(str(one["number"]) for one in asking) or "nothing there needs a person"
+    raise AnswerIsNo(
+        f"task {task}: which of {len(asking)} patches that need a person is not said",
+        remedy=f"--choose {numbers}; `localagent tasks patches {task}` shows them",
+    )
 
 
 def _request(args: argparse.Namespace, settings: Settings) -> Approving:

@@ -8,12 +8,14 @@ from localagent.app import Settings
 from localagent.app.gating import GateRequest, review_patch
 from localagent.app.refusing import refused_patch
 from localagent.cli.render import Render
+from localagent.daemon.approvals import service_of
 from localagent.domain.review import PatchVerdict
 from localagent.errors import UsageFault
 from localagent.record.files import write_through
 from localagent.record.gate_formats import junit, page, sarif
 from localagent.record.gate_report import review_json, review_text
 from localagent.tree.unified import MAX_PATCH_BYTES
+from localagent.wire.service.client import DEFAULT_SOCKET
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--repo", type=Path, default=Path(), metavar="DIR", help="the repository it is for (default: .)"
     )
     parser.add_argument("--policy", type=Path, metavar="NAME|FILE", help="default: default")
+    add_daemon(parser)
     parser.add_argument("--all", action="store_true", help="ask every gate, though one refused already")
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output (docs/gate.md)")
     parser.add_argument("--sarif", type=Path, metavar="FILE", help="write SARIF 2.1.0, for code scanning")
@@ -43,7 +46,9 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     data = read_patch(args.patch, faults)
     if faults:
         raise UsageFault(faults, remedy="`localagent gate --help` names the arguments")
-    request = GateRequest(patch=data, repo=args.repo, policy=args.policy, everything=args.all)
+    request = GateRequest(
+        patch=data, repo=args.repo, policy=args.policy, everything=args.all, service=service_of(args.daemon)
+    )
     review = review_patch(request, settings)
     makers = {"sarif": sarif, "junit": junit, "html": page}
     for name, path in outputs:
@@ -65,6 +70,16 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     else:
         render.line(review_text(review))
     return review.exit
+
+
+def add_daemon(parser: argparse.ArgumentParser) -> None:
+    """`--daemon`, for verbs that ask whose approvals count."""
+    parser.add_argument(
+        "--daemon",
+        type=Path,
+        metavar="SOCKET",
+        help=f"who holds approvals where who asked may not approve (default: {DEFAULT_SOCKET})",
+    )
 
 
 def read_patch(name: str, faults: list[str]) -> bytes:

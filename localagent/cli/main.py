@@ -41,7 +41,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "jail": ("jail", "run a command in the jail"),
     "serve": ("serve", "work on tasks for others, over a Unix socket"),
     "recorder": ("recorder", "write the daemon's audit journal, under a user of its own"),
-    "tasks": ("tasks", "list, show, cancel and approve tasks of the daemon"),
+    "tasks": ("tasks", "list, show, cancel and approve tasks of the daemon, and see what of them needs a person"),
     "top": ("top", "watch the daemon's queue, tasks and speed in the terminal"),
     "ui": ("ui", "look at the daemon's queue and tasks in a browser of yours, read-only"),
     "deps": ("deps", "check, approve and install dependencies from an offline index"),

@@ -6,6 +6,7 @@ from typing import Any
 
 from localagent.app import Settings
 from localagent.cli.render import Render
+from localagent.daemon.approvals import patches_of
 from localagent.errors import UsageFault
 from localagent.wire.service.client import DEFAULT_SOCKET, Client
 from localagent.wire.service.order import TASK_ID
@@ -14,13 +15,14 @@ _SHOWN = 50
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """`tasks list|show|cancel|approve`."""
+    """`tasks list|show|cancel|approve|patches`."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     for name, text in (
         ("list", "your tasks at the daemon, the newest first"),
         ("show", "one task: where it is and what was ordered"),
         ("cancel", "end a task of yours; nothing of it is accepted any more"),
         ("approve", "let a held task of somebody else run"),
+        ("patches", "what of a task needs a person, for whoever may approve it (`localagent approve ID --daemon`)"),
     ):
         action = actions.add_parser(name, help=text, description=text, allow_abbrev=False)
         if name == "list":
@@ -41,6 +43,8 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
         if args.action == "list":
             found = client.get(f"/v1/tasks?limit={_SHOWN}" + ("&all=1" if args.all else "")).json()
             tasks = found["tasks"]
+        elif args.action == "patches":
+            return _patches(client, args.id, render, as_json=args.json)
         else:
             found = _one(client, args.action, args.id)
             tasks = [found]
@@ -62,6 +66,26 @@ def _one(client: Client, action: str, task: str) -> Any:
     if action == "show":
         return client.get(f"/v1/tasks/{task}").json()
     return client.post(f"/v1/tasks/{task}/{action}", {}).json()
+
+
+def _patches(client: Client, task: str, render: Render, *, as_json: bool) -> int:
+    """Each patch with what is asked about it, the words that stand for it, and its diff."""
+    found = patches_of(client, task)
+    if as_json:
+        render.json({"task": task, "patches": found})
+        return 0
+    for patch in found:
+        render.line(f"patch {patch['number']}: {patch['verdict']}  {patch['patch']}")
+        for line in patch["asked"]:
+            render.line(f"  {line}")
+        for word in patch["approvals"]:
+            render.line(f"  approved by {word['who']} at {word['at']}: {word['reason']}")
+        render.line(f"  may be approved by: {', '.join(patch['people']) or 'nobody'}")
+        for line in patch["diff"].splitlines():
+            render.line(line)
+    if not found:
+        render.note("nothing there needs a person")
+    return 0
 
 
 def _line(task: dict[str, Any]) -> str:

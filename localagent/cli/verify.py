@@ -12,9 +12,10 @@ from localagent.app.verifying import run_verify
 from localagent.cli.backend import add_backend, backend_of
 from localagent.cli.ending import ending_by
 from localagent.cli.fix import command_fault
-from localagent.cli.gate import read_patch
+from localagent.cli.gate import add_daemon, read_patch
 from localagent.cli.progress import PlainSink
 from localagent.cli.render import Render
+from localagent.daemon.approvals import service_of
 from localagent.domain.strength import Grade
 from localagent.domain.verification import Verification
 from localagent.errors import UsageFault
@@ -37,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     p.add_argument("--check", action="append", default=[], metavar="CMD", help="a command that must exit 0 (no shell)")
     p.add_argument("--python", default="", metavar="PY", help="the project's interpreter or virtual environment")
     p.add_argument("--policy", type=Path, metavar="FILE", help="a policy file instead of the default one")
+    add_daemon(p)
     p.add_argument("--seed", type=int, default=0, metavar="K", help="seed of everything that is drawn (0)")
     grades = [grade.value for grade in Grade]
     p.add_argument("--min-strength", choices=grades, metavar="A..E", help="refuse evidence that is weaker than this")
@@ -98,6 +100,7 @@ def _request(args: argparse.Namespace) -> VerifyRequest:
         least=Grade(args.min_strength) if args.min_strength else None,
         crosshair=args.crosshair,
         jobs=min(2, free_cores()),
+        service=service_of(args.daemon),
     )
 
 

@@ -16,6 +16,7 @@ from localagent.app.approving import refuse_unapproved
 from localagent.app.evidence import BUNDLE, land_recorded
 from localagent.app.fix_request import FixOutcome, FixRequest
 from localagent.app.settings import Settings
+from localagent.daemon.approvals import note, service_of
 from localagent.domain.edit import Patch, digest_of
 from localagent.domain.task import Event, Snapshot, Stage, Task
 from localagent.errors import AnswerIsNo, InternalFault, Interrupted, LocalagentError, UsageFault
@@ -124,6 +125,7 @@ def _followed(client: Client, request: FixRequest, task: str, settings: Settings
         ),
         named=task,
     )
+    note(record, client.path)
     with Journal(record.journal_path) as journal:
         try:
             ended = _await_end(client, task, combined((journal, sink)))
@@ -236,7 +238,8 @@ def _landed(
 ) -> FixOutcome:
     repo = request.repo.resolve()
     try:
-        refuse_unapproved(patch, repo, request.policy, settings, task=record.id)
+        service = service_of(None, record)
+        refuse_unapproved(patch, repo, request.policy, settings, task=record.id, service=service)
         land_recorded(settings, record, patch, repo)
     except AnswerIsNo as no:
         reason = f"a patch was accepted but not applied: {no}"

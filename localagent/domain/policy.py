@@ -62,11 +62,16 @@ class PathRules:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SizeRules:
-    """How much one patch may change, and how large and how deeply nested what it touches may be."""
+    """How much one patch may change, and how large and how deeply nested what it touches may be.
+
+    `max_hunks`: changed places, over all files. `max_changed_nodes`: nodes of syntax trees that come, or that go.
+    """
 
     max_files: int
+    max_hunks: int
     max_changed_lines: int
     max_changed_bytes: int
+    max_changed_nodes: int
     max_file_bytes: int
     max_depth: int
 

@@ -16,7 +16,7 @@ from localagent.gate import (
     secrets,
     size,
     special,
-    swallow,
+    swallow_rules,
     tamper_rules,
     trojan,
     weakness,
@@ -30,7 +30,7 @@ IN_REPAIRS: tuple[Rule, ...] = (
     *(rule for rule in paths.RULES if rule is not paths.NOT_EDITABLE),
     *size.RULES,
     *parses.RULES,
-    *swallow.RULES,
+    *swallow_rules.RULES,
     *special.RULES,
     *weakness.RULES,
     *cheating.RULES,
@@ -61,7 +61,7 @@ RULES: tuple[Rule, ...] = (
     *trojan.RULES,
     *excuses.RULES,
     *parses.RULES,
-    *swallow.RULES,
+    *swallow_rules.RULES,
     *cheating.RULES,
     *special.RULES,
     *logic_rules.RULES,
@@ -78,10 +78,9 @@ _ERROR = RuleText(
 )
 
 
-def taken_ids(policy: Policy) -> tuple[str, ...]:
-    """The ids of the policy's dangers that are a code rule's: one id must mean one thing."""
-    known = {rule.id for rule in RULES} | {COULD_NOT_ANSWER}
-    return tuple(dict.fromkeys(danger.id for danger in policy.dangers if danger.id in known))
+def own_ids() -> frozenset[str]:
+    """The ids of the gates' own rules. No danger of a policy may have one: an id must mean one thing."""
+    return frozenset(rule.id for rule in RULES) | {COULD_NOT_ANSWER}
 
 
 def for_a_person(policy: Policy) -> frozenset[str]:

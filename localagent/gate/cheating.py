@@ -39,6 +39,9 @@ EVERYTHING = Rule(
                 "    def __contains__(self, item):\n        return 1\n",
                 "    def __eq__(self, other):\n        return not False\n",
                 "    def __eq__(self, other):\n        return isinstance(other, int)\n",
+                "    def __eq__(self, other):\n        return isinstance(self, A)\n",
+                "    def __eq__(self, other):\n        return hasattr(self, 'g')\n",
+                "    def __eq__(self, other):\n        if self is not None:\n            return True\n",
             )
         ),
         Example(before=_F, after="def f(x):\n    return type('A', (), {'__eq__': lambda a, b: 1 == 1})()\n"),
@@ -46,6 +49,9 @@ EVERYTHING = Rule(
     not_match=(
         Example(before=_C, after=_C + "    def __eq__(self, other):\n        return self.g() == other.g()\n"),
         Example(before=_C, after=_C + "    def __eq__(self, other):\n        return NotImplemented\n"),
+        Example(before=_C, after=_C + "    def __eq__(self, other):\n        return isinstance(other, type(self))\n"),
+        Example(before=_C, after=_C + "    def __eq__(self, other):\n        return type(self) is type(other)\n"),
+        Example(before=_C, after=_C + "    def __eq__(self, other):\n        return self is other\n"),
         Example(
             before=_C + "    def __eq__(self, other):\n        return True\n",
             after=_C.replace("1", "2") + "    def __eq__(self, other):\n        return True\n",
@@ -181,7 +187,24 @@ def _ignores_itself(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
         return False
     inside = [inner for statement in node.body for inner in ast.walk(statement)]
     answers = any(isinstance(inner, ast.Return) and not _is_refusal(inner.value) for inner in inside)
-    return answers and not any(isinstance(n, ast.Name) and n.id in (node.args.args[0].arg, "super") for n in inside)
+    own = node.args.args[0].arg
+    idle = {id(name) for inner in inside for name in _said_of_every(inner, own)}
+    return answers and not any(isinstance(n, ast.Name) and n.id in (own, "super") and id(n) not in idle for n in inside)
+
+
+def _said_of_every(node: ast.AST, own: str) -> Iterator[ast.expr]:
+    """Mentions of the object itself that ask what holds of every one of its class: `isinstance(self, A)`, `is None`."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        if node.func.id in ("isinstance", "hasattr", "callable") and node.args and _is_name(node.args[0], own):
+            yield node.args[0]
+    elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Is | ast.IsNot | ast.Eq | ast.NotEq):
+        constant = isinstance(node.comparators[0], ast.Constant)
+        if constant and len(node.ops) == 1 and _is_name(node.left, own):
+            yield node.left
+
+
+def _is_name(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
 
 
 def _is_refusal(node: ast.expr | None) -> bool:

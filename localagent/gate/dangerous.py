@@ -22,6 +22,7 @@ from localagent.gate.source import Snippet
 
 _ORDER = list(Severity)
 _STDLIB = frozenset(sys.stdlib_module_names)
+_NAMED = frozenset({"name", "call", "import"})  # how a module of one's own is used; to change one is another matter
 _TELLING = frozenset(
     {"os", "posix", "nt", "subprocess", "shutil", "ctypes", "pickle", "marshal", "sys", "builtins", "importlib"}
 )
@@ -82,8 +83,8 @@ class _Danger:
     def _settings(self) -> re.Pattern[str]:
         return re.compile("|".join(fnmatch.translate(s) for s in self.rule.settings) or r"(?!)", re.IGNORECASE)
 
-    def fires(self, use: Use) -> bool:
-        """True if the rule forbids the use."""
+    def fires(self, use: Use, *, mine: bool) -> bool:
+        """True if the rule forbids the use. `mine`: it begins with a name of the tree's own, which is no stranger's."""
         if use.kind == "method":
             return use.name in self._methods
         if use.kind == "attribute":
@@ -96,7 +97,8 @@ class _Danger:
             return self._names.ends_with(use.name) or use.name in self._methods
         if use.kind == "name" and self._is_method(use.name):
             return True
-        return any(self._fires_on(use.kind, name) for name in _ways(use.name))
+        ways = list(_ways(use.name))
+        return any(self._fires_on(use.kind, name) for name in (ways[1:] if mine else ways))
 
     def _is_method(self, name: str) -> bool:
         """`pathlib.Path.write_bytes`: a method that is named by its class, to be called later."""
@@ -133,10 +135,16 @@ class Dangerous:
         rules = [r for r in policy.dangers if asks_person is None or r.asks_person is asks_person]
         self._dangers = tuple(_Danger(r) for r in rules if _ORDER.index(r.severity) >= bar)
         self.name = "doubtful" if asks_person else "dangerous"
-        self._answers: dict[Use, tuple[_Danger, ...]] = {}
+        self._answers: dict[tuple[Use, bool], tuple[_Danger, ...]] = {}
+        self._own: frozenset[str] = frozenset()
 
     def review(self, change: GateInput) -> Decision:
-        """Deny if a use that stands in the table occurs more often after than before."""
+        """Deny if a use that stands in the table occurs more often after than before.
+
+        What the tree itself can import, as it stood before the patch, is its own: what that does is judged in it. Names
+        of the standard library are nobody's own, nor is anything where a person is asked.
+        """
+        self._own = change.own_packages - _STDLIB
         regions = change.regions
         return decide(self.name, [finding for region in regions for finding in self._review(region, regions)])
 
@@ -171,11 +179,13 @@ class Dangerous:
 
     def _fired(self, use: Use) -> tuple[_Danger, ...]:
         """Every rule that forbids a use: one of them may be let be in tests where another is not."""
-        if use not in self._answers:
+        mine = use.kind in _NAMED and use.name.partition(".")[0] in self._own
+        if (use, mine) not in self._answers:
             if len(self._answers) > 50_000:
                 self._answers.clear()
-            self._answers[use] = tuple(d for d in self._dangers if d.fires(use))
-        return self._answers[use]
+            fired = (d for d in self._dangers if d.fires(use, mine=mine and not d.rule.asks_person))
+            self._answers[use, mine] = tuple(fired)
+        return self._answers[use, mine]
 
 
 def _finding(rule: DangerRule, region: Region, node: ast.AST, use: Use) -> Finding:

@@ -11,6 +11,7 @@ from typing import cast
 from localagent.domain.gate import Severity
 from localagent.gate.backtracking import is_slow
 from localagent.gate.bindings import FUNCTIONS
+from localagent.gate.bombs import bombs
 from localagent.gate.paired import Function, functions
 from localagent.gate.recursion import calls_itself_again
 from localagent.gate.rule import Example, Rule
@@ -48,6 +49,10 @@ GROWTH = Rule(
         _become("y = list(itertools.permutations(x))"),
         _become("y = list(product(x, repeat=x.n))"),
         _become("y = 1 << x"),
+        _become("y = 9**9**9"),
+        _become("y = '%999999999d' % x"),
+        _become("y = '{:>999999999}'.format(x)"),
+        _become("y = f'{x:999999999}'"),
         _become("y = 2 ** (x ** 5)"),
         _become("y = x.ljust(x.most * 40)"),
         _become("for y in range(x * x):\n        g(y)"),
@@ -82,6 +87,9 @@ GROWTH = Rule(
         _become("y = re.compile(r'(?:\\\\w+\\\\.)+b')"),
         _become("y = 1 << 3"),
         _become("y = x ** 2"),
+        _become("y = 2**4096 - 1"),
+        _become("y = '%08d %s' % (x, 20261231)"),
+        _become("y = f'{x:>12} 99999999'"),
         _become("y = combinations(x, 2)"),
         _become("x.seen.append(x)"),
         _become("time.sleep(0.1)"),
@@ -133,6 +141,7 @@ _WAYS_OUT = (ast.Break, ast.Return, ast.Raise, ast.Yield, ast.YieldFrom)
 def grows(source: Source) -> Signs:
     """Every sign of unbounded growth of a source."""
     for node in source.nodes:
+        yield from ((what, node) for what in bombs(node))
         if isinstance(node, ast.Call):
             yield from ((what, node) for what in _called(source, node))
         elif isinstance(node, ast.BinOp | ast.AugAssign):

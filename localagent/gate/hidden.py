@@ -41,6 +41,8 @@ COMPUTED = Rule(
             "y = unquote('%6f%73')",
             "y = html.unescape('&#111;&#115;')",
             "y = zlib.decompress(b'xyz')",
+            "y = codecs.encode('vzcbeg bf', 'rot_13')",
+            "y = codecs.getdecoder('rot13')('bf')[0]",
             "y = (lambda z: z)(x)",
             "l1, ll, O0 = x",
             "y = json.__doc__[5:9]",
@@ -67,6 +69,8 @@ COMPUTED = Rule(
             "y = chr(x)",
             "y = bytes([0])",
             "y = x[::-1]",
+            "y = x.encode('utf-8')",
+            "y = 'a'.encode('ascii')",
             "y = '%s' % x",
             "y = sorted(x, key=lambda z: z.a)",
             "y = x.replace('~', '')",
@@ -91,6 +95,7 @@ _TURNS = frozenset({"replace", "translate", "removeprefix", "removesuffix", "swa
 _ALPHABETS = frozenset({"ascii_letters", "ascii_lowercase", "ascii_uppercase", "printable"})
 _CONFUSING = re.compile(r"(?=.*[lI1O0].*[lI1O0])[lIO_][lI1O0_]+$")
 _DOC = frozenset({"__doc__", "__name__", "__module__", "__qualname__"})
+_ROTATED = re.compile(r"(?i)rot_?13")
 _LETTERS = re.compile(r"[A-Za-z]")
 _ESCAPED = re.compile(
     r"(?:\\x(?:4[1-9a-fA-F]|5[0-9aA]|6[1-9a-fA-F]|7[0-9aA])){2,}|(?:\\u00(?:4[1-9a-f]|5[0-9a]|6[1-9a-f]|7[0-9a])){2,}"
@@ -113,12 +118,18 @@ def escaped_letters(text: str) -> int:
     return sum(1 for _ in _ESCAPED.finditer(text)) if "\\" in text else 0
 
 
+def _is_rotated(node: ast.Call) -> bool:
+    """A codec that turns letters into others is named."""
+    return any(_ROTATED.fullmatch(_text_of(a)) for a in [*node.args, *(k.value for k in node.keywords)])
+
+
 def _ways(node: ast.AST) -> Iterator[None]:
     if isinstance(node, ast.Call):
         name = last_name(node.func)
         if (
             isinstance(node.func, ast.Lambda)
             or (name in _DECODERS and _is_fixed(node))
+            or (name in ("encode", "decode", "getdecoder", "getencoder") and _is_rotated(node))
             or _is_picked(node, name)
             or (name == "chr" and _letters(node))
             or (name in _TURNS and _is_turned(node))

@@ -82,6 +82,7 @@ def within(file: SourceFile, snippet: Snippet) -> Within:
     return kept
 
 
+_HOOK = "__getattribute__"
 _HANDED_ON = frozenset({"builtins.getattr", "builtins.setattr", "builtins.delattr"})
 _ASKED = GETTERS | NAMESPACES | {"importlib.reload", "builtins.dir", "builtins.id", "inspect.getsource"}
 _WHOLE = frozenset({"items", "values", "copy", "popitem", "keys"})
@@ -148,6 +149,8 @@ class _Finder(Resolver):
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             if node.name.startswith("__reduce"):  # what it answers is called when the object is unpickled
                 yield Use("attribute", node.name)
+            if node.name == _HOOK:
+                yield Use("attribute", f"{_HOOK}:defined")
         elif isinstance(node, ast.Import):
             yield from (Use("import", alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -162,6 +165,8 @@ class _Finder(Resolver):
         for name, value in settings(node):
             if name.startswith("__reduce"):  # set in a class body, or in the namespace that `type` is given
                 yield Use("attribute", name)
+            if name == _HOOK:
+                yield Use("attribute", f"{_HOOK}:defined")
             if isinstance(value, ast.Constant | ast.UnaryOp | ast.List | ast.Tuple):
                 yield Use("setting", f"{name}={ast.unparse(value)[:80]}")
             elif isinstance(value, ast.Name | ast.Attribute):

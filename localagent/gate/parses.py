@@ -5,14 +5,16 @@ compiler refuses (a `break` outside a loop) passes here: it cannot run.
 """
 
 import ast
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 from localagent.domain.gate import Decision, Finding, Severity
 from localagent.domain.policy import Policy
-from localagent.gate.change import GateInput
+from localagent.gate.change import GateInput, Region
 from localagent.gate.rule import Example, Rule, decide
 from localagent.gate.source import DEEPEST, DoesNotParse, TooDeep
 
+_MANY = ", ".join("1" for _ in range(2000))
 _DEEP = "(" * 90 + "1" + ")" * 90
 
 NOT_PYTHON = Rule(
@@ -49,7 +51,23 @@ TOO_DEEP = Rule(
     ),
     not_match=(Example(before="x = 1\n", after="x = [[[1]]]\n"),),
 )
-RULES = (NOT_PYTHON, TOO_DEEP)
+TOO_MANY = Rule(
+    id="size-nodes",
+    severity=Severity.MEDIUM,
+    why="a repair of so much syntax is not a small one, on however few lines it stands",
+    remedy="split the patch; data belongs in files of its own",
+    match=(
+        Example(before="x = 1\n", after=f"x = [{_MANY}]\n"),
+        Example(before=f"x = [{_MANY}]\n", after="x = 1\n"),
+    ),
+    not_match=(
+        Example(
+            before=f"x = [{_MANY}]\n",
+            after=f"x = [{_MANY}, 1]\n",
+        ),
+    ),
+)
+RULES = (NOT_PYTHON, TOO_DEEP, TOO_MANY)
 
 
 class Parses:
@@ -59,6 +77,7 @@ class Parses:
 
     def __init__(self, policy: Policy) -> None:
         self._most = policy.size.max_depth
+        self._most_nodes = policy.size.max_changed_nodes
 
     def review(self, change: GateInput) -> Decision:
         """Deny if a changed region does not parse or nests deeper than the policy allows and than it did.
@@ -80,7 +99,29 @@ class Parses:
                 continue  # so few cannot nest so deep
             if depth_over(after.tree, self._most) and not (before and depth_over(before.tree, self._most)):
                 found.append(TOO_DEEP.finding(region.path, after.line, f"nests deeper than {self._most}"))
+        if (changed := _changed(regions, self._most_nodes)) > self._most_nodes:
+            what = f"{changed} nodes of syntax come or go, at most {self._most_nodes}"
+            found.append(TOO_MANY.finding(None, 0, what))
         return decide(self.name, found)
+
+
+def _changed(regions: tuple[Region, ...], most: int) -> int:
+    """How many nodes come, or how many go, whichever is more; not counted where there are not so many at all."""
+    pairs = [(r.near.before.nodes if r.near.before else [], r.near.after.nodes) for r in regions]
+    if sum(max(len(old), len(new)) for old, new in pairs) <= most:
+        return 0
+    return sum(_differ(old, new) for old, new in pairs)
+
+
+def _differ(old: Sequence[ast.AST], new: Sequence[ast.AST]) -> int:
+    before, after = Counter(map(_kind, old)), Counter(map(_kind, new))
+    return max((after - before).total(), (before - after).total())
+
+
+def _kind(node: ast.AST) -> tuple[str, str]:
+    """A node by itself: what it is, and what it is called."""
+    named = (getattr(node, key, None) for key in ("id", "attr", "arg", "name", "value"))
+    return type(node).__name__, next((repr(x)[:80] for x in named if isinstance(x, str | bytes | int | float)), "")
 
 
 def _unparsed(change: GateInput) -> Iterator[Finding]:

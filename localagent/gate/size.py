@@ -20,6 +20,17 @@ FILES = Rule(
     match=(Example(before="x = 1\n", after="x = 2\n", files="4"),),
     not_match=(Example(before="x = 1\n", after="x = 2\n"),),
 )
+HUNKS = Rule(
+    id="size-hunks",
+    severity=Severity.MEDIUM,
+    why="a repair of many places is not a small one",
+    remedy="split the patch",
+    match=(Example(before=_LINES, after="".join(f"x{n} = {n + (n % 4 == 0)}\n" for n in range(100))),),
+    not_match=(
+        Example(before=_LINES, after=_LINES.replace("x0 = 0", "x0 = 1").replace("x99 = 99", "x99 = 98")),
+        Example(before=_LINES, after=_LINES.replace("x1", "y1")),
+    ),
+)
 LINES = Rule(
     id="size-lines",
     severity=Severity.MEDIUM,
@@ -44,7 +55,7 @@ FILE = Rule(
     match=(Example(before="x = 1\n" * 700_000, after="x = 2\n" + "x = 1\n" * 699_999),),
     not_match=(Example(before="x = 1\n" * 1000, after="x = 2\n" + "x = 1\n" * 999),),
 )
-RULES = (FILES, LINES, BYTES, FILE)
+RULES = (FILES, HUNKS, LINES, BYTES, FILE)
 
 
 class Size:
@@ -66,13 +77,16 @@ class Size:
                 found.append(FILE.finding(file.path, 0, f"larger than {most.max_file_bytes:,} bytes"))
         if found:
             return decide(self.name, found)
+        hunks = sum(_hunks(file, change.spans[file.path], most.max_hunks, told=bool(change.entries)) for file in files)
+        if hunks > most.max_hunks:
+            found.append(HUNKS.finding(None, 0, f"{hunks} places changed, at most {most.max_hunks}"))
         if change.entries:  # a patch that says its lines; comparing hostile texts could take for ever
             sizes = [_told(file, change.spans[file.path]) for file in files]
-            return decide(self.name, list(self._over(sizes)))
+            return decide(self.name, [*found, *self._over(sizes)])
         sizes = [_spanned(file, change.spans[file.path]) for file in files]
         if sum(s[0] for s in sizes) > most.max_changed_lines or sum(s[1] for s in sizes) > most.max_changed_bytes:
             sizes = [_changed(file, change.spans[file.path]) for file in files]
-        return decide(self.name, list(self._over(sizes)))
+        return decide(self.name, [*found, *self._over(sizes)])
 
     def _over(self, sizes: list[tuple[int, int]]) -> Iterator[Finding]:
         most, lines, size = self._most, sum(s[0] for s in sizes), sum(s[1] for s in sizes)
@@ -91,6 +105,17 @@ def _told(file: FileChange, spans: list[Span]) -> tuple[int, int]:
         lines += max(gone, come)
         size += max(end - start, len(text))
     return lines, size
+
+
+def _hunks(file: FileChange, spans: list[Span], most: int, *, told: bool) -> int:
+    """The changed places of a file: as a patch tells them, else counted where there is room for more than `most`."""
+    lines = sum(max(file.before.count(b"\n", s.start, s.end), s.text.count(b"\n")) + 1 for s in spans)
+    if told or lines < 2 * most or lines > _MOST_COMPARED_LINES:
+        return len(spans)
+    start, end, new_end = changed_span(file.before, file.after)
+    old, new = (t.splitlines(keepends=True) for t in (file.before[start:end], file.after[start:new_end]))
+    opcodes = difflib.SequenceMatcher(a=old, b=new, autojunk=False).get_opcodes()
+    return max(len(spans), sum(tag != "equal" for tag, *_ in opcodes))
 
 
 def _spanned(file: FileChange, spans: list[Span]) -> tuple[int, int]:

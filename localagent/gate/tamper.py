@@ -25,9 +25,11 @@ from localagent.gate.assertions import (
 )
 from localagent.gate.change import GateInput
 from localagent.gate.features import Removed, gone_with, removed
+from localagent.gate.reach import reaches
 from localagent.gate.rule import Rule, decide
 from localagent.gate.same_test import judges_alike
 from localagent.gate.shadowing import shadowed
+from localagent.gate.source import decode_source, parse
 from localagent.gate.suite import SEPARATOR, Function, Suite, Test, shown, suite_of
 from localagent.gate.tamper_rules import (
     CASES,
@@ -47,6 +49,7 @@ from localagent.gate.tamper_rules import (
 _SKIPS = {"skip", "skipif", "skipIf", "skipUnless", "xfail", "expectedFailure", "skipTest", "SkipTest", "importorskip",
           "exit", "pytestmark", "__test__", "collect_ignore", "collect_ignore_glob"}  # fmt: skip
 _MOCKS = {"patch", "setattr", "setitem", "setenv", "MagicMock", "Mock", "AsyncMock", "object", "spy", "stub"}
+_TAKES_OUT = {"pop", "popitem", "clear", "update", "__delitem__", "__setitem__", "__ior__"}
 _SET_UPS = {"setUp", "tearDown", "setUpClass", "tearDownClass", "setUpModule", "tearDownModule", "setup_method",
             "teardown_method", "setup_class", "teardown_class", "setup_module", "teardown_module", "setup_function",
             "teardown_function", "setup", "teardown"}  # fmt: skip
@@ -135,6 +138,8 @@ def _review(file: FileChange, source: str, lost: Removed, *, routine: bool) -> I
             if is_trivial(node) and not known:
                 yield say(TRIVIAL, node, f"{name} asserts what cannot fail")
     yield from (say(rule, node, what) for rule, node, what in _around(before, after))
+    trees = [parse(decode_source(data)) for data in (file.before, file.after)]
+    yield from (say(rule, node, what) for rule, node, what in reaches(*trees))
 
 
 def _class_of(name: str) -> str:
@@ -347,7 +352,18 @@ def _replaces(statement: ast.stmt) -> bool:
             return True
         if isinstance(node, ast.Call) and name_of(node) in _MOCKS - {"object", "Mock", "MagicMock", "AsyncMock"}:
             return True
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            func = node.func
+        else:
+            continue
+        if func.attr in _TAKES_OUT and _is_namespace(func.value):
+            return True
     return False
+
+
+def _is_namespace(node: ast.expr) -> bool:
+    """`globals()`, `vars(module)`, `module.__dict__`: where the tests of a file are kept by their names."""
+    return name_of(node) in ("globals", "vars", "locals") if isinstance(node, ast.Call) else name_of(node) == "__dict__"
 
 
 def _is_text(node: ast.stmt) -> bool:

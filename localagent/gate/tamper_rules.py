@@ -1,6 +1,7 @@
 """Rules about patches to tests, each with the examples that prove it."""
 
 from localagent.domain.gate import Severity
+from localagent.gate import reach
 from localagent.gate.rule import Example, Rule
 
 _PATH = "tests/test_it.py"
@@ -223,6 +224,9 @@ MOCKED = Rule(
         _become(_T.replace("def test_f():\n", "def test_f():\n    mock.patch('pkg.f').start()\n")),
         _become("import pkg\n\npkg.f = lambda x: x + 1\n", ""),
         _become(_T + "\n\nmock.patch('pkg.f').start()\n"),
+        _become(_T + "\n\nglobals().pop('test_f')\n"),
+        _become(_T + "\n\nvars(sys.modules[__name__]).clear()\n"),
+        _become(_T + "\n\nsys.modules[__name__].__dict__.pop('test_f')\n"),
     ),
     not_match=_FINE,
     asks_person=True,
@@ -241,6 +245,9 @@ CONFIGURED = Rule(
     not_match=_FINE,
     asks_person=True,
 )
-RULES = (DELETED, FEATURE, SKIPPED, REMOVED, WEAKENED, WIDENED, TRIVIAL, CASES, CHANGED, FIXTURE, MOCKED, CONFIGURED)
+RULES = (
+    DELETED, FEATURE, SKIPPED, REMOVED, WEAKENED, WIDENED, TRIVIAL, CASES, CHANGED, FIXTURE, MOCKED, CONFIGURED,
+    *reach.RULES,
+)  # fmt: skip
 WEAKER = (DELETED, SKIPPED, REMOVED, WEAKENED, WIDENED, CASES)
 """What makes tests judge less; the policy says whether a person may let that be."""

@@ -74,10 +74,17 @@ def allowed_bases(system: Sequence[Source]) -> tuple[str, ...] | None:
     return allowed
 
 
-def combine(base: Source, system: Sequence[Source], repository: Source | None, reference: bytes) -> Layered:
+def combine(
+    base: Source,
+    system: Sequence[Source],
+    repository: Source | None,
+    reference: bytes,
+    taken: frozenset[str] = frozenset(),
+) -> Layered:
     """The policy of all layers. UsageFault with every fault of every layer.
 
-    `reference` is a policy that is right: where the base is not, the layers are read over that one.
+    `reference` is a policy that is right: where the base is not, the layers are read over that one. `taken` are ids
+    that no danger may have.
     """
     lines: list[str] = []
     values: dict[str, Any] = {}
@@ -85,7 +92,7 @@ def combine(base: Source, system: Sequence[Source], repository: Source | None, r
     try:
         values, text = parse_toml(base.data, base.name)
         faults = Faults(base.name, text)
-        policy = policy_of(values, faults)
+        policy = policy_of(values, faults, taken)
         lines += faults.lines
     except UsageFault as fault:
         lines += fault.faults
@@ -96,7 +103,7 @@ def combine(base: Source, system: Sequence[Source], repository: Source | None, r
     names, decided = [base.name], dict.fromkeys(facts(policy), base.name)
     idle: dict[str, tuple[str, ...]] = {}
     for part in _parts(system, repository, lines):
-        over = policy_of(_overlaid(values, part.values), part.faults)
+        over = policy_of(_overlaid(values, part.values), part.faults, taken)
         lines += part.faults.lines
         joined = meet(policy, over)
         before, after = facts(policy), facts(joined)

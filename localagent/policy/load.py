@@ -5,11 +5,8 @@ Nothing is merged, inherited or defaulted silently: what a file does not say is 
 
 import re
 import tomllib
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
-
-import pathspec
 
 from localagent.domain.gate import Severity
 from localagent.domain.policy import (
@@ -27,6 +24,7 @@ from localagent.domain.policy import (
 )
 from localagent.errors import UsageFault
 from localagent.policy.commands import parse_commands
+from localagent.policy.globs import pattern_fault
 from localagent.policy.table import Faults, Table
 
 SCHEMA = "localagent/policy/1"
@@ -55,11 +53,11 @@ def read_bounded(path: Path) -> bytes:
         raise UsageFault(f"{path}: cannot be read: {error.strerror or error}", remedy=REMEDY) from error
 
 
-def parse_policy(data: bytes, source: str) -> Policy:
-    """The policy in some bytes; `source` names them in faults."""
+def parse_policy(data: bytes, source: str, taken: frozenset[str] = frozenset()) -> Policy:
+    """The policy in some bytes; `source` names them in faults. `taken` are ids that no danger may have."""
     values, text = parse_toml(data, source)
     faults = Faults(source, text)
-    policy = policy_of(values, faults)
+    policy = policy_of(values, faults, taken)
     if faults.lines:
         raise UsageFault(faults.lines, remedy=REMEDY)
     return policy
@@ -78,8 +76,8 @@ def parse_toml(data: bytes, source: str) -> tuple[dict[str, Any], str]:
         raise UsageFault(f"{source}: not TOML: {error}", remedy=REMEDY) from error
 
 
-def policy_of(values: dict[str, Any], faults: Faults) -> Policy:
-    """The policy in parsed values. Usable only if no fault was noted."""
+def policy_of(values: dict[str, Any], faults: Faults, taken: frozenset[str] = frozenset()) -> Policy:
+    """The policy in parsed values. Usable only if no fault was noted. `taken` are ids that no danger may have."""
     top = Table(values, "", faults)
     schema = top.take_text("schema")
     if schema not in (SCHEMA, "missing"):
@@ -95,7 +93,7 @@ def policy_of(values: dict[str, Any], faults: Faults) -> Policy:
         paths=path_rules,
         size=_size(size),
         deny_at=danger.take_choice("deny_at", Severity),
-        dangers=_dangers(danger),
+        dangers=_dangers(danger, taken),
         bandit_deny_at=checks.take_choice("bandit_deny_at", Severity),
         swallowed_exceptions=repair.take_choice("swallowed_exceptions", Permission),
         special_cased_tests=repair.take_choice("special_cased_tests", Permission),
@@ -115,38 +113,25 @@ def policy_of(values: dict[str, Any], faults: Faults) -> Policy:
     return policy
 
 
-@lru_cache(maxsize=2048)  # every layer is read over the whole base, whose patterns were compiled before
-def _pattern_fault(pattern: str) -> str:
-    if pattern.startswith("!"):
-        return "a pattern cannot take another back (`!`)"
-    if "\n" in pattern or "\0" in pattern:
-        return "a pattern is one line"
-    try:
-        pathspec.GitIgnoreSpec.from_lines([pattern])
-    except ValueError as error:
-        return f"not a gitwildmatch pattern: {error}"
-    return ""
-
-
 def _paths(table: Table) -> PathRules:
     rules = PathRules(
-        editable=table.take_texts("editable", required=True, valid=_pattern_fault),
-        denied=table.take_texts("denied", required=True, valid=_pattern_fault),
-        tests=table.take_texts("tests", required=True, valid=_pattern_fault),
+        editable=table.take_texts("editable", required=True, valid=pattern_fault),
+        denied=table.take_texts("denied", required=True, valid=pattern_fault),
+        tests=table.take_texts("tests", required=True, valid=pattern_fault),
     )
     table.close()
     return rules
 
 
 def _patches(table: Table, tests: tuple[str, ...]) -> PatchRules:
-    configuration = table.take_texts("test_configuration", required=True, valid=_pattern_fault)
+    configuration = table.take_texts("test_configuration", required=True, valid=pattern_fault)
     rules = PatchRules(
-        editable=table.take_texts("editable", required=True, valid=_pattern_fault),
-        denied=table.take_texts("denied", required=True, valid=_pattern_fault),
-        critical=table.take_texts("critical", required=True, valid=_pattern_fault),
+        editable=table.take_texts("editable", required=True, valid=pattern_fault),
+        denied=table.take_texts("denied", required=True, valid=pattern_fault),
+        critical=table.take_texts("critical", required=True, valid=pattern_fault),
         critical_names=table.take_texts("critical_names", required=True),
         critical_uses=table.take_texts("critical_uses", required=True, valid=_name_fault),
-        dependencies=table.take_texts("dependencies", required=True, valid=_pattern_fault),
+        dependencies=table.take_texts("dependencies", required=True, valid=pattern_fault),
         test_configuration=configuration,
         tests=table.take_choice("tests", Permission),
         weaker_tests=table.take_choice("weaker_tests", Permission),
@@ -175,8 +160,10 @@ def _account_fault(name: str) -> str:
 def _size(table: Table) -> SizeRules:
     rules = SizeRules(
         max_files=table.take_count("max_files", most=1000),
+        max_hunks=table.take_count("max_hunks", most=20_000),
         max_changed_lines=table.take_count("max_changed_lines", most=100_000),
         max_changed_bytes=table.take_count("max_changed_bytes", most=10_000_000),
+        max_changed_nodes=table.take_count("max_changed_nodes", most=1_000_000),
         max_file_bytes=table.take_count("max_file_bytes", most=100_000_000),
         max_depth=table.take_count("max_depth", most=200),
     )
@@ -214,12 +201,14 @@ def _dependencies(table: Table) -> DependencyRules:
     return rules
 
 
-def _dangers(table: Table) -> tuple[DangerRule, ...]:
+def _dangers(table: Table, taken: frozenset[str]) -> tuple[DangerRule, ...]:
     rules: list[DangerRule] = []
     for entry in table.take_tables("rule"):
         rule = _danger(entry)
         if rule.id in {r.id for r in rules}:
             entry.fault("id", f"{rule.id!r} stands twice")
+        if rule.id in taken:
+            entry.fault("id", f"{rule.id!r} is the id of a rule of the gates, and one id means one thing; give another")
         rules.append(rule)
     return tuple(rules)
 

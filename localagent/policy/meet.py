@@ -92,8 +92,10 @@ def _narrowed(
 def _size(one: SizeRules, other: SizeRules) -> SizeRules:
     return SizeRules(
         max_files=min(one.max_files, other.max_files),
+        max_hunks=min(one.max_hunks, other.max_hunks),
         max_changed_lines=min(one.max_changed_lines, other.max_changed_lines),
         max_changed_bytes=min(one.max_changed_bytes, other.max_changed_bytes),
+        max_changed_nodes=min(one.max_changed_nodes, other.max_changed_nodes),
         max_file_bytes=min(one.max_file_bytes, other.max_file_bytes),
         max_depth=min(one.max_depth, other.max_depth),
     )

@@ -176,3 +176,14 @@ def test_verify_knows_the_approval_of_the_repository(house: House, capsys: pytes
 def test_verify_refuses_a_check_that_the_policy_denies(house: House, capsys: pytest.CaptureFixture[str]) -> None:
     assert house.run("verify", "--check", "sh -c true") == 2
     assert "no-shell" in capsys.readouterr().err
+
+
+def test_verify_asks_the_daemon_where_the_asker_may_not_approve(
+    house: House, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nobody is there: that is no approval, and it is said."""
+    policy = house.policy(by_asker='"deny"')
+    socket = str(house.root / "none.sock")
+    assert house.run("verify", "--policy", policy, "--daemon", socket) == 4
+    assert f"there is no daemon at {socket}" in capsys.readouterr().out
+    assert house.run("gate", "--policy", policy, "--daemon", socket) == 4

@@ -53,6 +53,25 @@ def audit_of(bundle: Path) -> dict[str, object]:
     return found
 
 
+def test_what_needs_a_person_is_judged_where_it_was_made(daemon: Served) -> None:
+    """The daemon keeps what the gates ask of a repair, under the digests that the client finds in its diff."""
+    files = {name.replace("adder", "login"): text.replace("adder", "login") for name, text in ADDER.items()}
+    with home(files) as place:
+        ran = place.fix("--daemon", str(daemon.socket), "--python", "this")
+        assert (ran.code, ran.report["outcome"]) == (1, "needs-person"), (ran, daemon.log())
+        task = ran.report["task"]
+        shown = json.loads(place.run("tasks", "patches", task, "--daemon", str(daemon.socket), "--json").out)
+        (patch,) = shown["patches"]
+        assert (patch["number"], patch["verdict"], patch["approvals"]) == (1, "needs-person", [])
+        assert "critical-file 'login.py'" in patch["asked"]
+        diff = place.root / "made.patch"
+        diff.write_text(patch["diff"])
+        gate = json.loads(place.run("gate", str(diff), "--repo", str(place.repo), "--json").out)
+        assert (gate["patch"], gate["change"]) == (patch["patch"], patch["change"])
+        own = place.run("approve", task, "--daemon", str(daemon.socket), "--reason", "I ordered it")
+        assert (own.code, "nobody approves a patch that they asked for" in own.err) == (1, True)
+
+
 def test_a_repair_comes_home(daemon: Served) -> None:
     """With its patch, and with an attestation that names entries of the journal which the daemon keeps."""
     key = key_of_the_daemon(daemon)

@@ -19,9 +19,10 @@ from localagent.cli.main import main
 from localagent.daemon.service.configuration import load_configuration
 from localagent.daemon.service.desk import depth_of
 from localagent.daemon.service.door import Door
-from localagent.daemon.service.endpoints import ENDPOINTS, SCHEMAS, document
+from localagent.daemon.service.endpoints import ENDPOINTS, document
 from localagent.daemon.service.leases import Approval, append, finish, release, take
 from localagent.daemon.service.rows import Result, Rows
+from localagent.daemon.service.shapes import SCHEMAS
 from localagent.domain.task import Event
 from localagent.errors import UsageFault
 from localagent.tree.snapshot import take_snapshot

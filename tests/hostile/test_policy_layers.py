@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from localagent.app.gating import GateRequest, review_changes, review_patch
-from localagent.app.policies import open_policy
+from localagent.app.policies import check_file, open_policy
 from localagent.app.settings import Settings
 from localagent.domain.review import PatchVerdict
 from localagent.errors import UsageFault
@@ -116,6 +116,31 @@ def test_no_danger_takes_the_id_of_a_rule_of_the_gates(repo: Path, settings: Set
     )
     with pytest.raises(UsageFault, match="is the id of a rule of the gates"):
         open_policy(settings, None, repo)
+
+
+@pytest.mark.parametrize("name", ["pyproject.toml", "10-house.toml", "whole.toml"])
+def test_a_check_tells_an_id_that_is_taken_with_all_other_faults(tmp_path: Path, name: str) -> None:
+    """In a repository's layer, in one of the system's, and in a whole policy; with the line."""
+    rule = (
+        "[[{0}danger.rule]]\nid = 'secret-token'\nwhy = 'w'\nseverity = 'info'\nasks_person = true\n"
+        "names = ['zzzz']\nmatch = []\nnot_match = []\n"
+    )
+    paths = "[{0}paths]\ndenied = ['a/../b']\n"
+    whole = (POLICIES / "default.toml").read_text().replace("denied = [\n", "denied = ['a/../b',\n", 1)
+    text, index = {
+        "pyproject.toml": ((paths + rule).format("tool.localagent."), 0),
+        "10-house.toml": ("schema = 'localagent/policy-layer/1'\n" + (paths + rule).format(""), 0),
+        "whole.toml": (whole + rule.format(""), whole.count("[[danger.rule]]")),
+    }[name]
+    (tmp_path / name).write_text(text)
+    with pytest.raises(UsageFault) as caught:
+        check_file(tmp_path / name)
+    line = next(n for n, x in enumerate(text.splitlines(), 1) if x == "id = 'secret-token'")
+    assert len(caught.value.faults) == 2
+    assert any("has the part `..`" in fault for fault in caught.value.faults)
+    taken = next(fault for fault in caught.value.faults if "is the id of a rule of the gates" in fault)
+    assert taken.startswith(f"{tmp_path / name}:{line}: ")
+    assert f"danger.rule[{index}].id" in taken
 
 
 def test_a_rule_that_is_firm_stays_firm_whatever_a_danger_says() -> None:

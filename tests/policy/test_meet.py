@@ -13,6 +13,7 @@ from pathspec import GitIgnoreSpec
 
 from localagent.domain.gate import Severity
 from localagent.domain.policy import JailLevel, LeastStrength, Permission, Policy, Switch
+from localagent.gate.catalogue import for_a_person, own_ids
 from localagent.policy.commands import why_denied
 from localagent.policy.facts import facts
 from localagent.policy.layers import LAYER_SCHEMA, Source, combine
@@ -24,7 +25,8 @@ DEFAULT = (POLICIES / "default.toml").read_bytes()
 NAMES = ("default", "strict", "permissive", "appliance")
 PATHS = ("a.py", "pkg/a.py", "tests/a.py", "setup.py", "app/auth/b.py", "docs/x.md", "conftest.py", "vendor/c.py")
 RULES = ("B101", "test-framework", "write-files", "knows-tests", "run-process")
-DANGERS = ("run-process", "test-framework", "mine")
+DANGERS = ("run-process", "test-framework", "surroundings", "mine")
+GATE_IDS = ("secret-token", "critical-file", "patch-malformed", "test-deleted", "gate-error")  # of the gates' own code
 COMMANDS = ("pytest -q", "python -m pytest", "sh -c x", "make", "pip install x", "./pytest", "python3.12 -m mypy")
 PACKAGES = ("flask", "flask-login", "numpy", "requests", "left-pad")
 CRITICAL_NAMES = ("verify*", "*ledger*")
@@ -45,6 +47,8 @@ def some(**keys: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
 
 size = some(
     max_files=count,
+    max_hunks=count,
+    max_changed_nodes=count,
     max_changed_lines=count,
     max_changed_bytes=count,
     max_file_bytes=count,
@@ -58,12 +62,13 @@ rule = st.builds(
     st.sampled_from([["pytest"], ["python", "-m"], ["make"], ["sh"]]),
 )  # fmt: skip
 danger = st.builds(
-    lambda name, names, severity: {
-        "id": name, "why": "w", "severity": severity, "names": names, "match": [], "not_match": [],
+    lambda name, names, severity, asks: {
+        "id": name, "why": "w", "severity": severity, "names": names, "match": [], "not_match": [], "asks_person": asks,
     },
-    st.sampled_from(DANGERS),
+    st.sampled_from((*DANGERS, *GATE_IDS)),
     st.sampled_from([["subprocess"], ["os"], ["*.x"]]),
     st.sampled_from([s.value for s in Severity]),
+    st.booleans(),
 )  # fmt: skip
 layers = some(
     paths=some(editable=patterns, denied=patterns, tests=patterns),
@@ -161,8 +166,11 @@ def allowed(policy: Policy) -> set[object]:
         found |= {(name, f.name, n) for f in fields(rules) for n in range(1, 1000, 111) if n <= getattr(rules, f.name)}
     found |= {("danger", s) for s in order if order.index(s) < order.index(policy.deny_at)}
     found |= {("bandit", s) for s in order if order.index(s) < order.index(policy.bandit_deny_at)}
-    table = {(r.id, r.names, r.severity) for r in policy.dangers}
+    table = {(r.id, r.names, r.severity, r.asks_person) for r in policy.dangers}
     found |= {("no danger", *r) for r in ALL_DANGERS - table}
+    there, person = {r.id for r in policy.dangers} | own_ids(), for_a_person(policy)
+    ids = {r[0] for r in ALL_DANGERS} | own_ids()
+    found |= {("a person at most is asked", i) for i in ids if i not in there or i in person}
     for key in ("swallowed_exceptions", "special_cased_tests", "third_party_binaries", "unanswered"):
         found |= {key} if getattr(policy, key) is Permission.ALLOW else set()
     for tool in ("ruff", "mypy"):
@@ -197,12 +205,17 @@ def _same_folder(path: str, pattern: str) -> bool:
 
 
 ALL_DANGERS = {
-    *((r.id, r.names, r.severity) for name in NAMES for r in load_policy(POLICIES / f"{name}.toml").dangers),
     *(
-        (i, n, s)
-        for i in DANGERS
+        (r.id, r.names, r.severity, r.asks_person)
+        for name in NAMES
+        for r in load_policy(POLICIES / f"{name}.toml").dangers
+    ),
+    *(
+        (i, n, s, a)
+        for i in (*DANGERS, *GATE_IDS)
         for n in (("subprocess",), ("os",), ("*.x",))
         for s in Severity
+        for a in (False, True)
     ),
 }  # fmt: skip
 

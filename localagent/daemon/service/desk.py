@@ -31,12 +31,13 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Known:
-    """What the daemon tells about itself: names only, no path."""
+    """What the daemon tells about itself: names only, no path. `people` may approve patches, by its policy."""
 
     version: str
     policy: dict[str, Any]
     models: tuple[dict[str, Any], ...]
     network_denied: bool
+    people: tuple[str, ...]
 
 
 @dataclass(slots=True, kw_only=True)

@@ -8,10 +8,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from localagent.daemon.service import handling, telling, ui_handling, uploading
+from localagent.daemon.service import approving, handling, telling, ui_handling, uploading
 from localagent.daemon.service.answers import answer
 from localagent.daemon.service.roles import Role
-from localagent.domain.task import Choosing
+from localagent.daemon.service.shapes import SCHEMAS
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -40,6 +40,11 @@ async def openapi(request: Request) -> Response:
     return answer(request.app.state.openapi)
 
 
+_WORD = {
+    202: "not on the record yet",
+    403: "one's own, or an account that the policy does not name",
+    409: "another patch, or one that nobody may, or need, approve",
+}
 _OVER = {200: "as asked", 409: "not in that state"}
 ENDPOINTS = (
     Endpoint(method="GET", path="/healthz", handler=telling.health, answers={200: "alive"}),
@@ -139,6 +144,35 @@ ENDPOINTS = (
     Endpoint(method="GET", path="/v1/tasks/{task}/proposals", handler=handling.proposals, answers=_OVER),
     Endpoint(
         method="GET",
+        path="/v1/tasks/{task}/approvals",
+        handler=approving.waiting_patches,
+        answers={200: "as asked"},
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/tasks/{task}/approvals",
+        handler=approving.approve_patch,
+        role=Role.APPROVE,
+        body="Word",
+        answers={**_WORD, 200: "it counts"},
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/tasks/{task}/approvals/withdraw",
+        handler=approving.withdraw_patch,
+        role=Role.APPROVE,
+        body="Word",
+        answers={**_WORD, 200: "it counts no more"},
+    ),
+    Endpoint(
+        method="GET",
+        path="/v1/approvals",
+        handler=approving.counting_words,
+        parameters=(("query", "patch", "the diff's digest"), ("query", "change", "of what it makes of the files")),
+        answers={200: "as asked"},
+    ),
+    Endpoint(
+        method="GET",
         path="/ui/",
         handler=ui_handling.ui_queue,
         media="text/html",
@@ -219,50 +253,3 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
         schema = {"$ref": f"#/components/schemas/{endpoint.body}"}
         made["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
     return made
-
-
-_TEXTS = {"type": "array", "maxItems": 256, "items": {"type": "string", "maxLength": 4096}}
-_DIGEST = {"type": "string", "pattern": "^sha256:[0-9a-f]{64}$"}
-SCHEMAS: dict[str, Any] = {
-    "Digests": {
-        "type": "object",
-        "additionalProperties": False,
-        "required": ["digests"],
-        "properties": {"digests": {"type": "array", "maxItems": 10000, "items": _DIGEST}},
-    },
-    "Order": {
-        "type": "object",
-        "additionalProperties": False,
-        "required": ["snapshot"],
-        "properties": {
-            "snapshot": _DIGEST,
-            "tests": _TEXTS,
-            "checks": _TEXTS,
-            "text": {"type": "string", "maxLength": 65536},
-            "python": {"type": "string", "maxLength": 64},
-            "seed": {"type": "integer"},
-            "max_candidates": {"type": "integer", "minimum": 1, "maximum": 1000000},
-            "max_seconds": {"type": "number", "exclusiveMinimum": 0},
-            "jobs": {"type": "integer", "minimum": 0, "maximum": 64},
-            "use_model": {"type": "boolean"},
-            "model": {"type": "string", "maxLength": 64},
-            "priority": {"type": "integer", "minimum": 0, "maximum": 9},
-            "choosing": {"enum": [*Choosing]},
-        },
-    },
-    "Fault": {
-        "type": "object",
-        "required": ["error"],
-        "properties": {
-            "error": {
-                "type": "object",
-                "required": ["kind", "faults", "remedy"],
-                "properties": {
-                    "kind": {"type": "string"},
-                    "faults": {"type": "array", "items": {"type": "string"}},
-                    "remedy": {"type": "string"},
-                },
-            }
-        },
-    },
-}

@@ -214,6 +214,7 @@ def main(argument: str) -> int:
             policy={"text": Path(order["policy"]).read_text(encoding="utf-8")},
             models=tuple(order["models"]),
             network_denied=denied,
+            people=tuple(order["people"]),
         ),
         reads=reads,
         writes=writes,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from localagent.daemon.service.rows import Result, Rows, today
+from localagent.daemon.service.words import Judged, keep_judged
 from localagent.domain.task import Event
 from localagent.errors import AnswerIsNo
 from localagent.record.jsontext import dump
@@ -109,13 +110,16 @@ def append(rows: Rows, lease: Lease, events: Sequence[Event]) -> None:
         _append(database, lease.task, events)
 
 
-def finish(rows: Rows, lease: Lease, result: Result, *, answer: int, reason: str) -> None:
+def finish(
+    rows: Rows, lease: Lease, result: Result, *, answer: int, reason: str, judged: Sequence[Judged] = ()
+) -> None:
     """The task's answer, once: LeaseLost, and nothing written, when the lease is gone."""
     with rows.writing() as database:
         _held(database, lease)
         database.execute(
             "INSERT INTO results VALUES (?, ?, ?, ?)", (lease.task, result.report, result.patch, result.proposals)
         )
+        keep_judged(database, lease.task, judged)
         _end(database, lease.task, TaskState.DONE, answer, reason)
 
 

@@ -20,6 +20,7 @@ from localagent.daemon.service.leases import Ended, Lease, approvals, cancelled,
 from localagent.daemon.service.recorder_elsewhere import RecorderElsewhere
 from localagent.daemon.service.rows import Rows
 from localagent.daemon.service.starting import start_process
+from localagent.daemon.service.words import told, untold
 from localagent.daemon.service.worker import PATIENCE_SECONDS, STOPPED
 from localagent.errors import AnswerIsNo, CannotEnforce
 from localagent.jail.workspace import remove_tree
@@ -112,23 +113,37 @@ class Pool:
             self._start(lease)
 
     def _approve(self) -> None:
-        """Approvals go on the record, then their tasks into the queue; without an entry they stay held."""
+        """Approvals go on the record, then their tasks into the queue; without an entry none of them counts."""
         if time.monotonic() < self._approve_at:
             return
         for approval in approvals(self._rows):
-            about = {"ordered_task": approval.task, "ordered_by": approval.uid, APPROVED_BY: approval.by}
-            line = self._recorder.line(about)
-            if line is None:
-                return
-            try:
-                with socket.socket(fileno=line) as held:
-                    held.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", RECORD_SECONDS, 0))
-                    ask_recorder(held.fileno(), AuditKind.APPROVED, {"what": "task", "by": approval.by})
-            except AnswerIsNo as no:
-                _log.error("the approval of task %s is not on the record, it stays held: %s", approval.task, no)
-                self._approve_at = time.monotonic() + RECORD_SECONDS
+            if not self._on_record(
+                approval.task, approval.uid, approval.by, AuditKind.APPROVED, {"what": "task", "by": approval.by}
+            ):
                 return
             release(self._rows, approval)
+        for one in untold(self._rows):
+            word, by = one.word, one.word.uid if one.withdrawn_by is None else one.withdrawn_by
+            kind = AuditKind.APPROVED if one.withdrawn_by is None else AuditKind.WITHDRAWN
+            data = {"what": "patch", "by": by, "patch": word.patch, "change": word.change, "task": word.task}
+            if not self._on_record(word.task, one.asker, by, kind, data):
+                return
+            told(self._rows, one)
+
+    def _on_record(self, task: str, asker: int, by: int, kind: AuditKind, data: dict[str, object]) -> bool:
+        """One entry about an approval; False where the recorder does not confirm it just now."""
+        line = self._recorder.line({"ordered_task": task, "ordered_by": asker, APPROVED_BY: by})
+        if line is None:
+            return False
+        try:
+            with socket.socket(fileno=line) as held:
+                held.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", RECORD_SECONDS, 0))
+                ask_recorder(held.fileno(), kind, data)
+        except AnswerIsNo as no:
+            _log.error("an approval of task %s is not on the record and does not count yet: %s", task, no)
+            self._approve_at = time.monotonic() + RECORD_SECONDS
+            return False
+        return True
 
     def stop(self) -> None:
         """Tell every worker to end; their tasks go back into the queue."""

@@ -78,6 +78,39 @@ MIGRATIONS = (
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX idempotency_by_task ON idempotency (task);
     """,
+    """
+    CREATE TABLE judged (
+        task TEXT NOT NULL REFERENCES tasks(id) ON DELETE CASCADE,
+        number INTEGER NOT NULL CHECK (number >= 0),
+        verdict TEXT NOT NULL,
+        patch TEXT NOT NULL,
+        change TEXT NOT NULL,
+        asked TEXT NOT NULL,
+        policy TEXT NOT NULL,
+        people TEXT NOT NULL,
+        diff BLOB NOT NULL,
+        PRIMARY KEY (task, number)
+    ) STRICT;
+    CREATE TABLE words (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT,
+        task TEXT NOT NULL REFERENCES tasks(id) ON DELETE CASCADE,
+        patch TEXT NOT NULL,
+        change TEXT NOT NULL,
+        asked TEXT NOT NULL,
+        policy TEXT NOT NULL,
+        uid INTEGER NOT NULL,
+        who TEXT NOT NULL,
+        reason TEXT NOT NULL,
+        at TEXT NOT NULL,
+        recorded INTEGER NOT NULL DEFAULT 0 CHECK (recorded IN (0, 1)),
+        withdrawn_uid INTEGER,
+        withdrawn_recorded INTEGER NOT NULL DEFAULT 0 CHECK (withdrawn_recorded IN (0, 1))
+    ) STRICT;
+    CREATE UNIQUE INDEX one_word_stands ON words (task, patch, change) WHERE withdrawn_uid IS NULL;
+    CREATE INDEX words_by_patch ON words (patch, change);
+    CREATE INDEX words_untold ON words (seq)
+        WHERE recorded = 0 OR (withdrawn_uid IS NOT NULL AND withdrawn_recorded = 0);
+    """,
 )
 
 

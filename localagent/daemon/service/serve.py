@@ -112,7 +112,8 @@ class Daemon:
             recorder=request.recorder,
         )
         self._pool = Pool(rows, request.folder, settings, terms)
-        self._policy = str(open_policy(settings, request.policy).path)
+        opened = open_policy(settings, request.policy)
+        self._policy, self._people = str(opened.path), opened.policy.approvals.people
         self._notify = Notify(request.environ)
         self._front: subprocess.Popen[bytes] | None = None
         self._parent = self._beat = -1
@@ -183,6 +184,7 @@ class Daemon:
             "folder": str(self._request.folder),
             "configuration": str(self._request.configuration),
             "policy": self._policy,
+            "people": self._people,
             "models": self._models,
             "workers": self._request.workers or self._configuration.workers,
             "socket": self._server.fileno(),

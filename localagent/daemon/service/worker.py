@@ -21,6 +21,7 @@ from localagent.app.settings import Settings
 from localagent.app.stop import Stop
 from localagent.daemon.service.blobs import Blobs
 from localagent.daemon.service.configuration import Configuration, load_configuration
+from localagent.daemon.service.judging import judge_patches
 from localagent.daemon.service.layout import lay_out
 from localagent.daemon.service.leases import MOST_EVENT_BYTES, Lease, LeaseLost, append, finish
 from localagent.daemon.service.logs import log_to_stderr
@@ -183,9 +184,16 @@ def work(order: dict[str, Any], stop: Stop) -> int:
         return STOPPED
     sink.flush()
     result = result_of(lease, outcome, settings.state_dir)
+    judged = judge_patches(
+        TaskStore(settings.state_dir).open(outcome.task_id),
+        tuple(int(p["number"]) for p in outcome.report.get("proposals", ())),
+        place / "repo",
+        Path(order["policy"]),
+        settings,
+    )
     reason = str(outcome.report.get("reason", outcome.reason)).replace(str(place / "repo"), ".")
     retrying(
-        lambda: finish(rows, lease, result, answer=outcome.exit, reason=reason),
+        lambda: finish(rows, lease, result, answer=outcome.exit, reason=reason, judged=judged),
         (StoreFull, StoreBusy),
         seconds=PATIENCE_SECONDS,
     )

@@ -16,7 +16,9 @@ from localagent.record.files import CannotRecord, RecordDamaged, read_bounded
 from localagent.record.jsontext import dump, load
 
 KINDS = frozenset({AuditKind.TASK_STARTED, AuditKind.TASK_ENDED, AuditKind.REPORTED, AuditKind.ATTESTED})
-OF_APPROVALS = frozenset({AuditKind.APPROVED})  # on a line that says who approved: the daemon's own, no worker's
+OF_APPROVALS = frozenset(
+    {AuditKind.APPROVED, AuditKind.WITHDRAWN}
+)  # on a line that says who approved: the daemon's own, no worker's
 MOST_ENTRIES = 16  # of one task's attempt
 APPROVED_BY = "approved_by"
 _FAULTS = {"damaged": RecordDamaged, "cannot": CannotRecord}

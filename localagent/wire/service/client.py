@@ -73,12 +73,13 @@ class Client:
     """One daemon. A connection is kept between requests and made anew when it is gone. One thread's alone.
 
     `until` (of the monotonic clock) ends every waiting, however slowly something comes. An answer larger than
-    `most_bytes` is a fault.
+    `most_bytes` is a fault. `own`: whether a daemon that runs as this very user will do.
     """
 
     path: Path
     until: float = math.inf
     most_bytes: int = MOST_ANSWER_BYTES
+    own: bool = True
     _socket: socket.socket | None = field(default=None, init=False)
     _http: h11.Connection | None = field(default=None, init=False)
     _silent_seconds: float = field(default=ANSWER_SECONDS, init=False)
@@ -138,7 +139,7 @@ class Client:
     def _connected(self) -> socket.socket:
         self._silent_seconds = ANSWER_SECONDS
         if self._socket is None:
-            self._socket, self._http = connect(self.path, self._patience()), h11.Connection(h11.CLIENT)
+            self._socket, self._http = connect(self.path, self._patience(), own=self.own), h11.Connection(h11.CLIENT)
         self._socket.settimeout(self._patience())
         return self._socket
 
@@ -228,8 +229,11 @@ class Client:
         return Answer(status=response.status_code, headers=headers, body=bytes(body))
 
 
-def connect(path: Path, seconds: float = ANSWER_SECONDS) -> socket.socket:
-    """A connection to the daemon. DaemonGone with the reason when nobody listens; CannotEnforce for a stranger."""
+def connect(path: Path, seconds: float = ANSWER_SECONDS, *, own: bool = True) -> socket.socket:
+    """A connection to the daemon. DaemonGone with the reason when nobody listens; CannotEnforce for a stranger.
+
+    With `own` False also for a daemon that runs as this user, who could make it say anything; root's will do.
+    """
     client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
     client.settimeout(seconds)
     try:
@@ -257,6 +261,12 @@ def connect(path: Path, seconds: float = ANSWER_SECONDS) -> socket.socket:
         client.close()
         raise CannotEnforce(
             f"the daemon at {path} is user {uid}, who is neither root, {OWNER} nor you: nothing was sent to it"
+        )
+    if not own and uid == os.geteuid() != 0:
+        client.close()
+        raise CannotEnforce(
+            f"the daemon at {path} runs as you: what it says of approvals would be your own word",
+            remedy=f"use the machine's daemon, which runs as {OWNER}",
         )
     return client
 
