@@ -125,12 +125,18 @@ def package_version(about: dict[str, Any]) -> tuple[str, datetime]:
         ) from None
 
 
+def architecture(about: dict[str, Any]) -> str:
+    """Debian's word for the kit's machine."""
+    try:
+        return ARCHITECTURES[about["machine"]]
+    except KeyError:
+        raise places.Impossible(f"no Debian architecture is known for {about['machine']}") from None
+
+
 def control(kit: verify.Sound, about: dict[str, Any], stage: Path, maintainer: str) -> str:
     """DEBIAN/, and the changelog that Debian wants; the file name of the package."""
     version, when = package_version(about)
-    machine = ARCHITECTURES.get(about["machine"])
-    if machine is None:
-        raise places.Impossible(f"no Debian architecture is known for {about['machine']}")
+    machine = architecture(about)
     python = f"python{about['python'][2]}.{about['python'][3:]}"
     size = sum(p.stat().st_size for p in stage.rglob("*") if p.is_file() and not p.is_symlink()) // 1024
     fields = (PARTS / "control").read_text(encoding="utf-8")
@@ -186,6 +192,7 @@ def make(kit_folder: Path, key: str, out: Path, maintainer: str) -> Path:
     kit = verify.checked(kit_folder.resolve(), verify.read_key(key))
     about = taking.about_kit(kit)
     versions.fits(about)
+    package_version(about), architecture(about)  # before minutes are spent on what could not be named
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="localagent-deb-", dir=out) as name:
         stage = Path(name) / "stage"
