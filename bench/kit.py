@@ -20,8 +20,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 from kit_builder import PUBLIC, Home, make_kit  # noqa: E402
+from kit_wrappers import SCRIPTS, SHELLS, Wrappers, believed  # noqa: E402
 
-KINDS = ("flip", "flip a program", "drop", "add", "rename", "reorder")
+KINDS = ("flip", "flip a program", "flip the script", "drop", "add", "rename", "reorder")
+JUDGING = ("install", "verify", "upgrade")  # the scripts that judge the kit they are part of
 
 
 def linked(kit: Path, target: Path) -> Path:
@@ -35,11 +37,13 @@ def replaced(path: Path, data: bytes) -> None:
     path.write_bytes(data)
 
 
-def spoiled(kit: Path, kind: str, dice: random.Random) -> str:
-    """Changes one thing; says which."""
+def spoiled(kit: Path, kind: str, script: str, dice: random.Random) -> str:
+    """Changes one thing, maybe the script that is to be run; says which."""
     files = sorted(p for p in kit.rglob("*") if p.is_file())
     if kind == "flip a program":
         files = [p for p in files if p.parent in (kit, kit / "program")]
+    elif kind == "flip the script":
+        files = [kit / script]
     path = dice.choice([p for p in files if p.stat().st_size])
     name = path.relative_to(kit)
     if kind.startswith("flip"):
@@ -81,9 +85,9 @@ def changes(kit: Path, key: str, work: Path, count: int, dice: random.Random) ->
     for number in range(count):
         kind = KINDS[number % len(KINDS)]
         copy = linked(kit, work / "spoiled")
-        what = spoiled(copy, kind, dice)
-        command = dice.choice(["install", "verify", "upgrade"])
-        ended = home.kit(copy, command, "--key", key)
+        command = dice.choice(JUDGING)
+        what = spoiled(copy, kind, command, dice)
+        ended = home.run(dice.choice(SHELLS), copy / command, "--key", key)  # its status: the only word many will see
         if ended.returncode == 0 or home.left():
             print(f"NOT REFUSED: {kind}, {what}, {command}: {ended.returncode} {home.left()[:3]} {ended.stdout[-200:]}")
         else:
@@ -91,6 +95,17 @@ def changes(kit: Path, key: str, work: Path, count: int, dice: random.Random) ->
         shutil.rmtree(copy)
     print(f"single changes: {sum(refused.values())} of {count} refused with nothing installed; {dict(refused)}")
     return sum(refused.values()) == count
+
+
+def wrappers(work: Path, count: int, dice: random.Random) -> bool:
+    """Changed scripts before programs that refuse or did their work, run by a real Python."""
+    each = max(1, count // (len(SCRIPTS) * len(SHELLS)))
+    wrong = list(believed(Wrappers(work / "wrappers", sys.executable), dice, each))
+    for line in wrong:
+        print(f"BELIEVED: {line}")
+    tried = each * len(SCRIPTS) * len(SHELLS)
+    print(f"changed scripts: {tried - len(wrong)} of {tried} ended with 0 only where it was said ({', '.join(SHELLS)})")
+    return not wrong
 
 
 def killed(home: Home, argv: list[str], after: float) -> bool:
@@ -186,6 +201,7 @@ def main() -> int:
     parser.add_argument("kit", nargs="?", type=Path)
     parser.add_argument("key", nargs="?")
     parser.add_argument("--changes", type=int, default=240)
+    parser.add_argument("--wrappers", type=int, default=2000)
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
@@ -195,6 +211,7 @@ def main() -> int:
         work = Path(folder)
         kit = args.kit.resolve() if args.kit else make_kit(work / "kit", "1")
         good = changes(kit, args.key or PUBLIC, work, args.changes, dice)
+        good = wrappers(work, args.wrappers, dice) and good
         good = kills(work, args.kills, dice) and good
     return 0 if good else 1
 
