@@ -139,7 +139,15 @@ class Home:
     def run(self, *argv: str | Path) -> subprocess.CompletedProcess[str]:
         environ = {"HOME": str(self.path), "PATH": "/usr/bin:/bin", "PYTHON": sys.executable}
         return subprocess.run(
-            [str(a) for a in argv], env=environ, cwd="/", capture_output=True, text=True, check=False, timeout=300
+            [str(a) for a in argv],
+            env=environ,
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=300,
         )
 
     def kit(self, kit: Path, command: str, *args: str) -> subprocess.CompletedProcess[str]:
