@@ -26,11 +26,11 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 PARTS = ROOT / "scripts" / "deb"
 sys.path.insert(0, str(ROOT / "scripts" / "kit"))
-import places  # noqa: E402 - the kit's own programs, beside this one
+import building  # noqa: E402 - the kit's own programs, beside this one
+import places  # noqa: E402
 import taking  # noqa: E402
 import units  # noqa: E402
 import verify  # noqa: E402
-import versions  # noqa: E402
 
 PLACE = Path("/usr/lib/localagent")
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
@@ -40,8 +40,8 @@ CHANGED = {"/usr/local/bin/localagent": "/usr/bin/localagent", "/opt/localagent/
 def environment(kit: verify.Sound, about: dict[str, Any], stage: Path) -> None:
     """The kit's environment below `stage`, tried there, then told that it stands at PLACE."""
     target = stage / PLACE.relative_to("/")
-    versions.build(kit, about, target)
-    for name in ("program", versions.COMPLETE):
+    building.build(kit, about, target)
+    for name in ("program", building.COMPLETE):
         path = target / name
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     shutil.rmtree(target / "share")
@@ -191,7 +191,7 @@ def make(kit_folder: Path, key: str, out: Path, maintainer: str) -> Path:
         raise places.Impossible("dpkg-deb is missing: apt install dpkg, or make it on a Debian machine")
     kit = verify.checked(kit_folder.resolve(), verify.read_key(key))
     about = taking.about_kit(kit)
-    versions.fits(about)
+    building.fits(about)
     package_version(about), architecture(about)  # before minutes are spent on what could not be named
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="localagent-deb-", dir=out) as name:

@@ -128,16 +128,17 @@ def make_kit(kit: Path, version: str, *, broken: bool = False, schema: int = 0, 
 
 @dataclass(frozen=True)
 class Home:
-    """A user's empty home, and the kit's commands run in it."""
+    """A user's empty home, and the kit's commands run in it. `python` is what a kit's scripts find as PYTHON."""
 
     path: Path
+    python: str = sys.executable
 
     @property
     def prefix(self) -> Path:
         return self.path / ".local" / "share" / "localagent-kit"
 
     def run(self, *argv: str | Path) -> subprocess.CompletedProcess[str]:
-        environ = {"HOME": str(self.path), "PATH": "/usr/bin:/bin", "PYTHON": sys.executable}
+        environ = {"HOME": str(self.path), "PATH": "/usr/bin:/bin", "PYTHON": self.python}
         return subprocess.run(
             [str(a) for a in argv],
             env=environ,

@@ -1,5 +1,6 @@
 """Making a kit: what it needs is read off the wheels, every component brings its licence, the key stays the maker's."""
 
+import hashlib
 import json
 import sys
 import zipfile
@@ -95,6 +96,16 @@ def test_setup_takes_a_kit_only_when_it_is_sound(tmp_path: Path) -> None:
     (spoiled / "wheels" / "more.whl").write_bytes(b"")
     with pytest.raises(bootstrap.SetupError, match="nothing of it was used"):
         bootstrap.verified_kit(spoiled, PUBLIC)
+
+
+def test_every_program_of_a_kit_is_carried_and_vouched_for(tmp_path: Path) -> None:
+    programs = {path.name for path in seal.PROGRAMS.glob("*.py")}
+    assert {*seal.NEIGHBOURS, "install.py"} == programs
+    kit = make_kit(tmp_path / "kit", "1")
+    assert {path.name for path in (kit / "program").iterdir()} == {*programs, "localagent-kit"}
+    text = (kit / "program" / "install.py").read_text(encoding="utf-8")
+    for name in seal.NEIGHBOURS:
+        assert f"{name}={hashlib.sha256((kit / 'program' / name).read_bytes()).hexdigest()}" in text
 
 
 def test_llama_is_never_built_for_one_processor() -> None:
