@@ -1,25 +1,23 @@
 """Spoils a kit in one place, again and again, and kills its installer: `python bench/kit.py [KIT KEY]`.
 
-Without KIT a small one is made. Every change must be refused with nothing installed; after every kill the command must
-answer as before or as after, and the same command once more must end as if nothing had happened. The second kit keeps
-its state by another schema: its first run, which brings the state there, is killed too. Exit 1 if not.
+Without KIT a small one is made. Every change must be refused, by the exit status of the kit's own script under dash and
+bash, with nothing installed; a changed script must end with 0 nowhere but where its program said that it did its work;
+every kill (kit_struck.py) must leave the old or the new version. Exit 1 if not.
 """
 
 import argparse
 import os
 import random
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 from kit_builder import PUBLIC, Home, make_kit  # noqa: E402
+from kit_struck import kills, machine_kills  # noqa: E402
 from kit_wrappers import SCRIPTS, SHELLS, Wrappers, believed  # noqa: E402
 
 KINDS = ("flip", "flip a program", "flip the script", "drop", "add", "rename", "reorder")
@@ -108,94 +106,6 @@ def wrappers(work: Path, count: int, dice: random.Random) -> bool:
     return not wrong
 
 
-def killed(home: Home, argv: list[str], after: float) -> bool:
-    """Runs and kills the whole group after some seconds; True if it was still running."""
-    environ = {"HOME": str(home.path), "PATH": "/usr/bin:/bin", "PYTHON": sys.executable}
-    process = subprocess.Popen(
-        argv, env=environ, cwd="/", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-    )
-    try:
-        process.wait(after)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        return True
-    return False
-
-
-STATE_FILES = 400  # so that bringing them to another schema takes a moment
-
-
-def stateful(home: Home) -> None:
-    """Some state as the first version keeps it."""
-    state = home.path / ".local" / "state" / "localagent"
-    state.mkdir(parents=True)
-    (state / "words").write_text("kept")
-    for number in range(STATE_FILES):
-        (state / f"task-{number}").write_text("x" * 1000)
-
-
-def kills(work: Path, count: int, dice: random.Random) -> bool:
-    one, two = make_kit(work / "one", "1", schema=1), make_kit(work / "two", "2", schema=2)
-    home = Home(work / "killed")
-    home.path.mkdir()
-    stateful(home)
-    commands = home.path / ".local" / "bin"
-    tool = str(commands / "localagent-kit")
-
-    def standing(name: str) -> Path:
-        shutil.copytree(home.path, work / name, symlinks=True)
-        return work / name
-
-    bare = standing("bare")
-    home.kit(one, "install", "--key", PUBLIC)
-    with_one = standing("with-one")
-    home.kit(two, "install")
-    unmigrated = standing("unmigrated")
-    home.version()
-    (home.path / ".local" / "state" / "localagent" / "schema-2" / "words").write_text("SINCE")
-    with_two = standing("with-two")
-    old_words, new_words = "localagent 1 kept", "localagent 2 KEPT"
-    operations = {  # name: what stands before, the command, what is answered before and after
-        "install": (bare, ["sh", str(one / "install"), "--key", PUBLIC], "", old_words),
-        "upgrade": (with_one, [tool, "upgrade", str(two)], old_words, new_words),
-        "first run": (unmigrated, [str(commands / "localagent")], new_words, new_words),
-        "rollback": (with_two, [tool, "rollback"], "localagent 2 SINCE", old_words),
-        "uninstall": (with_one, [tool, "uninstall"], old_words, ""),
-    }
-    seen: Counter[str] = Counter()
-    wrong = 0
-    seconds: dict[str, float] = {}
-    for number in range(count + len(operations)):
-        name = list(operations)[number % len(operations)]
-        before, argv, old, new = operations[name]
-        shutil.rmtree(home.path)
-        shutil.copytree(before, home.path, symlinks=True)
-        if name not in seconds:  # once to the end, to know how long it takes
-            began = time.monotonic()
-            killed(home, argv, 600)
-            seconds[name] = time.monotonic() - began
-            continue
-        whole = seconds[name]  # every second one near the end, where the switch is
-        died = killed(
-            home, argv, dice.uniform(*((0, whole) if number // len(operations) % 2 else (0.9 * whole, 1.1 * whole)))
-        )
-        answer = home.version()
-        seen[
-            f"{name}: {'killed' if died else 'done'}, {'new' if answer == new else 'old' if answer == old else answer}"
-        ] += 1
-        if name == "uninstall" and answer == "" and not Path(tool).exists():
-            argv = ["sh", str(one / "uninstall")]
-        home.run(*argv)
-        if answer not in (old, new) or home.version() != new:
-            wrong += 1
-            print(f"WRONG: {name}: answered {answer!r}, then {home.version()!r}")
-    for line, times in sorted(seen.items()):
-        print(f"  {line}: {times}")
-    print(f"kills: {count - wrong} of {count} left the old or the new version with its state, and ended well repeated")
-    return wrong == 0
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("kit", nargs="?", type=Path)
@@ -203,6 +113,7 @@ def main() -> int:
     parser.add_argument("--changes", type=int, default=240)
     parser.add_argument("--wrappers", type=int, default=2000)
     parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--machine-kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     dice = random.Random(args.seed)
@@ -213,6 +124,7 @@ def main() -> int:
         good = changes(kit, args.key or PUBLIC, work, args.changes, dice)
         good = wrappers(work, args.wrappers, dice) and good
         good = kills(work, args.kills, dice) and good
+        good = machine_kills(work, args.machine_kills, dice) and good
     return 0 if good else 1
 
 
