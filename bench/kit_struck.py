@@ -89,9 +89,7 @@ def kills(work: Path, count: int, dice: random.Random) -> bool:
             print(f"WRONG: {name}: answered {answer!r}, then {home.version()!r}")
     for line, times in sorted(seen.items()):
         print(f"  {line}: {times}")
-    print(
-        f"kills for a user: {count - wrong} of {count} left the old or new version with its state, and repeated ended well"
-    )
+    print(f"kills for a user: {count - wrong} of {count} left the old or new version with its state")
     return wrong == 0
 
 
@@ -125,7 +123,5 @@ def machine_kills(work: Path, count: int, dice: random.Random) -> bool:
         appliance.end()
     for line, times in sorted(seen.items()):
         print(f"  {line}: {times}")
-    print(
-        f"kills for the machine: {done - wrong} of {done} left the old or new version with whole units, and repeated ended well"
-    )
+    print(f"kills for the machine: {done - wrong} of {done} left the old or new version with whole units")
     return wrong == 0
