@@ -1,27 +1,27 @@
 """Spoils a kit in one place, again and again, and kills its installer: `python bench/kit.py [KIT KEY]`.
 
-Without KIT a small one is made. Every change must be refused with nothing installed; after every kill the command must
-answer as before or as after, and the same command once more must end as if nothing had happened. The second kit keeps
-its state by another schema: its first run, which brings the state there, is killed too. Exit 1 if not.
+Without KIT a small one is made. Every change must be refused, by the exit status of the kit's own script under dash and
+bash, with nothing installed; a changed script must end with 0 nowhere but where its program said that it did its work;
+every kill (kit_struck.py) must leave the old or the new version. Exit 1 if not.
 """
 
 import argparse
 import os
 import random
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 from kit_builder import PUBLIC, Home, make_kit  # noqa: E402
+from kit_struck import kills, machine_kills  # noqa: E402
+from kit_wrappers import SCRIPTS, SHELLS, Wrappers, believed  # noqa: E402
 
-KINDS = ("flip", "flip a program", "drop", "add", "rename", "reorder")
+KINDS = ("flip", "flip a program", "flip the script", "drop", "add", "rename", "reorder")
+JUDGING = ("install", "verify", "upgrade")  # the scripts that judge the kit they are part of
 
 
 def linked(kit: Path, target: Path) -> Path:
@@ -35,11 +35,13 @@ def replaced(path: Path, data: bytes) -> None:
     path.write_bytes(data)
 
 
-def spoiled(kit: Path, kind: str, dice: random.Random) -> str:
-    """Changes one thing; says which."""
+def spoiled(kit: Path, kind: str, script: str, dice: random.Random) -> str:
+    """Changes one thing, maybe the script that is to be run; says which."""
     files = sorted(p for p in kit.rglob("*") if p.is_file())
     if kind == "flip a program":
         files = [p for p in files if p.parent in (kit, kit / "program")]
+    elif kind == "flip the script":
+        files = [kit / script]
     path = dice.choice([p for p in files if p.stat().st_size])
     name = path.relative_to(kit)
     if kind.startswith("flip"):
@@ -81,9 +83,9 @@ def changes(kit: Path, key: str, work: Path, count: int, dice: random.Random) ->
     for number in range(count):
         kind = KINDS[number % len(KINDS)]
         copy = linked(kit, work / "spoiled")
-        what = spoiled(copy, kind, dice)
-        command = dice.choice(["install", "verify", "upgrade"])
-        ended = home.kit(copy, command, "--key", key)
+        command = dice.choice(JUDGING)
+        what = spoiled(copy, kind, command, dice)
+        ended = home.run(dice.choice(SHELLS), copy / command, "--key", key)  # its status: the only word many will see
         if ended.returncode == 0 or home.left():
             print(f"NOT REFUSED: {kind}, {what}, {command}: {ended.returncode} {home.left()[:3]} {ended.stdout[-200:]}")
         else:
@@ -93,92 +95,15 @@ def changes(kit: Path, key: str, work: Path, count: int, dice: random.Random) ->
     return sum(refused.values()) == count
 
 
-def killed(home: Home, argv: list[str], after: float) -> bool:
-    """Runs and kills the whole group after some seconds; True if it was still running."""
-    environ = {"HOME": str(home.path), "PATH": "/usr/bin:/bin", "PYTHON": sys.executable}
-    process = subprocess.Popen(
-        argv, env=environ, cwd="/", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-    )
-    try:
-        process.wait(after)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        return True
-    return False
-
-
-STATE_FILES = 400  # so that bringing them to another schema takes a moment
-
-
-def stateful(home: Home) -> None:
-    """Some state as the first version keeps it."""
-    state = home.path / ".local" / "state" / "localagent"
-    state.mkdir(parents=True)
-    (state / "words").write_text("kept")
-    for number in range(STATE_FILES):
-        (state / f"task-{number}").write_text("x" * 1000)
-
-
-def kills(work: Path, count: int, dice: random.Random) -> bool:
-    one, two = make_kit(work / "one", "1", schema=1), make_kit(work / "two", "2", schema=2)
-    home = Home(work / "killed")
-    home.path.mkdir()
-    stateful(home)
-    commands = home.path / ".local" / "bin"
-    tool = str(commands / "localagent-kit")
-
-    def standing(name: str) -> Path:
-        shutil.copytree(home.path, work / name, symlinks=True)
-        return work / name
-
-    bare = standing("bare")
-    home.kit(one, "install", "--key", PUBLIC)
-    with_one = standing("with-one")
-    home.kit(two, "install")
-    unmigrated = standing("unmigrated")
-    home.version()
-    (home.path / ".local" / "state" / "localagent" / "schema-2" / "words").write_text("SINCE")
-    with_two = standing("with-two")
-    old_words, new_words = "localagent 1 kept", "localagent 2 KEPT"
-    operations = {  # name: what stands before, the command, what is answered before and after
-        "install": (bare, ["sh", str(one / "install"), "--key", PUBLIC], "", old_words),
-        "upgrade": (with_one, [tool, "upgrade", str(two)], old_words, new_words),
-        "first run": (unmigrated, [str(commands / "localagent")], new_words, new_words),
-        "rollback": (with_two, [tool, "rollback"], "localagent 2 SINCE", old_words),
-        "uninstall": (with_one, [tool, "uninstall"], old_words, ""),
-    }
-    seen: Counter[str] = Counter()
-    wrong = 0
-    seconds: dict[str, float] = {}
-    for number in range(count + len(operations)):
-        name = list(operations)[number % len(operations)]
-        before, argv, old, new = operations[name]
-        shutil.rmtree(home.path)
-        shutil.copytree(before, home.path, symlinks=True)
-        if name not in seconds:  # once to the end, to know how long it takes
-            began = time.monotonic()
-            killed(home, argv, 600)
-            seconds[name] = time.monotonic() - began
-            continue
-        whole = seconds[name]  # every second one near the end, where the switch is
-        died = killed(
-            home, argv, dice.uniform(*((0, whole) if number // len(operations) % 2 else (0.9 * whole, 1.1 * whole)))
-        )
-        answer = home.version()
-        seen[
-            f"{name}: {'killed' if died else 'done'}, {'new' if answer == new else 'old' if answer == old else answer}"
-        ] += 1
-        if name == "uninstall" and answer == "" and not Path(tool).exists():
-            argv = ["sh", str(one / "uninstall")]
-        home.run(*argv)
-        if answer not in (old, new) or home.version() != new:
-            wrong += 1
-            print(f"WRONG: {name}: answered {answer!r}, then {home.version()!r}")
-    for line, times in sorted(seen.items()):
-        print(f"  {line}: {times}")
-    print(f"kills: {count - wrong} of {count} left the old or the new version with its state, and ended well repeated")
-    return wrong == 0
+def wrappers(work: Path, count: int, dice: random.Random) -> bool:
+    """Changed scripts before programs that refuse or did their work, run by a real Python."""
+    each = max(1, count // (len(SCRIPTS) * len(SHELLS)))
+    wrong = list(believed(Wrappers(work / "wrappers", sys.executable), dice, each))
+    for line in wrong:
+        print(f"BELIEVED: {line}")
+    tried = each * len(SCRIPTS) * len(SHELLS)
+    print(f"changed scripts: {tried - len(wrong)} of {tried} ended with 0 only where it was said ({', '.join(SHELLS)})")
+    return not wrong
 
 
 def main() -> int:
@@ -186,7 +111,9 @@ def main() -> int:
     parser.add_argument("kit", nargs="?", type=Path)
     parser.add_argument("key", nargs="?")
     parser.add_argument("--changes", type=int, default=240)
+    parser.add_argument("--wrappers", type=int, default=2000)
     parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--machine-kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     dice = random.Random(args.seed)
@@ -195,7 +122,9 @@ def main() -> int:
         work = Path(folder)
         kit = args.kit.resolve() if args.kit else make_kit(work / "kit", "1")
         good = changes(kit, args.key or PUBLIC, work, args.changes, dice)
+        good = wrappers(work, args.wrappers, dice) and good
         good = kills(work, args.kills, dice) and good
+        good = machine_kills(work, args.machine_kills, dice) and good
     return 0 if good else 1
 
 

@@ -15,16 +15,25 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 PROGRAMS = ROOT / "scripts" / "kit"
 SCRIPTS = ("install", "upgrade", "verify", "rollback", "uninstall")
+NEIGHBOURS = (  # of install.py, which holds their digests
+    "verify.py",
+    "places.py",
+    "placing.py",
+    "taking.py",
+    "units.py",
+    "system.py",
+    "building.py",
+    "versions.py",
+)
 
 
 def seal(kit: Path, key: Ed25519PrivateKey) -> str:
     """Adds the programs and the signed list of all files. Answers the public key, in hexadecimal."""
     program = kit / "program"
     program.mkdir()
-    neighbours = ("verify.py", "places.py", "placing.py", "taking.py", "units.py", "system.py", "versions.py")
-    for name in neighbours:
+    for name in NEIGHBOURS:
         shutil.copyfile(PROGRAMS / name, program / name)
-    seals = ",".join(f"{name}={hashlib.sha256((program / name).read_bytes()).hexdigest()}" for name in neighbours)
+    seals = ",".join(f"{name}={hashlib.sha256((program / name).read_bytes()).hexdigest()}" for name in NEIGHBOURS)
     text = (PROGRAMS / "install.py").read_text(encoding="utf-8")
     (program / "install.py").write_text(text.replace("@NEIGHBOURS@", seals, 1), encoding="utf-8")
     shutil.copyfile(PROGRAMS / "localagent-kit.sh", program / "localagent-kit")

@@ -26,11 +26,11 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 PARTS = ROOT / "scripts" / "deb"
 sys.path.insert(0, str(ROOT / "scripts" / "kit"))
-import places  # noqa: E402 - the kit's own programs, beside this one
+import building  # noqa: E402 - the kit's own programs, beside this one
+import places  # noqa: E402
 import taking  # noqa: E402
 import units  # noqa: E402
 import verify  # noqa: E402
-import versions  # noqa: E402
 
 PLACE = Path("/usr/lib/localagent")
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
@@ -40,8 +40,8 @@ CHANGED = {"/usr/local/bin/localagent": "/usr/bin/localagent", "/opt/localagent/
 def environment(kit: verify.Sound, about: dict[str, Any], stage: Path) -> None:
     """The kit's environment below `stage`, tried there, then told that it stands at PLACE."""
     target = stage / PLACE.relative_to("/")
-    versions.build(kit, about, target)
-    for name in ("program", versions.COMPLETE):
+    building.build(kit, about, target)
+    for name in ("program", building.COMPLETE):
         path = target / name
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     shutil.rmtree(target / "share")
@@ -125,12 +125,18 @@ def package_version(about: dict[str, Any]) -> tuple[str, datetime]:
         ) from None
 
 
+def architecture(about: dict[str, Any]) -> str:
+    """Debian's word for the kit's machine."""
+    try:
+        return ARCHITECTURES[about["machine"]]
+    except KeyError:
+        raise places.Impossible(f"no Debian architecture is known for {about['machine']}") from None
+
+
 def control(kit: verify.Sound, about: dict[str, Any], stage: Path, maintainer: str) -> str:
     """DEBIAN/, and the changelog that Debian wants; the file name of the package."""
     version, when = package_version(about)
-    machine = ARCHITECTURES.get(about["machine"])
-    if machine is None:
-        raise places.Impossible(f"no Debian architecture is known for {about['machine']}")
+    machine = architecture(about)
     python = f"python{about['python'][2]}.{about['python'][3:]}"
     size = sum(p.stat().st_size for p in stage.rglob("*") if p.is_file() and not p.is_symlink()) // 1024
     fields = (PARTS / "control").read_text(encoding="utf-8")
@@ -185,7 +191,8 @@ def make(kit_folder: Path, key: str, out: Path, maintainer: str) -> Path:
         raise places.Impossible("dpkg-deb is missing: apt install dpkg, or make it on a Debian machine")
     kit = verify.checked(kit_folder.resolve(), verify.read_key(key))
     about = taking.about_kit(kit)
-    versions.fits(about)
+    building.fits(about)
+    package_version(about), architecture(about)  # before minutes are spent on what could not be named
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="localagent-deb-", dir=out) as name:
         stage = Path(name) / "stage"

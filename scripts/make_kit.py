@@ -4,8 +4,9 @@
 
 Everything fetched is checked against requirements/*.txt by SHA-256, and the kit holds what git tracks at HEAD, nothing
 else of the checkout. llama.cpp is compiled for the plain baseline of the processor's family with all faster variants
-beside it, chosen at run time. Not promised: that two makers' kits are equal byte for byte (compilers differ). A kit
-fits the Python, the processor family and the C library that kit.json names.
+beside it, chosen at run time. One checkout makes the same kit of the same commit again. Not promised: that two makers'
+kits are equal byte for byte (compilers differ). A kit fits the Python, the processor family and the C library that
+kit.json names.
 """
 
 import argparse
@@ -30,6 +31,8 @@ from kit_licences import canonical, licences
 from kit_seal import maker_key, packed, seal
 
 sys.path.insert(0, str(ROOT))
+from localagent.app.kit_billing import bill_of_kit
+from localagent.errors import LocalagentError
 from localagent.record.state_schema import SCHEMA
 
 PORTABLE = {
@@ -91,13 +94,14 @@ def portable_wheel() -> Path:
 
 
 def own_wheel(work: Path) -> Path:
-    """Localagent's wheel, made of what git tracks at HEAD."""
+    """Localagent's wheel, made of what git tracks at HEAD; its times are the commit's, so it is the same again."""
     copy = work / "source"
     with tarfile.open(fileobj=io.BytesIO(archive("tar"))) as tracked:
         tracked.extractall(copy, filter="data")
     tracked_root = copy / f"localagent-{git('rev-parse', '--short=12', 'HEAD')}"
     options = ("--no-deps", "--no-index", "--no-build-isolation", "--no-cache-dir")
-    need("making localagent's wheel", pip("wheel", *options, "--wheel-dir", work, tracked_root))
+    made_of = {"SOURCE_DATE_EPOCH": git("log", "-1", "--format=%ct")}
+    need("making localagent's wheel", pip("wheel", *options, "--wheel-dir", work, tracked_root), made_of)
     return next(work.glob("localagent-*.whl"))
 
 
@@ -127,10 +131,14 @@ def gather(kit: Path, work: Path) -> None:
             tracked(name, kit)
     models(kit)
     licences(kit, wheels)
-    tool = bootstrap.VENV / "bin" / "localagent"
-    need("writing the bill of materials", [tool, "sbom", "--out", kit / "sbom.cdx.json"])
-    (kit / "README.txt").write_text(readme(), encoding="utf-8")
+    say_what_it_is(kit)
+
+
+def say_what_it_is(kit: Path) -> None:
+    """kit.json, the bill of what the kit's own wheels install and of what it carries beside, and the page on top."""
     (kit / "kit.json").write_text(json.dumps(description(kit), indent=1) + "\n", encoding="utf-8")
+    (kit / "sbom.cdx.json").write_text(bill_of_kit(kit), encoding="utf-8")
+    (kit / "README.txt").write_text(readme(), encoding="utf-8")
 
 
 def tracked(folder: str, kit: Path) -> None:
@@ -268,10 +276,14 @@ def main() -> int:
     )
     args = parser.parse_args()
     BUILD.mkdir(exist_ok=True)
+    os.umask(0o022)  # modes are part of the wheel that is made
     try:
         make(args.out.absolute(), maker_key(args.key))
     except SetupError as failed:
         print(f"kit: {failed}", file=sys.stderr)
+        return 1
+    except LocalagentError as failed:
+        print(f"kit: {failed}\n  what to do: {failed.remedy or 'see docs/kit.md'}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("kit: interrupted; run make kit again", file=sys.stderr)

@@ -35,12 +35,12 @@ def script(name: str) -> Any:
             sys.path.remove(folder)
 
 
-def wheel(folder: Path, name: str, version: str, files: dict[str, str]) -> Path:
+def wheel(folder: Path, name: str, version: str, files: dict[str, str], more_metadata: str = "") -> Path:
     """A pure wheel with a right RECORD."""
     info = f"{name}-{version}.dist-info"
     all_files = {
         **files,
-        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{more_metadata}",
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
         f"{info}/entry_points.txt": f"[console_scripts]\n{name} = {name}:main\n",
     }
@@ -99,6 +99,7 @@ def payload(kit: Path, version: str, *, broken: bool = False, schema: int = 0) -
     with zipfile.ZipFile(kit / "wheels" / "pip-99-py3-none-any.whl", "w") as packed:
         for path, data in installed_pip().items():
             packed.writestr(path, data)
+        packed.writestr("pip-99.dist-info/METADATA", "Metadata-Version: 2.1\nName: pip\nVersion: 99\n")
     seal = hashlib.sha256(own.read_bytes()).hexdigest()
     (kit / "locks" / "installed.txt").write_text(f"localagent=={version} --hash=sha256:{seal}\n")
     (kit / "models" / "m.gguf").write_bytes(MODEL)
@@ -127,18 +128,27 @@ def make_kit(kit: Path, version: str, *, broken: bool = False, schema: int = 0, 
 
 @dataclass(frozen=True)
 class Home:
-    """A user's empty home, and the kit's commands run in it."""
+    """A user's empty home, and the kit's commands run in it. `python` is what a kit's scripts find as PYTHON."""
 
     path: Path
+    python: str = sys.executable
 
     @property
     def prefix(self) -> Path:
         return self.path / ".local" / "share" / "localagent-kit"
 
     def run(self, *argv: str | Path) -> subprocess.CompletedProcess[str]:
-        environ = {"HOME": str(self.path), "PATH": "/usr/bin:/bin", "PYTHON": sys.executable}
+        environ = {"HOME": str(self.path), "PATH": "/usr/bin:/bin", "PYTHON": self.python}
         return subprocess.run(
-            [str(a) for a in argv], env=environ, cwd="/", capture_output=True, text=True, check=False, timeout=300
+            [str(a) for a in argv],
+            env=environ,
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=300,
         )
 
     def kit(self, kit: Path, command: str, *args: str) -> subprocess.CompletedProcess[str]:

@@ -44,7 +44,12 @@ def possible() -> bool:
 
 
 class Machine:
-    """One such machine. `path` is a file of it as it is seen from outside: never follow its absolute links."""
+    """One such machine. `path` is a file of it as it is seen from outside: never follow its absolute links.
+
+    `python` is what a kit's scripts find there as PYTHON.
+    """
+
+    python = sys.executable
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir()
@@ -85,7 +90,7 @@ class Machine:
 
     def argv(self, *argv: str | Path) -> list[str]:
         """A command as it is run there, by root."""
-        environ = ("HOME=/run/home", "PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", f"PYTHON={sys.executable}")
+        environ = ("HOME=/run/home", "PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", f"PYTHON={self.python}")
         enter = ["nsenter", "--target", str(self.pid), "--mount", "--pid", "--wd=/", "env", "-i", *environ]
         return [*enter, *map(str, argv)]
 

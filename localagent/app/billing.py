@@ -8,7 +8,7 @@ import hashlib
 import json
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from email.message import Message
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
@@ -30,7 +30,7 @@ _BESIDE = ("pip",)  # used, and no requirement of anybody
 def bill_of_materials(settings: Settings) -> str:
     """CycloneDX JSON of this installation."""
     parts = list(installed())
-    models = [_weights(load_manifest(path)) for path in sorted(settings.models_dir.glob("*.toml"))]
+    models = [weights_of(load_manifest(path)) for path in sorted(settings.models_dir.glob("*.toml"))]
     own = next(part for part in parts if part.name == "localagent")
     return bill(own, [part for part in parts if part is not own], models, when=datetime.now(UTC))
 
@@ -69,8 +69,8 @@ def installed() -> Iterator[Part]:
         yield Part(
             name=name,
             version=package.version,
-            licence=_licence(told),
-            packager=str(told["Maintainer"] or told["Author"] or told["Author-email"] or "").replace("\n", " "),
+            licence=licence(told),
+            packager=packager(told),
             description=str(told["Summary"] or ""),
             locked=locks.get((name, package.version), ()),
             record=hashlib.sha256((package.read_text("RECORD") or "").encode()).hexdigest(),
@@ -88,7 +88,7 @@ def locked(folder: Path) -> dict[tuple[str, str], tuple[str, ...]]:
     return found
 
 
-def _licence(told: Message) -> str:
+def licence(told: Message) -> str:
     """The newest of the fields that speak of it: an SPDX expression, else a short free text, else classifiers."""
     classified = [str(c).rsplit("::", 1)[-1].strip() for c in told.get_all("Classifier", []) if "License ::" in str(c)]
     free = str(told["License"] or "").strip()
@@ -96,20 +96,38 @@ def _licence(told: Message) -> str:
     return str(told["License-Expression"] or "") or short or ", ".join(classified)
 
 
+def packager(told: Message) -> str:
+    """Who is named as maintainer, else as author."""
+    return str(told["Maintainer"] or told["Author"] or told["Author-email"] or "").replace("\n", " ")
+
+
 def _inside(package: Distribution) -> Iterator[tuple[str, str, str]]:
-    """The libraries that a wheel's repair put in, as the bill says that the packager's tool left (PEP 770)."""
-    own = canonicalize_name(package.name)
-    for path in package.files or ():
-        if path.parts[-2:-1] == ("sboms",) and path.name.endswith(".cdx.json"):
-            try:
-                components = json.loads(path.read_text())["components"]
-                told = [(str(c["name"]), str(c.get("version", "")), str(c.get("purl", ""))) for c in components]
-            except (OSError, ValueError, KeyError, TypeError):
-                told = [(path.name, "", "")]  # it says that something is inside, and not what
-            yield from sorted({part for part in told if canonicalize_name(part[0]) != own})
+    bills = [path for path in package.files or () if is_packagers_bill(path.as_posix())]
+    for path in bills:
+        try:
+            text = path.read_text()
+        except (OSError, ValueError):
+            text = ""
+        yield from libraries(package.name, path.name, text)
 
 
-def _weights(manifest: Manifest) -> Weights:
+def is_packagers_bill(path: str) -> bool:
+    """Whether a file of a wheel is the bill that its packager's tool left (PEP 770)."""
+    return path.split("/")[-2:-1] == ["sboms"] and path.endswith(".cdx.json")
+
+
+def libraries(own: str, name: str, text: str) -> Iterable[tuple[str, str, str]]:
+    """(name, version, address) of what a wheel's repair put in, as the packager's bill `name` says."""
+    try:
+        components = json.loads(text)["components"]
+        told = [(str(c["name"]), str(c.get("version", "")), str(c.get("purl", ""))) for c in components]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        told = [(name, "", "")]  # it says that something is inside, and not what
+    return sorted({part for part in told if canonicalize_name(part[0]) != canonicalize_name(own)})
+
+
+def weights_of(manifest: Manifest) -> Weights:
+    """What a bill says of a model."""
     origin = manifest.origin
     return Weights(
         name=manifest.name,

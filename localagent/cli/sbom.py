@@ -1,22 +1,24 @@
-"""`localagent sbom`: what this installation is made of, as CycloneDX 1.6 JSON. Nothing is fetched or run."""
+"""`localagent sbom`: what this installation, or a kit, is made of, as CycloneDX 1.6 JSON. Nothing is fetched or run."""
 
 import argparse
 from pathlib import Path
 
 from localagent.app import Settings
 from localagent.app.billing import bill_of_materials
+from localagent.app.kit_billing import bill_of_kit
 from localagent.cli.render import Render
 from localagent.record.files import write_through
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
+    parser.add_argument("--kit", type=Path, metavar="DIR", help="of this kit's folder instead of what is installed")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write it there instead of to standard output")
 
 
 def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     """0 when the bill was written."""
-    text = bill_of_materials(settings)
+    text = bill_of_materials(settings) if args.kit is None else bill_of_kit(args.kit)
     if args.out is None:
         render.raw(text.encode(), b"")
     else:

@@ -1,17 +1,19 @@
 """A software bill of materials in CycloneDX 1.6 JSON: what localagent is made of, and the model that it runs.
 
-Pure: it lays out what it is told. Not promised: that a package's statement about its own licence is true, or that the
+Pure: it lays out what it is told, and the serial number is made of that: the same things at the same time are the same
+bill. Not promised: that a package's statement about its own licence is true, or that the
 bill names what a third-party packager linked in without saying so.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from uuid import NAMESPACE_URL, UUID, uuid5
 
 from cyclonedx.contrib.license.factories import LicenseFactory
 from cyclonedx.model import ExternalReference, ExternalReferenceType, HashAlgorithm, HashType, Property, XsUri
 from cyclonedx.model.bom import Bom, BomMetaData
-from cyclonedx.model.component import Component, ComponentType
+from cyclonedx.model.component import Component, ComponentScope, ComponentType
 from cyclonedx.model.contact import OrganizationalEntity
 from cyclonedx.model.license import DisjunctiveLicense, LicenseExpression
 from cyclonedx.output import make_outputter
@@ -23,7 +25,10 @@ VERSION = SchemaVersion.V1_6
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Part:
-    """A package. `locked` are the SHA-256 of the files that a lock accepts; `inside` libraries its packager put in."""
+    """A package. `locked` are the SHA-256 of the files that a lock accepts; `inside` libraries its packager put in.
+
+    `file` is the wheel that a kit carries it in, which `locked` is the SHA-256 of; `carried` if it is not installed.
+    """
 
     name: str
     version: str
@@ -34,6 +39,17 @@ class Part:
     record: str = ""
     needs: tuple[str, ...] = ()
     inside: tuple[tuple[str, str, str], ...] = ()
+    file: str = ""
+    carried: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Carried:
+    """A file that a kit carries and that nothing is installed of."""
+
+    file: str
+    sha256: str
+    what: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,19 +64,36 @@ class Weights:
     statements: Mapping[str, str] = field(default_factory=dict)
 
 
-def bill(own: Part, parts: Iterable[Part], models: Iterable[Weights], *, when: datetime) -> str:
-    """The bill as JSON text; `when` must say its time zone."""
+def bill(
+    own: Part,
+    parts: Iterable[Part],
+    models: Iterable[Weights],
+    *,
+    when: datetime,
+    files: Iterable[Carried] = (),
+    about: Mapping[str, str] | None = None,
+) -> str:
+    """The bill as JSON text; `when` must say its time zone. `about` is said of the whole."""
     licences = LicenseFactory()
     root = _package(own, licences, ComponentType.APPLICATION)
-    found = {part.name: _package(part, licences, ComponentType.LIBRARY) for part in parts}
+    packages = list(parts)
+    found = {part.name: _package(part, licences, ComponentType.LIBRARY) for part in packages}
     weights = [_model(model, licences) for model in models]
     document = Bom(
-        components=[*found.values(), *weights],
-        metadata=BomMetaData(component=root, timestamp=when.replace(microsecond=0)),
+        serial_number=UUID(int=0),
+        components=[*found.values(), *weights, *map(_file, files)],
+        metadata=BomMetaData(
+            component=root, timestamp=when.replace(microsecond=0), properties=_properties(about or {})
+        ),
     )
     document.register_dependency(root, [*(found[name] for name in own.needs if name in found), *weights])
-    for part in parts:
+    for part in packages:
         document.register_dependency(found[part.name], [found[name] for name in part.needs if name in found])
+    document.serial_number = uuid5(NAMESPACE_URL, _written(document))
+    return _written(document)
+
+
+def _written(document: Bom) -> str:
     return make_outputter(document, OutputFormat.JSON, VERSION).output_as_string(indent=1) + "\n"
 
 
@@ -68,22 +101,24 @@ def _package(part: Part, licences: LicenseFactory, kind: ComponentType) -> Compo
     address = PackageURL("pypi", None, part.name, part.version)
     files = ExternalReference(
         type=ExternalReferenceType.DISTRIBUTION,
-        url=XsUri(address.to_string()),
-        comment="the files that the lock accepts, by SHA-256",
+        url=XsUri(part.file or address.to_string()),
+        comment=f"the {'file of the kit' if part.file else 'files that the lock accepts'}, by SHA-256",
         hashes=[HashType(alg=HashAlgorithm.SHA_256, content=digest) for digest in sorted(part.locked)],
     )
+    within = ComponentScope.EXCLUDED if part.carried else ComponentScope.REQUIRED
     return Component(
         type=kind,
         bom_ref=address.to_string(),
         name=part.name,
         version=part.version,
         description=part.description or None,
+        scope=within if part.file else None,
         supplier=OrganizationalEntity(name=part.packager) if part.packager else None,
         licenses=_licences(part.licence, licences),
         purl=address,
         hashes=[HashType(alg=HashAlgorithm.SHA_256, content=part.locked[0])] if len(part.locked) == 1 else None,
         external_references=[files] if part.locked else None,
-        properties=[Property(name="localagent:record-sha256", value=part.record)] if part.record else None,
+        properties=_properties({"record-sha256": part.record}),
         components=[
             Component(
                 type=ComponentType.LIBRARY,
@@ -97,6 +132,17 @@ def _package(part: Part, licences: LicenseFactory, kind: ComponentType) -> Compo
     )
 
 
+def _file(carried: Carried) -> Component:
+    return Component(
+        type=ComponentType.FILE,
+        bom_ref=f"file:{carried.file}",
+        name=carried.file,
+        description=carried.what,
+        scope=ComponentScope.EXCLUDED,
+        hashes=[HashType(alg=HashAlgorithm.SHA_256, content=carried.sha256)],
+    )
+
+
 def _model(model: Weights, licences: LicenseFactory) -> Component:
     card = ExternalReference(type=ExternalReferenceType.MODEL_CARD, url=XsUri(model.card))
     return Component(
@@ -107,10 +153,12 @@ def _model(model: Weights, licences: LicenseFactory) -> Component:
         licenses=_licences(model.licence, licences),
         hashes=[HashType(alg=HashAlgorithm.SHA_256, content=model.sha256)],
         external_references=[card] if model.card else None,
-        properties=[
-            Property(name=f"localagent:{key}", value=value) for key, value in model.statements.items() if value
-        ],
+        properties=_properties(model.statements),
     )
+
+
+def _properties(statements: Mapping[str, str]) -> list[Property]:
+    return [Property(name=f"localagent:{key}", value=value) for key, value in statements.items() if value]
 
 
 def _licences(stated: str, licences: LicenseFactory) -> list[LicenseExpression | DisjunctiveLicense] | None:

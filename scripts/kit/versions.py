@@ -1,7 +1,7 @@
 """Versions side by side below one prefix, and the one link that says which of them is used.
 
-A version is built at its own place, tried there, and marked complete last; `current` is replaced by rename, so a kill
-at any moment leaves the old one or the new one, and the next run clears what was not finished. State of a newer schema
+A version is built whole (building.py) before `current` leads to it; that link is replaced by rename, so a kill at any
+moment leaves the old one or the new one, and the next run clears what was not finished. State of a newer schema
 lies in a folder of its own: going back sets it aside, and the older version finds its own as it left it. Not promised:
 that an older version sees what a newer one wrote.
 """
@@ -10,11 +10,8 @@ import contextlib
 import fcntl
 import json
 import os
-import platform
 import re
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,21 +20,15 @@ from typing import Any
 import system
 import units
 import verify
+from building import COMPLETE, build, dropped, fits, say
 from places import Impossible, Place
 from placing import leftovers, linked, written
-from taking import RUN_BY_NAME, about_kit, taken, wheels
+from taking import RUN_BY_NAME, about_kit
 
-COMPLETE = "complete"
 CAME_FROM = "came-from"
 GOING_BACK = "going-back"  # while a rollback is under way: the version that it goes back to
+TO_RESTART = "to-restart"  # from before a switch until what runs has begun anew: the version that is switched to
 COMMANDS = {"localagent": "current/bin/localagent", "localagent-kit": f"current/{RUN_BY_NAME}"}
-TRIED_SECONDS = 120.0
-SHARED = ("docs", "licences", "policies", "systemd", "sbom.cdx.json", "README.txt")
-
-
-def say(text: str) -> None:
-    """One line of progress."""
-    print(f"localagent-kit: {text}", flush=True)
 
 
 @contextlib.contextmanager
@@ -102,27 +93,6 @@ def described(folder: Path) -> dict[str, Any]:
     return found
 
 
-def fits(kit: dict[str, Any]) -> None:
-    """Impossible, with every reason, where this machine cannot run the kit."""
-    here = f"cp{sys.version_info.major}{sys.version_info.minor}"
-    why = []
-    if kit["python"] != here:
-        wanted = f"{kit['python'][2]}.{kit['python'][3:]}"
-        why.append(f"the kit is for Python {wanted}, this is {platform.python_version()} (set PYTHON)")
-    if kit["machine"] != platform.machine():
-        why.append(f"the kit is for {kit['machine']}, this machine is {platform.machine()}")
-    name, version = (*platform.libc_ver(), "")[:2]
-    if name != "glibc" or numbers(version) < numbers(kit["glibc"]):
-        why.append(f"the kit needs glibc {kit['glibc']} or newer, here is {name or 'another libc'} {version}".rstrip())
-    if why:
-        raise Impossible("\nlocalagent-kit: ".join(why))
-
-
-def numbers(version: str) -> tuple[int, ...]:
-    """A version of the C library, for comparing."""
-    return tuple(int(part) for part in re.findall(r"\d+", version))
-
-
 def used(place: Place) -> str:
     """The version in use, or ""."""
     try:
@@ -161,9 +131,12 @@ def install(place: Place, kit: verify.Sound) -> None:
         system.prepare(place, target / "share")
     for command, leads in COMMANDS.items():
         linked(place.commands / command, place.prefix / leads)
+    if place.system and before != name:
+        written(place.prefix / TO_RESTART, name)
     linked(place.current, Path("versions") / name)
     if before != name:
         units_follow(place, restart=True)
+        (place.prefix / TO_RESTART).unlink(missing_ok=True)
     for old in place.versions.iterdir():
         if old.name not in (name, previous(place)):
             dropped(old)
@@ -173,67 +146,6 @@ def install(place: Place, kit: verify.Sound) -> None:
     )
     if str(place.commands) not in os.environ.get("PATH", "").split(os.pathsep):
         say(f"{place.commands} is not in PATH: add it, or run {place.commands / 'localagent'}")
-
-
-def build(kit: verify.Sound, about: dict[str, Any], target: Path) -> None:
-    """A complete version at `target`: environment, packages by hash, model, documents; each tried before it counts."""
-    dropped(target)
-    target.mkdir(parents=True, mode=0o755)
-    say(f"building {target}")
-    python = target / "bin" / "python"
-    run([sys.executable, "-I", "-m", "venv", "--without-pip", target])
-    parts = target / "parts"
-    found = wheels(kit, parts / "wheels")
-    pip_wheel = next(iter(sorted(found.glob("pip-*.whl"))))
-    lock = taken(kit, "locks/installed.txt", parts / "installed.txt")
-    options = ("--isolated", "--no-input", "--disable-pip-version-check", "--no-cache-dir", "--quiet")
-    run([python, "-I", pip_wheel / "pip", *options, "install", "--no-index", "--no-deps", "--require-hashes",
-         "--find-links", found, "-r", lock])  # fmt: skip
-    shutil.rmtree(parts)
-    data = next(target.glob("lib/python*/site-packages")) / "localagent" / "_data" / "models"
-    for name in about["models"]:
-        taken(kit, f"models/{name}", data / name)
-    for name in kit.files:
-        first, _, rest = name.partition("/")
-        if first == "program" or (not rest and name in (*SHARED, "kit.json")):
-            taken(kit, name, target / name)
-        elif rest and first in SHARED:
-            taken(kit, name, target / "share" / name)
-    for argv in about["tried"]:
-        say(f"trying {' '.join(argv)[:70]}")
-        run([target / "bin" / argv[0], *argv[1:]])
-    os.sync()
-    written(target / COMPLETE, "")
-
-
-def dropped(version: Path) -> None:
-    """A version's folder is gone; killed on the way, it counts as unfinished."""
-    (version / COMPLETE).unlink(missing_ok=True)
-    if version.exists():
-        shutil.rmtree(version)
-
-
-def run(argv: list[str | Path]) -> None:
-    """One command of the kit with nothing of the caller's environment; Impossible with its last words if it fails."""
-    environ = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "LANG": "C.UTF-8", "PIP_CONFIG_FILE": os.devnull}
-    try:
-        ended = subprocess.run(
-            [str(part) for part in argv],
-            cwd="/",
-            env=environ,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=TRIED_SECONDS * 5,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as fault:
-        raise Impossible(f"{argv[0]}: {fault}; what stood before stands") from None
-    if ended.returncode != 0:
-        last = (ended.stderr or ended.stdout).decode("utf-8", "replace").strip().splitlines()[-8:]
-        words = "\n    ".join(["", *last])
-        raise Impossible(
-            f"{' '.join(map(str, argv))[:200]} failed ({ended.returncode}); what stood before stands{words}"
-        )
 
 
 def units_follow(place: Place, *, restart: bool) -> None:
@@ -268,13 +180,14 @@ def rollback(place: Place) -> None:
 def settled(place: Place) -> bool:
     """Ends a rollback that has switched: newer state must not lie in the way of a later upgrade. True if there was one.
 
-    One that was killed before its switch is forgotten. After any kill the units become those of the version in use.
+    One that was killed before its switch is forgotten. After any kill the units become those of the version in use,
+    and what runs of them begins anew if it was not told to since the switch.
     """
-    units_follow(place, restart=False)
+    units_follow(place, restart=marked(place.prefix / TO_RESTART) == used(place))
+    (place.prefix / TO_RESTART).unlink(missing_ok=True)
     mark = place.prefix / GOING_BACK
-    try:
-        name = mark.read_text(encoding="utf-8").strip()
-    except FileNotFoundError:
+    name = marked(mark)
+    if name is None:
         return False
     done = bool(name) and used(place) == name
     if done:
@@ -287,6 +200,14 @@ def settled(place: Place) -> bool:
     if done:
         say(f"{name} is in use; `localagent-kit upgrade KIT` goes forward again")
     return done
+
+
+def marked(mark: Path) -> str | None:
+    """The version that a mark names; None where there is no mark."""
+    try:
+        return mark.read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        return None
 
 
 def newer_state(place: Place, schema: int) -> list[Path]:

@@ -136,6 +136,7 @@ def test_without_a_key_or_with_anothers_nothing_is_used(
         ("verify.py", "return encoded", "return True or encoded"),
         ("install.py", ".hexdigest() != expected", ".hexdigest() == None"),
         ("versions.py", "def install", "print('ran')\ndef install"),
+        ("building.py", "def build", "print('ran')\ndef build"),
     ],
 )
 def test_the_programs_stand_surety_for_each_other(

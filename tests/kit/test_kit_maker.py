@@ -1,10 +1,14 @@
 """Making a kit: what it needs is read off the wheels, every component brings its licence, the key stays the maker's."""
 
+import hashlib
+import json
+import sys
 import zipfile
 from pathlib import Path
 
 import pytest
-from kit_builder import MAKER, PUBLIC, copied, make_kit, script
+from kit_builder import MAKER, PUBLIC, copied, make_kit, payload, script
+from kit_builder import wheel as builder_wheel
 
 maker, seal, licences, bootstrap = (script(name) for name in ("make_kit", "kit_seal", "kit_licences", "bootstrap"))
 
@@ -94,6 +98,45 @@ def test_setup_takes_a_kit_only_when_it_is_sound(tmp_path: Path) -> None:
         bootstrap.verified_kit(spoiled, PUBLIC)
 
 
+def test_every_program_of_a_kit_is_carried_and_vouched_for(tmp_path: Path) -> None:
+    programs = {path.name for path in seal.PROGRAMS.glob("*.py")}
+    assert {*seal.NEIGHBOURS, "install.py"} == programs
+    kit = make_kit(tmp_path / "kit", "1")
+    assert {path.name for path in (kit / "program").iterdir()} == {*programs, "localagent-kit"}
+    text = (kit / "program" / "install.py").read_text(encoding="utf-8")
+    for name in seal.NEIGHBOURS:
+        assert f"{name}={hashlib.sha256((kit / 'program' / name).read_bytes()).hexdigest()}" in text
+
+
 def test_llama_is_never_built_for_one_processor() -> None:
     assert maker.PORTABLE["GGML_NATIVE"] == "OFF"
     assert maker.PORTABLE["GGML_CPU_ALL_VARIANTS"] == "ON"
+
+
+def test_a_kit_says_what_itself_installs_not_what_its_maker_has(tmp_path: Path) -> None:
+    kit = tmp_path / "kit"
+    payload(kit, "1")
+    (kit / "models" / "m.gguf").unlink()
+    builder_wheel(kit / "wheels", "localagent", "1", {"localagent.py": ""}, "Requires-Dist: numpy\n")
+    builder_wheel(kit / "wheels", "numpy", "0.1", {"numpy.py": ""})
+    builder_wheel(kit / "wheels", "for_tests", "2", {"for_tests.py": ""})
+    (kit / "locks" / "installed.txt").write_text(maker.installed(kit / "wheels"), encoding="utf-8")
+    maker.say_what_it_is(kit)
+    bill = json.loads((kit / "sbom.cdx.json").read_text(encoding="utf-8"))
+    own = bill["metadata"]["component"]
+    assert (own["name"], own["version"]) == ("localagent", "1")
+    found = {c["name"]: (c["version"], c["scope"]) for c in bill["components"]}
+    assert found == {"numpy": ("0.1", "required"), "pip": ("99", "required"), "for-tests": ("2", "excluded")}
+    assert own["hashes"][0]["content"] in (kit / "locks" / "installed.txt").read_text()
+    assert {p["name"]: p["value"] for p in bill["metadata"]["properties"]}["localagent:commit"] == json.loads(
+        (kit / "kit.json").read_text(encoding="utf-8")
+    )["commit"]
+
+
+@pytest.mark.slow
+def test_localagents_wheel_is_the_same_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bootstrap, "VENV", Path(sys.prefix))
+    monkeypatch.setattr(bootstrap, "LOG", tmp_path / "log")
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    assert maker.own_wheel(tmp_path / "one").read_bytes() == maker.own_wheel(tmp_path / "two").read_bytes()
