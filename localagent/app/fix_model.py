@@ -68,4 +68,5 @@ def _scorer(model: ModelFile, settings: Settings, jail: Jail, request: FixReques
     tuned = serving(model, settings.data_dir)
     spare = None if tuned is model else model
     starter = jail if request.model_line is None else Hosted(descriptor=request.model_line)
-    return ModelScorer(tuned, starter, threads=request.threads, spare=spare, taken=request.scored)
+    hosted = request.model_line is not None
+    return ModelScorer(tuned, starter, threads=request.threads, spare=spare, taken=request.scored, hosted=hosted)

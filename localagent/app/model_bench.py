@@ -131,7 +131,7 @@ def _ordered(
 ) -> Bench:
     """Ranks of the right edits in the whole file's edit space, every line being as suspicious as any other."""
     ranks, plain, count = [], [], 0
-    if not scorer.forms(60.0):
+    if not scorer.forms(scorer.load_limit_seconds):
         raise CannotEnforce(scorer.warning or f"{model.name} does not load")
     seconds = 1e-6
     for bug in bugs:

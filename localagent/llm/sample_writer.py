@@ -34,7 +34,6 @@ HEARD = 3
 _ROUND = 1.5  # nats by which a further round at a place is dearer
 _DEAREST = 11.0
 _MAX_SILENT = 3
-_LOAD_SECONDS = 60.0
 _SHOWN_LINES = 60
 _SAID = 120
 
@@ -111,7 +110,7 @@ class SampleWriter:
 
     def begin(self, sources: Sources, places: Sequence[Suspicion], baseline: Baseline) -> None:
         """The most suspicious functions, or lines, for the ways that the model knows."""
-        forms = self._sampler.knows(timeout_seconds=_LOAD_SECONDS)
+        forms = self._sampler.knows()
         self._ways = tuple(way for way in self._ways if _form(way) in forms)
         if not self._ways:
             return

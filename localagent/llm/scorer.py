@@ -29,8 +29,9 @@ class ModelScorer(Served):
         threads: int | None = None,
         spare: ModelFile | None = None,
         taken: Sequence[int] = (),
+        hosted: bool = False,
     ) -> None:
-        """`spare` is loaded where `model` cannot be: the registered file of rewritten weights.
+        """`spare` and `hosted` as `Served`.
 
         `taken`: of the first requests, one after the other, only so many scores, as a replayed task had in time.
         """
@@ -39,7 +40,7 @@ class ModelScorer(Served):
         self._asked_at = 0.0  # the first time, while nothing was answered
         self._answered = False
         self._limits = list(taken)
-        super().__init__(model, jail, threads=threads, spare=spare)
+        super().__init__(model, jail, threads=threads, spare=spare, hosted=hosted)
 
     def score(
         self, source: bytes, context: str, edits: Sequence[Edit], *, timeout_seconds: float
