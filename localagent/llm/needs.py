@@ -17,6 +17,7 @@ from localagent.llm.gguf import GgufFault, GgufHeader, Tensor, read_header
 MOST_PATH_TOKENS = 8192
 _STEP_TOKENS = 256
 _BASE_BYTES = 160 << 20  # interpreter, llama.cpp, vocabulary, what a request needs
+_LEAST_BESIDE_BYTES = 384 << 20  # beside the weights: a chat template may take 256 of them for a moment
 _NUMBER_BYTES = 2  # of the cache
 _CACHE_SHARE = 4  # the cache of a model of N weights takes N / 4 bytes at most, but for the shortest texts
 _LEAST_CACHE_BYTES = 1 << 30  # what a header may claim where its file is smaller
@@ -43,7 +44,8 @@ class Needs:
     @property
     def resident_bytes(self) -> int:
         """The limit of its memory: an eighth of the weights more, for tensors are read one by one and repacked."""
-        return _BASE_BYTES + self.used_bytes + self.weights_bytes // 8
+        beside = max(_LEAST_BESIDE_BYTES, _BASE_BYTES + self.cache_bytes + self.scratch_bytes)
+        return beside + self.weights_bytes + self.weights_bytes // 8
 
     @property
     def address_space_bytes(self) -> int:

@@ -60,7 +60,7 @@ def test_the_bundled_models_shape_stays_small() -> None:
     assert (found.path_tokens, found.branch_cells) == (CONTEXT_TOKENS, BRANCH_CELLS)
     assert found.cache_bytes == (2 * CONTEXT_TOKENS + BRANCH_CELLS) * 23_040
     assert found.used_bytes < 300 << 20
-    assert found.resident_bytes < 480 << 20
+    assert found.resident_bytes < 500 << 20
 
 
 def test_one_model_reads_as_much_in_any_quantization() -> None:

@@ -130,7 +130,7 @@ class Recorded(ModelSampler):
 
     alive = True
 
-    def knows(self, *, timeout_seconds: float) -> frozenset[str]:
+    def knows(self) -> frozenset[str]:
         return frozenset({"text", "chat"})
 
     def draw(self, prompt: Prompt, how: Draw, *, timeout_seconds: float) -> Answer:
