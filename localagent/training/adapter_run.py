@@ -30,7 +30,7 @@ from localagent.training.adapter_learning import AdapterSettings, Learning, Say
 from localagent.training.ranker_corpus import Corpus
 from localagent.training.ranker_judging import Paired, rank
 from localagent.training.ranker_learning import listed
-from localagent.training.ranker_samples import Read, Sample
+from localagent.training.ranker_samples import Read, Sample, reader_of
 from localagent.tree.git import Git
 
 HELD_BACK = 4  # of so many parts of the fixes, one judges
@@ -102,7 +102,8 @@ def learn_adapter(
     settings = AdapterSettings()
     real = [(corpus.name, s) for corpus in corpora for _, s in corpus.samples() if s.kind == "real" and s.truth]
     judges = held_back([(name, s.origin) for name, s in real])
-    back = [s for name, s in real if judges(name, s.origin) and any(r is not None for r in s.readings)]
+    reader = reader_of(model.sha256)
+    back = [s for name, s in real if judges(name, s.origin) and s.reader == reader]
     jail = open_jail(least=least_level(house))
     registered = model.registered_sha256 or model.sha256
     say("adapter: looking for examples")
