@@ -84,10 +84,16 @@ class Extent:
     most: int | None = None
     repairs: bool = True
 
+    @property
+    def whole(self) -> bool:
+        """Whether all bugs are written by all ways: nothing less says how a model writes best."""
+        return not self.only and self.most is None
+
 
 def bench_model(name: str, settings: Settings, say: Callable[[str], None], extent: Extent) -> Bench:
     """Measure one model ("": the default), keep the result, and for a user's own model the way it writes best.
 
+    The way only where the whole set was measured.
     CannotEnforce where the model cannot be used.
     """
     only, most = extent.only, extent.most
@@ -110,8 +116,7 @@ def bench_model(name: str, settings: Settings, say: Callable[[str], None], exten
             raise CannotEnforce(scorer.warning)
     finally:
         scorer.close()
-    if not only:
-        registry.writes(model.name, (found.best,))
+    settle(registry, found, extent, say)
     if extent.repairs:
         repairs, dropped = repair_all(name, [*order, *write], settings, say)
         if dropped:
@@ -119,6 +124,14 @@ def bench_model(name: str, settings: Settings, say: Callable[[str], None], exten
         found = replace(found, repairs=repairs)
     keep(found, settings)
     return found
+
+
+def settle(registry: Registry, found: Bench, extent: Extent, say: Callable[[str], None]) -> None:
+    """Write the way into the model's manifest, or say why it stays as it was."""
+    if extent.whole:
+        registry.writes(found.name, (found.best,))
+    else:
+        say(f"{found.name} is asked to write as before: only a measurement of all bugs by all ways decides that")
 
 
 def _ordered(
