@@ -17,9 +17,10 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.task import Suspicion
 from localagent.edit.written import Page
 from localagent.index.facts import FactIndex
-from localagent.llm.asking import CODE_BYTES, around, messages
+from localagent.llm.asking import around, messages
 from localagent.llm.outline import OUTLINE_GRAMMAR, OUTLINE_TOKENS, OUTLINES, Outline, outline_of
-from localagent.llm.replies import LEADS, MOST_TOKENS, View, Way, can_ask, edit_of, grammar
+from localagent.llm.replies import LEADS, View, Way, can_ask, edit_of, grammar, spans_lines
+from localagent.llm.room import Room
 from localagent.llm.sampler import Answer, ModelSampler, Prompt, chat_prompt, fim_prompt, text_prompt
 from localagent.llm.sampling import Draw, Drawn, SampleEnd
 from localagent.llm.served import Served
@@ -34,7 +35,6 @@ HEARD = 3
 _ROUND = 1.5  # nats by which a further round at a place is dearer
 _DEAREST = 11.0
 _MAX_SILENT = 3
-_SHOWN_LINES = 60
 _SAID = 120
 
 Choices = Callable[[RepoPath, Sequence[int]], Sequence[Edit]]
@@ -50,6 +50,7 @@ class _Target:
     tests: str
     rounds: int = 0
     outline: str = ""
+    room: Room = field(default_factory=Room)
     heard: deque[str] = field(default_factory=lambda: deque(maxlen=HEARD))
 
     @property
@@ -114,7 +115,7 @@ class SampleWriter:
         self._ways = tuple(way for way in self._ways if _form(way) in forms)
         if not self._ways:
             return
-        chat = self._ways[0].chat
+        chat, room = self._ways[0].chat, Room(path_tokens=self._sampler.path_tokens)
         index, scored = FactIndex(), lines_of(places)
         best = max(scored.values(), default=0.0) or 1.0
         pages: dict[RepoPath, Page] = {}
@@ -125,14 +126,18 @@ class SampleWriter:
                 continue
             whole = page.lines(line)
             assert whole is not None
-            if chat and (path, whole[0]) in seen:
+            statement = page.statement(line)
+            assert statement is not None
+            line = line if chat else statement.line  # noqa: PLW2901 - further lines of it are the same question
+            if (path, whole[0] if chat else line) in seen:
                 continue
-            seen.add((path, whole[0]))
-            shown = _window(page, whole, line) if chat else range(line, line + 1)
+            seen.add((path, whole[0] if chat else line))
+            shown = _window(page, whole, line, room) if chat else range(line, line + 1)
             picked = tuple(self._choices(path, shown)) if chat and Way.CHOICE in self._ways else ()
             view = View(page=page, lines=shown, function=page.function(line), choices=picked)
             weight = self._localization * math.log(best / max(score, best / 50))
-            self._targets.append(_Target(view=view, line=line, weight=weight, tests=self._context(path, baseline)))
+            tests = self._context(path, baseline) + (_complaint(baseline) if chat else "")
+            self._targets.append(_Target(view=view, line=line, weight=weight, tests=tests, room=room))
             if len(self._targets) >= MAX_TARGETS:
                 break
 
@@ -159,7 +164,7 @@ class SampleWriter:
         answer = self._ask(way, target, timeout_seconds)
         target.outline = ""  # what comes of this round stands in the next outline's question
         if answer.refused:
-            target.rounds = MAX_ROUNDS  # no room for it, or the template does not carry it
+            self._tighten(target, answer.refused)
             return []
         self._silent = 0 if answer.drawn else self._silent + 1
         return list(self._edits(way, target, answer.drawn))
@@ -177,7 +182,19 @@ class SampleWriter:
                 return
             self.replies, self.refused = self.replies + 1, self.refused + 1
             _remember(target, f"refused: {found}")
-        target.rounds = MAX_ROUNDS if answer.refused else target.rounds + 1
+        if answer.refused:
+            self._tighten(target, answer.refused)
+        else:
+            target.rounds += 1
+
+    def _tighten(self, target: _Target, why: str) -> None:
+        """Ask with less beside the code; not at all where that is left out, or the template does not carry it."""
+        tighter = target.room.tighter()
+        if tighter is not None and "do not fit" in why:
+            target.room = tighter
+            return
+        target.rounds = MAX_ROUNDS
+        self._sampler.remark(f"line {target.line} of {target.view.page.path} was not asked about: {why}")
 
     def _seeds(self, count: int) -> tuple[int, ...]:
         """Seeds that no other question has."""
@@ -188,8 +205,8 @@ class SampleWriter:
     def _ask(self, way: Way, target: _Target, timeout_seconds: float) -> Answer:
         how = Draw(
             seeds=self._seeds(ANSWERS if way is not Way.CHOICE else 3),
-            most_tokens=MOST_TOKENS[way],
-            stops=() if way.chat else (b"\n",),
+            most_tokens=target.room.answer_tokens(way, target.view, target.line),
+            stops=() if way.chat or spans_lines(target.view, target.line) else (b"\n",),
             grammar=grammar(way, target.view),
         )
         return self._sampler.draw(self._prompt(way, target), how, timeout_seconds=timeout_seconds)
@@ -197,9 +214,17 @@ class SampleWriter:
     def _prompt(self, way: Way, target: _Target) -> Prompt:
         if way.chat:
             heard = tuple(target.heard)
-            asked = messages(way, target.view, tests=target.tests, task=self._task, heard=heard, outline=target.outline)
+            asked = messages(
+                way,
+                target.view,
+                tests=target.tests,
+                task=self._task,
+                heard=heard,
+                outline=target.outline,
+                room=target.room,
+            )
             return chat_prompt(asked, LEADS[way])
-        front, behind = around(target.view, target.line, tests=target.tests, room_bytes=CODE_BYTES // 2)
+        front, behind = around(target.view, target.line, tests=target.tests, room=target.room)
         return fim_prompt(front, behind) if way is Way.FIM else text_prompt(front)
 
     def _edits(self, way: Way, target: _Target, drawn: Sequence[Drawn]) -> Iterator[Written]:
@@ -208,7 +233,10 @@ class SampleWriter:
             best = max((d for d in drawn if d.text == said), key=lambda d: d.likelihood)
             text = LEADS.get(way, "").encode() + said
             self.replies += 1
-            if best.end in (SampleEnd.LENGTH, SampleEnd.SECONDS, SampleEnd.STUCK):
+            open_ended = way is Way.CONTINUE and spans_lines(target.view, target.line)  # nothing tells it to stop
+            if best.end in (SampleEnd.LENGTH, SampleEnd.SECONDS, SampleEnd.STUCK) and not (
+                open_ended and best.end is SampleEnd.LENGTH
+            ):
                 found: Edit | str = "the answer was cut off: it was too long"
             else:
                 found = edit_of(way, text, target.view, line=target.line, prior=-self._malus)
@@ -228,7 +256,22 @@ class SampleWriter:
                 told = [f"{f.exception}: {f.steady}"[:160] for f in failures[:1]]
                 sides = [(steady(f.right)[:60], steady(f.left)[:60]) for f in failures[:1] if f.left or f.right]
                 wants = [f"expected {right}, got {left}" for right, left in sides]
-                _remember(target, " ".join([said, "still fails:", *told, *wants]))
+                _remember(target, " ".join([said, "still fails:", *told, *wants, *_place(failures[:1])]))
+
+
+def _place(failures: Sequence[Failure]) -> list[str]:
+    """Where each failed: its innermost frame within the repository."""
+    places = [next((f for f in reversed(failure.frames) if f.path is not None), None) for failure in failures]
+    return [f"at {f.path}:{f.line} in {f.function}"[:100] for f in places if f is not None]
+
+
+def _complaint(baseline: Baseline) -> str:
+    """What the first failing test wanted and got, and where, as comments behind it."""
+    failing = set(baseline.failing)
+    first = [t.failure for t in baseline.tests if t.id in failing and t.failure is not None][:1]
+    sides = [f"expected {steady(f.right)[:100]}, got {steady(f.left)[:100]}" for f in first if f.left or f.right]
+    told = (" ".join(text.split()) for text in [*sides, *_place(first)])
+    return "".join(f"# {text}\n" for text in told)
 
 
 def _remember(target: _Target, remark: str) -> None:
@@ -246,17 +289,17 @@ def _form(way: Way) -> str:
     return "chat" if way.chat else "fim" if way is Way.FIM else "text"
 
 
-def _window(page: Page, whole: range, line: int) -> range:
+def _window(page: Page, whole: range, line: int, room: Room) -> range:
     """The lines of a function that are shown: all of it where it fits, else some around a line."""
 
     def size(lines: range) -> int:
         return sum(len(page.line_text(k)) + 6 for k in lines)
 
-    if len(whole) <= _SHOWN_LINES and size(whole) <= CODE_BYTES:
+    if len(whole) <= room.shown_lines and size(whole) <= room.code_bytes:
         return whole
     first = last = line
     while True:
         wider = range(max(whole[0], first - 1), min(whole[-1], last + 1) + 1)
-        if len(wider) > _SHOWN_LINES or size(wider) > CODE_BYTES or len(wider) == last - first + 1:
+        if len(wider) > room.shown_lines or size(wider) > room.code_bytes or len(wider) == last - first + 1:
             return range(first, last + 1)
         first, last = wider[0], wider[-1]

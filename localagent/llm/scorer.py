@@ -76,6 +76,9 @@ class ModelScorer(Served):
                 f"model {self.name} did not order {self.garbled} edits: its vocabulary does not give their text back;"
                 " they stand in the order without a model"
             )
+        if self.unasked:
+            more = f" ({len(self.unasked) - 1} more like it)" if len(self.unasked) > 1 else ""
+            said.append(f"model {self.name} was not asked for everything: {self.unasked[0]}{more}")
         silent = self._asked_at and not self._answered and not self.warning
         if silent and time.monotonic() - self._asked_at > _SILENT_SECONDS:
             said.append(f"model {self.name} ordered nothing: it did not answer in time")

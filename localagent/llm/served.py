@@ -132,6 +132,7 @@ class Served:
         self._jail, self._hosted = jail, hosted
         self.threads = threads if threads is not None else free_threads()
         self.load_seconds = 0.0
+        self.unasked: list[str] = []  # questions for whole answers that could not be asked, and why
         self.path_tokens = CONTEXT_TOKENS  # of prompt and answer together, as the child says once it is loaded
         self._needs = Needs(weights_bytes=model.bytes)
         self.resident_bytes = 0
