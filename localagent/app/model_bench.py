@@ -29,6 +29,7 @@ from localagent.domain.task import Budget, Suspicion, Task
 from localagent.edit.space import open_edit_space
 from localagent.errors import CannotEnforce, InternalFault
 from localagent.jail.open import open_jail
+from localagent.llm.offload import offload_of
 from localagent.llm.prompt import build_context
 from localagent.llm.registry import ModelFile, Registry
 from localagent.llm.replies import Way
@@ -104,7 +105,10 @@ def bench_model(name: str, settings: Settings, say: Callable[[str], None], exten
     space = open_edit_space(load_prior(settings.models_dir / "prior.json"))
     weights = load_weights(settings.models_dir / "order.json")
     tuned = serving(model, settings.data_dir)
-    scorer = ModelScorer(tuned, open_jail(least=least_level(settings)), spare=None if tuned is model else model)
+    offload, jail = offload_of(settings.gpu_layers), open_jail(least=least_level(settings))
+    if offload.said:
+        say(offload.said)
+    scorer = ModelScorer(tuned, jail, spare=None if tuned is model else model, offload=offload)
     try:
         found = _ordered(scorer, model, order, space, weights, say)
         for way in only or NAMES:

@@ -136,6 +136,7 @@ def _open(request: Message, descriptor: int, inbox: Inbox) -> tuple[Engine, Mess
         context_tokens=CONTEXT_TOKENS,
         cancelled=inbox.cancelled,
         needs=needs,
+        gpu_layers=int(request.get("gpu_layers", 0)),
     )
     if request.get("try") is True:
         threads = worthwhile(engine.rate, threads)

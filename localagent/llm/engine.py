@@ -102,10 +102,12 @@ class Engine:
         cancelled: Callable[[], bool],
         adapter: int | None = None,
         needs: Needs = Needs(),  # noqa: B008 - a value
+        gpu_layers: int = 0,
     ) -> None:
         """`descriptor` and `adapter` are open files that were checked; both are closed by who loads them.
 
-        `needs` says how long the texts are on which many continuations grow (`grove`).
+        `needs` says how long the texts are on which many continuations grow (`grove`), `gpu_layers` how many layers
+        go to a GPU (-1: all), where this build of llama.cpp can.
         """
         self._needs = needs
         self._llama = llama = bindings()
@@ -113,7 +115,7 @@ class Engine:
         self._silence = llama.llama_log_callback(lambda _level, _text, _data: None)
         llama.llama_log_set(self._silence, ctypes.c_void_p(0))
         llama.llama_backend_init()
-        self._model = self._load(descriptor)
+        self._model = self._load(descriptor, gpu_layers)
         self._adapter = None if adapter is None else self._load_adapter(adapter)
         self._vocab = llama.llama_model_get_vocab(self._model)
         trained = int(llama.llama_model_n_ctx_train(self._model))
@@ -131,10 +133,10 @@ class Engine:
         self._decoded: list[int] = []
         self.tokens_decoded = 0
 
-    def _load(self, descriptor: int) -> Any:
+    def _load(self, descriptor: int, gpu_layers: int) -> Any:
         params = self._llama.llama_model_default_params()
         params.load_mode = self._llama.LLAMA_LOAD_MODE_NONE  # mapped, weights that are repacked would lie there twice
-        params.n_gpu_layers = -1 if self._llama.llama_supports_gpu_offload() else 0
+        params.n_gpu_layers = gpu_layers if self._llama.llama_supports_gpu_offload() else 0
         stream = _stream(descriptor)
         model = self._llama.llama_model_load_from_file_ptr(stream, params) if stream else None
         if not model:

@@ -20,7 +20,8 @@ A frame is four bytes of length (big endian) and that many bytes of JSON, always
 
 `adapter` is null or an object of `bytes` and `sha256`. `try` (may be left out) lets
 the child use fewer threads where more do not help; `ready` says how many it uses, and
-in `path_tokens` (may be left out) how long prompt and answer may be together.
+in `path_tokens` (may be left out) how long prompt and answer may be together. `gpu_layers`
+(may be left out) is how many layers go to a GPU, -1 for all.
 
 A child that serves several parents answers `queued  id` at once to what has to wait (`hosted`).
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from localagent.domain.edit import Edit, Reading
 from localagent.llm.frames import Message
+from localagent.llm.offload import Offload
 from localagent.llm.registry import ModelFile
 from localagent.llm.served import Dropped, Served, Starter, number
 
@@ -30,8 +31,9 @@ class ModelScorer(Served):
         spare: ModelFile | None = None,
         taken: Sequence[int] = (),
         hosted: bool = False,
+        offload: Offload = Offload(),  # noqa: B008 - a value
     ) -> None:
-        """`spare` and `hosted` as `Served`.
+        """`spare`, `hosted` and `offload` as `Served`.
 
         `taken`: of the first requests, one after the other, only so many scores, as a replayed task had in time.
         """
@@ -40,7 +42,7 @@ class ModelScorer(Served):
         self._asked_at = 0.0  # the first time, while nothing was answered
         self._answered = False
         self._limits = list(taken)
-        super().__init__(model, jail, threads=threads, spare=spare, hosted=hosted)
+        super().__init__(model, jail, threads=threads, spare=spare, hosted=hosted, offload=offload)
 
     def score(
         self, source: bytes, context: str, edits: Sequence[Edit], *, timeout_seconds: float
@@ -71,6 +73,8 @@ class ModelScorer(Served):
     def remarks(self) -> tuple[str, ...]:
         """What a report should say of how the model served."""
         said = [self.remark] if self.remark else []
+        if self.offload.said:
+            said.append(f"model {self.name} was {self.offload.said}")
         if self.garbled:
             said.append(
                 f"model {self.name} did not order {self.garbled} edits: its vocabulary does not give their text back;"

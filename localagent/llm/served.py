@@ -23,6 +23,7 @@ from localagent.jail.open import interpreter_binds
 from localagent.llm.cores import free_threads
 from localagent.llm.frames import ADAPTER, CONTEXT_TOKENS, TARGET, WEIGHTS, FrameBuffer, FrameFault, Message, send
 from localagent.llm.needs import Needs, needs_of_file
+from localagent.llm.offload import Offload
 from localagent.llm.registry import ModelFile
 from localagent.llm.turns import Turns
 from localagent.ports import JailProcess
@@ -32,6 +33,7 @@ _CLOSE_SECONDS = 1.0
 _GLANCE_SECONDS = 0.1
 _REASON_CHARACTERS = 500
 _MOST_PATH_TOKENS = 1 << 20
+_DEVICE_ADDRESSES_BYTES = 1 << 46  # drivers of GPUs set aside addresses for all memory there is
 _A_DAY_SECONDS = 86_400.0
 
 
@@ -46,11 +48,13 @@ def child_spec(
     target: Path | None = None,
     writes_bytes: int = 1 << 20,
     needs: Needs | None = None,
+    offload: Offload = Offload(),  # noqa: B008 - a value
 ) -> JailSpec:
     """The child's jail: interpreter, packages and the one model read-only, no TCP, nothing else.
 
     `target` is the one file that it may write, `writes_bytes` the largest it may become. `needs` are read from the
-    model's file where they are not given. CannotEnforce or OSError when that is not there.
+    model's file where they are not given, `offload` says which devices are shown. CannotEnforce or OSError when the file
+    is not there.
     """
     if model.path is None:
         raise CannotEnforce(f"the file of {model.name} is not installed")
@@ -68,6 +72,7 @@ def child_spec(
             Bind(source=str(model.path), target=WEIGHTS),
             *((Bind(source=str(learned.path), target=ADAPTER),) if learned else ()),
             *((Bind(source=str(target), target=TARGET, access=Access.READ_WRITE),) if target else ()),
+            *(Bind(source=node, target=node, access=Access.DEVICE) for node in offload.devices),
         ),
         env=(
             ("PATH", "/usr/bin:/bin"),
@@ -78,7 +83,7 @@ def child_spec(
         limits=JailLimits(
             wall_seconds=_A_DAY_SECONDS,
             cpu_seconds=_A_DAY_SECONDS,
-            address_space_bytes=needs.address_space_bytes,
+            address_space_bytes=_DEVICE_ADDRESSES_BYTES if offload.devices else needs.address_space_bytes,
             resident_bytes=needs.resident_bytes,
             file_bytes=writes_bytes,
             tmp_bytes=writes_bytes,  # also the bound of what lies behind a writable bind
@@ -118,10 +123,12 @@ class Served:
         threads: int | None = None,
         spare: ModelFile | None = None,
         hosted: bool = False,
+        offload: Offload = Offload(),  # noqa: B008 - a value
     ) -> None:
         """`spare` is loaded where `model` cannot be: the registered file of rewritten weights.
 
         `hosted`: `jail` starts nothing, but leads to a child that another process holds, and has memory for.
+        `offload`: what goes to a GPU.
 
         `threads` None: as many as cores are free and are seen to help; the child says how many.
         """
@@ -130,6 +137,7 @@ class Served:
         self._spare = spare
         self.remark = ""
         self._jail, self._hosted = jail, hosted
+        self.offload = offload
         self.threads = threads if threads is not None else free_threads()
         self.load_seconds = 0.0
         self.unasked: list[str] = []  # questions for whole answers that could not be asked, and why
@@ -232,7 +240,7 @@ class Served:
         self._needs = needs_of_model(self._model)
         if not self._hosted:
             self._needs.refuse_without_memory()
-        process = self._jail.start(child_spec(self._model, needs=self._needs))
+        process = self._jail.start(child_spec(self._model, needs=self._needs, offload=self.offload))
         with self._state:
             failed, self._process = self._process, None if self._closed else process
             self._buffer, self._pending = FrameBuffer(), []
@@ -255,6 +263,8 @@ class Served:
             "threads": self.threads,
             "try": self._try,
         }
+        if self.offload.layers:
+            request["gpu_layers"] = self.offload.layers
         send(process.channel, request)
         answer = self._next(process.channel, time.monotonic() + self.load_limit_seconds)
         if answer is None:

@@ -286,9 +286,8 @@ def test_where_a_question_does_not_fit_less_stands_beside_the_code(monkeypatch: 
     asked = [user(prompt) for prompt, _ in sampler.asked if "def total" in user(prompt)]
     assert len(asked) == 3
     assert all("out -= row" in text for text in asked)  # code is never cut
-    assert (
-        "line 6 of m.py was not asked about: 1700 tokens and an answer of 320 do not fit into 1536" in sampler.remarks
-    )
+    why = "1700 tokens and an answer of 320 do not fit into 1536"
+    assert f"line 6 of m.py was not asked about: {why}" in sampler.remarks
 
 
 def test_what_failed_where_stands_in_the_questions(monkeypatch: pytest.MonkeyPatch) -> None:
