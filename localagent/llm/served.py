@@ -53,8 +53,8 @@ def child_spec(
     """The child's jail: interpreter, packages and the one model read-only, no TCP, nothing else.
 
     `target` is the one file that it may write, `writes_bytes` the largest it may become. `needs` are read from the
-    model's file where they are not given, `offload` says which devices are shown. CannotEnforce or OSError when the file
-    is not there.
+    model's file where they are not given, `offload` says which devices are shown. CannotEnforce or OSError when that
+    file is not there.
     """
     if model.path is None:
         raise CannotEnforce(f"the file of {model.name} is not installed")
