@@ -1,9 +1,10 @@
 """`EditWriter` that asks for whole answers: several drawn at once at each place, in the ways a model understands.
 
 Each answer is an edit or is refused; what was refused, and how the tests judged what was not, stands in the next
-question about the same place (at most three remarks). Bounded in rounds and tokens; the search bounds its seconds.
-Contributes nothing where the model is absent, dropped, slow or knows no such way. Only the snapshot's own files are
-written upon. Which answers come when is a matter of the model's speed; which there are is not.
+question about the same place: at most three remarks, of the answers that failed fewest tests first. Bounded in rounds
+and tokens; the search bounds its seconds. Contributes nothing where the model is absent, dropped, slow or knows no such
+way. Only the snapshot's own files are written upon. Which answers come when is a matter of the model's speed; which
+there are is not.
 """
 
 import math
@@ -36,6 +37,7 @@ _ROUND = 1.5  # nats by which a further round at a place is dearer
 _DEAREST = 11.0
 _MAX_SILENT = 3
 _SAID = 120
+_NONE = 1 << 20  # failing tests of what was refused: it comes last
 
 Choices = Callable[[RepoPath, Sequence[int]], Sequence[Edit]]
 
@@ -51,7 +53,13 @@ class _Target:
     rounds: int = 0
     outline: str = ""
     room: Room = field(default_factory=Room)
-    heard: deque[str] = field(default_factory=lambda: deque(maxlen=HEARD))
+    remarks: list[tuple[int, str]] = field(default_factory=list)  # failing tests, and what is said of it; oldest first
+
+    @property
+    def heard(self) -> tuple[str, ...]:
+        """What stands in the next question: of the answers that failed fewest tests, then of those that were none."""
+        best = sorted(enumerate(self.remarks), key=lambda r: (r[1][0], -r[0]))[:HEARD]
+        return tuple(text for _, (_, text) in sorted(best))
 
     @property
     def cost(self) -> float:
@@ -213,13 +221,12 @@ class SampleWriter:
 
     def _prompt(self, way: Way, target: _Target) -> Prompt:
         if way.chat:
-            heard = tuple(target.heard)
             asked = messages(
                 way,
                 target.view,
                 tests=target.tests,
                 task=self._task,
-                heard=heard,
+                heard=target.heard,
                 outline=target.outline,
                 room=target.room,
             )
@@ -256,7 +263,11 @@ class SampleWriter:
                 told = [f"{f.exception}: {f.steady}"[:160] for f in failures[:1]]
                 sides = [(steady(f.right)[:60], steady(f.left)[:60]) for f in failures[:1] if f.left or f.right]
                 wants = [f"expected {right}, got {left}" for right, left in sides]
-                _remember(target, " ".join([said, "still fails:", *told, *wants, *_place(failures[:1])]))
+                _remember(
+                    target,
+                    " ".join([said, "still fails:", *told, *wants, *_place(failures[:1])]),
+                    failing=len(failures),
+                )
 
 
 def _place(failures: Sequence[Failure]) -> list[str]:
@@ -274,10 +285,10 @@ def _complaint(baseline: Baseline) -> str:
     return "".join(f"# {text}\n" for text in told)
 
 
-def _remember(target: _Target, remark: str) -> None:
+def _remember(target: _Target, remark: str, *, failing: int = _NONE) -> None:
     line = " ".join(remark.split())[:240]
-    if line not in target.heard:
-        target.heard.append(line)
+    if all(line != said for _, said in target.remarks):
+        target.remarks.append((failing, line))
 
 
 def edit_words(edit: Edit) -> str:

@@ -178,6 +178,18 @@ def test_what_was_refused_and_what_failed_stands_in_the_next_question(monkeypatc
     assert set(sampler.asked[0][1].seeds).isdisjoint(sampler.asked[1][1].seeds)
 
 
+def test_the_next_question_tells_of_the_three_that_came_furthest(monkeypatch: pytest.MonkeyPatch) -> None:
+    sampler = Recorded([line(6, f"out {sign}= row") for sign in ("*", "/", "//", "%", "**")], [b"x"])
+    writer = recorded(monkeypatch, sampler, Way.LINE)
+    for number, written in enumerate(writer.more(timeout_seconds=9)):
+        failures = [Failure(exception="AssertionError", message=f"no {number}")] * (1 if number in (0, 2) else 5)
+        writer.heard(written.edit, failures)
+    writer.more(timeout_seconds=9)
+    again = user(sampler.asked[1][0])
+    assert [k for k in range(5) if f"no {k}" in again] == [0, 2, 4]  # of those as good as each other the newest
+    assert again.index("no 0") < again.index("no 2") < again.index("no 4")
+
+
 def test_only_so_many_remarks_are_kept_and_rounds_end(monkeypatch: pytest.MonkeyPatch) -> None:
     sampler = Recorded(*[[f"nonsense {k}".encode(), line(40 + k, "x")] for k in range(30)])
     writer = recorded(monkeypatch, sampler, Way.LINE)
