@@ -1,9 +1,11 @@
-"""Whole models of a few thousand random weights, in the vocabulary and with the template of a given family.
+"""Whole models of random weights, in the vocabulary and with the template of a given family.
 
-They say nothing sensible; llama.cpp loads and runs them like any other, special tokens included.
+They say nothing sensible; llama.cpp loads and runs them like any other, special tokens included. `tiny_model` has a few
+thousand weights, `wide_model` as many as its shape says, four bits each.
 """
 
 import hashlib
+import math
 import random
 import struct
 from collections.abc import Sequence
@@ -75,13 +77,16 @@ def _strings(values: Sequence[str]) -> bytes:
     return struct.pack("<IQ", 8, len(values)) + b"".join(text(value) for value in values)
 
 
-def _vocabulary(family: Family) -> tuple[int, list[bytes]]:
+def _vocabulary(family: Family, words: int = 0) -> tuple[int, list[bytes]]:
+    """How many tokens, at least `words` of them, and their entries."""
     if family.pieces:
         tokens = ["<unk>", *family.specials, *(f"<0x{byte:02X}>" for byte in range(256)), "▁"]
         kinds = [_UNKNOWN, *[_CONTROL] * len(family.specials), *[_BYTE] * 256, _NORMAL]
     else:
         tokens = [*family.specials, *_letters(), "ab"]
         kinds = [*[_CONTROL] * len(family.specials), *[_NORMAL] * 257]
+    more = max(0, words - len(tokens))
+    tokens, kinds = [*tokens, *(f"<{k:06}>" for k in range(more))], [*kinds, *[_NORMAL] * more]
     first = 1 if family.pieces else 0
     entries = [
         string_entry("tokenizer.ggml.model", "llama" if family.pieces else "gpt2"),
@@ -99,12 +104,25 @@ def _vocabulary(family: Family) -> tuple[int, list[bytes]]:
     return len(tokens), entries
 
 
-def tiny_model(folder: Path, family: Family, *, seed: int = 0, context: int = 1536) -> ModelFile:
-    """A file of the family, made in a folder, as the registry would know it."""
-    words, vocabulary = _vocabulary(family)
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """The sizes of a model of the llama family."""
+
+    width: int
+    inner: int
+    heads: int
+    kv_heads: int
+    layers: int = 1
+    words: int = 0
+    context: int = 1536
+
+
+def _head(family: Family, shape: Shape, infos: Sequence[bytes], vocabulary: Sequence[bytes]) -> bytes:
+    """The file up to its tensors."""
     numbers = {
-        "context_length": context, "embedding_length": WIDTH, "block_count": 1, "feed_forward_length": INNER,
-        "attention.head_count": HEADS, "attention.head_count_kv": HEADS, "rope.dimension_count": WIDTH // HEADS,
+        "context_length": shape.context, "embedding_length": shape.width, "block_count": shape.layers,
+        "feed_forward_length": shape.inner, "attention.head_count": shape.heads,
+        "attention.head_count_kv": shape.kv_heads, "rope.dimension_count": shape.width // shape.heads,
     }  # fmt: skip
     entries = [
         string_entry("general.architecture", "llama"),
@@ -113,19 +131,61 @@ def tiny_model(folder: Path, family: Family, *, seed: int = 0, context: int = 15
         entry("llama.attention.layer_norm_rms_epsilon", 6, struct.pack("<f", 1e-5)),
         *vocabulary,
     ]
-    shapes: dict[str, tuple[int, ...]] = {"token_embd.weight": (WIDTH, words), "output_norm.weight": (WIDTH,)}
-    shapes |= {f"blk.0.{n}_norm.weight": (WIDTH,) for n in ("attn", "ffn")}
-    shapes |= {f"blk.0.attn_{n}.weight": (WIDTH, WIDTH) for n in ("q", "k", "v", "output")}
-    shapes |= {"blk.0.ffn_gate.weight": (WIDTH, INNER), "blk.0.ffn_up.weight": (WIDTH, INNER)}
-    shapes |= {"blk.0.ffn_down.weight": (INNER, WIDTH), "output.weight": (WIDTH, words)}
+    head = b"GGUF" + struct.pack("<IQQ", 3, len(infos), len(entries)) + b"".join(entries) + b"".join(infos)
+    return head + bytes(-len(head) % 32)
+
+
+def shapes(shape: Shape, words: int) -> dict[str, tuple[int, ...]]:
+    """Every tensor by its name."""
+    width, inner = shape.width, shape.inner
+    narrow = width // shape.heads * shape.kv_heads
+    found: dict[str, tuple[int, ...]] = {"token_embd.weight": (width, words), "output_norm.weight": (width,)}
+    for k in range(shape.layers):
+        found |= {f"blk.{k}.{n}_norm.weight": (width,) for n in ("attn", "ffn")}
+        found |= {f"blk.{k}.attn_{n}.weight": (width, width) for n in ("q", "output")}
+        found |= {f"blk.{k}.attn_{n}.weight": (width, narrow) for n in ("k", "v")}
+        found |= {f"blk.{k}.ffn_{n}.weight": (width, inner) for n in ("gate", "up")}
+        found |= {f"blk.{k}.ffn_down.weight": (inner, width)}
+    return found | {"output.weight": (width, words)}
+
+
+def wide_model(folder: Path, family: Family, shape: Shape) -> ModelFile:
+    """A file of a shape, its matrices in Q4_0, its weights one random stretch over and over."""
+    words, vocabulary = _vocabulary(family, shape.words)
+    infos, pieces, at = [], list[tuple[int, bytes]](), 0
+    dice = random.Random(0)
+    row = b"".join(struct.pack("<e", 0.004) + dice.randbytes(16) for _ in range(1 << 13))
+    ones = struct.pack("<f", 1.0) * shape.width
+    for name, sizes in shapes(shape, words).items():
+        plain = len(sizes) == 1
+        size = 4 * sizes[0] if plain else math.prod(sizes) // 32 * 18
+        infos.append(tensor(name, sizes, 0 if plain else 2, at))
+        pieces.append((size, ones if plain else row))
+        at += size + -size % 32
+    path = folder / f"{family.name}-wide.gguf"
+    with path.open("wb") as out:
+        out.write(_head(family, shape, infos, vocabulary))
+        for size, stretch in pieces:
+            for _ in range(size // len(stretch)):
+                out.write(stretch)
+            out.write(stretch[: size % len(stretch)] + bytes(-size % 32))
+    path.chmod(0o644)
+    with path.open("rb") as made:
+        digest = hashlib.file_digest(made, "sha256").hexdigest()
+    return ModelFile(name=family.name, path=path, bytes=path.stat().st_size, sha256=digest, licence="none")
+
+
+def tiny_model(folder: Path, family: Family, *, seed: int = 0, context: int = 1536) -> ModelFile:
+    """A file of the family, made in a folder, as the registry would know it."""
+    words, vocabulary = _vocabulary(family)
+    shape = Shape(width=WIDTH, inner=INNER, heads=HEADS, kv_heads=HEADS, context=context)
     dice, infos, data = random.Random(seed), [], b""
-    for name, shape in shapes.items():
-        count = shape[0] * (shape[1] if len(shape) > 1 else 1)
-        infos.append(tensor(name, shape, 0, len(data)))
+    for name, sizes in shapes(shape, words).items():
+        count = math.prod(sizes)
+        infos.append(tensor(name, sizes, 0, len(data)))
         data += struct.pack(f"<{count}f", *(dice.gauss(0.0, 0.4) for _ in range(count)))
         data += bytes(-len(data) % 32)
-    head = b"GGUF" + struct.pack("<IQQ", 3, len(infos), len(entries)) + b"".join(entries) + b"".join(infos)
-    raw = head + bytes(-len(head) % 32) + data
+    raw = _head(family, shape, infos, vocabulary) + data
     path = folder / f"{family.name}-{seed}.gguf"
     path.write_bytes(raw)
     path.chmod(0o644)

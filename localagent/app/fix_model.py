@@ -10,6 +10,7 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.task import Event, Task
 from localagent.errors import CannotEnforce, UsageFault
 from localagent.llm.hosted import Hosted
+from localagent.llm.offload import Offload, offload_of
 from localagent.llm.prompt import build_context
 from localagent.llm.registry import ModelFile, Registry
 from localagent.llm.scorer import ModelScorer
@@ -68,4 +69,14 @@ def _scorer(model: ModelFile, settings: Settings, jail: Jail, request: FixReques
     tuned = serving(model, settings.data_dir)
     spare = None if tuned is model else model
     starter = jail if request.model_line is None else Hosted(descriptor=request.model_line)
-    return ModelScorer(tuned, starter, threads=request.threads, spare=spare, taken=request.scored)
+    hosted = request.model_line is not None
+    offload = Offload() if hosted else offload_of(request.gpu_layers or settings.gpu_layers)
+    return ModelScorer(
+        tuned,
+        starter,
+        threads=request.threads,
+        spare=spare,
+        taken=request.scored,
+        hosted=hosted,
+        offload=offload,
+    )

@@ -14,7 +14,7 @@ class FixRequest:
 
     `threads` of the model; None: as many as cores are free. `scored`: of the model's first answers only so many scores,
     as a replayed task had in time. `model_line`: the descriptor of a socket to a model process that serves others too;
-    None: a child of the task's own.
+    None: a child of the task's own. `gpu_layers`: `auto`, a number, or "" for what the settings say.
     """
 
     repo: Path
@@ -37,6 +37,7 @@ class FixRequest:
     ways: tuple[str, ...] = ()
     cut: tuple[tuple[int, tuple[int, ...]], ...] = ()
     model_line: int | None = None
+    gpu_layers: str = ""
     choosing: Choosing = Choosing.ASK
 
 

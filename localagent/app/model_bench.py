@@ -29,6 +29,7 @@ from localagent.domain.task import Budget, Suspicion, Task
 from localagent.edit.space import open_edit_space
 from localagent.errors import CannotEnforce, InternalFault
 from localagent.jail.open import open_jail
+from localagent.llm.offload import offload_of
 from localagent.llm.prompt import build_context
 from localagent.llm.registry import ModelFile, Registry
 from localagent.llm.replies import Way
@@ -84,10 +85,16 @@ class Extent:
     most: int | None = None
     repairs: bool = True
 
+    @property
+    def whole(self) -> bool:
+        """Whether all bugs are written by all ways: nothing less says how a model writes best."""
+        return not self.only and self.most is None
+
 
 def bench_model(name: str, settings: Settings, say: Callable[[str], None], extent: Extent) -> Bench:
     """Measure one model ("": the default), keep the result, and for a user's own model the way it writes best.
 
+    The way only where the whole set was measured.
     CannotEnforce where the model cannot be used.
     """
     only, most = extent.only, extent.most
@@ -98,7 +105,10 @@ def bench_model(name: str, settings: Settings, say: Callable[[str], None], exten
     space = open_edit_space(load_prior(settings.models_dir / "prior.json"))
     weights = load_weights(settings.models_dir / "order.json")
     tuned = serving(model, settings.data_dir)
-    scorer = ModelScorer(tuned, open_jail(least=least_level(settings)), spare=None if tuned is model else model)
+    offload, jail = offload_of(settings.gpu_layers), open_jail(least=least_level(settings))
+    if offload.said:
+        say(offload.said)
+    scorer = ModelScorer(tuned, jail, spare=None if tuned is model else model, offload=offload)
     try:
         found = _ordered(scorer, model, order, space, weights, say)
         for way in only or NAMES:
@@ -110,8 +120,7 @@ def bench_model(name: str, settings: Settings, say: Callable[[str], None], exten
             raise CannotEnforce(scorer.warning)
     finally:
         scorer.close()
-    if not only:
-        registry.writes(model.name, (found.best,))
+    settle(registry, found, extent, say)
     if extent.repairs:
         repairs, dropped = repair_all(name, [*order, *write], settings, say)
         if dropped:
@@ -119,6 +128,14 @@ def bench_model(name: str, settings: Settings, say: Callable[[str], None], exten
         found = replace(found, repairs=repairs)
     keep(found, settings)
     return found
+
+
+def settle(registry: Registry, found: Bench, extent: Extent, say: Callable[[str], None]) -> None:
+    """Write the way into the model's manifest, or say why it stays as it was."""
+    if extent.whole:
+        registry.writes(found.name, (found.best,))
+    else:
+        say(f"{found.name} is asked to write as before: only a measurement of all bugs by all ways decides that")
 
 
 def _ordered(
@@ -131,7 +148,7 @@ def _ordered(
 ) -> Bench:
     """Ranks of the right edits in the whole file's edit space, every line being as suspicious as any other."""
     ranks, plain, count = [], [], 0
-    if not scorer.forms(60.0):
+    if not scorer.forms(scorer.load_limit_seconds):
         raise CannotEnforce(scorer.warning or f"{model.name} does not load")
     seconds = 1e-6
     for bug in bugs:

@@ -11,7 +11,7 @@ from localagent.edit.space import open_edit_space
 from localagent.errors import InternalFault
 from localagent.jail.open import open_jail
 from localagent.llm.registry import Registry
-from localagent.llm.tune import Reference, tune
+from localagent.llm.tune import MOST_MEMORY_BYTES, Reference, tune
 from localagent.llm.tuned import Tuned
 
 _PACKAGE = Path(__file__).resolve().parent.parent
@@ -29,7 +29,13 @@ def reference_edits(settings: Settings) -> Reference:
     return Reference(source=source, edits=tuple(found[k * len(found) // _EDITS] for k in range(_EDITS)))
 
 
-def tune_model(name: str, settings: Settings, say: Callable[[str], None]) -> Tuned:
-    """Find the fastest format of a registered model on this machine and keep it ("": the default model)."""
+def tune_model(
+    name: str, settings: Settings, say: Callable[[str], None], *, memory_bytes: int = MOST_MEMORY_BYTES
+) -> Tuned:
+    """Find the fastest format of a registered model on this machine and keep it ("": the default model).
+
+    `memory_bytes` as `llm.tune.tune`.
+    """
     model = Registry(settings.models_dir, settings.data_dir).verify(name)
-    return tune(model, settings.data_dir, open_jail(least=least_level(settings)), reference_edits(settings), say)
+    jail = open_jail(least=least_level(settings))
+    return tune(model, settings.data_dir, jail, reference_edits(settings), say, memory_bytes=memory_bytes)

@@ -21,6 +21,7 @@ from localagent.errors import LocalagentError, UsageFault
 from localagent.jail.diagnose import Row, jail_rows
 from localagent.jail.open import Kind, NamespaceJail, interpreter_binds, open_jail
 from localagent.jail.probe import State
+from localagent.llm.offload import NO_BACKEND, NO_DEVICE, devices, offloads
 from localagent.llm.registry import ModelFile, Registry
 from localagent.llm.tuned import AS_IT_IS, load, stands
 
@@ -159,10 +160,13 @@ def _tuned_row(model: ModelFile, settings: Settings) -> Row:
 
 
 def offload(backend: str) -> str:
-    """Which of llama.cpp's devices a model is run on: it runs in a jail, and there the processor is all there is."""
-    if backend.startswith("CPU"):
-        return "not used: this llama.cpp is built for the processor alone"
-    return "not used: no GPU device is visible in the jail where models run; they run on the processor"
+    """Whether layers of a model can go to a GPU, which they do where it is asked for."""
+    if not offloads(backend):
+        return NO_BACKEND
+    found = devices()
+    if not found:
+        return NO_DEVICE
+    return f"where --gpu-layers asks for it, with {', '.join(found)}; not tried on any machine with a GPU"
 
 
 def machine_rows() -> Iterator[Row]:

@@ -20,6 +20,7 @@ from localagent.cli.render import Render
 from localagent.daemon.remote import run_remote
 from localagent.domain.task import Budget, Choosing
 from localagent.errors import UsageFault
+from localagent.llm.offload import checked_layers
 from localagent.ports import Sink
 from localagent.record.assessment import assessment_lines
 from localagent.wire.service.client import DEFAULT_SOCKET
@@ -42,6 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = p.add_mutually_exclusive_group()
     group.add_argument("--no-model", action="store_true", help="order by the prior alone")
     group.add_argument("--model", default="", metavar="M", help="a GGUF file or a registered name")
+    p.add_argument(
+        "--gpu-layers", default="", metavar="auto|N", help="layers of the model to run on a GPU (default: none)"
+    )
     p.add_argument("--no-writing", action="store_true", help="the model orders edits and writes none")
     p.add_argument("--write-by", action="append", default=[], metavar="WAY", help=f"how it writes: {', '.join(NAMES)}")
     ends = p.add_mutually_exclusive_group()
@@ -119,6 +123,7 @@ def _request(args: argparse.Namespace) -> FixRequest:
         ),
         use_model=not args.no_model,
         model=args.model,
+        gpu_layers=checked_layers(args.gpu_layers),
         writing=not args.no_writing,
         ways=known_ways(args.write_by),
         policy=Path(args.policy) if args.policy else None,

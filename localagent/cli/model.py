@@ -16,7 +16,8 @@ from localagent.app.written import known_ways
 from localagent.cli.render import Render
 from localagent.errors import UsageFault
 from localagent.llm.registry import ModelFile, Registry
-from localagent.llm.tuned import AS_IT_IS, load, serving, stands
+from localagent.llm.tune import MOST_MEMORY_BYTES
+from localagent.llm.tuned import AS_IT_IS, Tuned, load, serving, stands
 from localagent.record.files import write_through
 
 
@@ -38,6 +39,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     tuning.add_argument("model", nargs="?", default="", metavar="NAME", help="default: the default model")
     tuning.add_argument("--again", action="store_true", help="measure even if it was measured on this machine")
+    tuning.add_argument(
+        "--memory",
+        type=int,
+        metavar="MB",
+        help="most that the model's process may take in another format (default: 450, or what it takes as it is)",
+    )
     benching = actions.add_parser(
         "bench", help="measure how well models order and write edits, on a built-in set of bugs", allow_abbrev=False
     )
@@ -71,16 +78,29 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
 
 
 def _tune(args: argparse.Namespace, settings: Settings, render: Render) -> int:
+    if args.memory is not None and args.memory < 1:
+        raise UsageFault("--memory: at least 1 MB")
+    most = MOST_MEMORY_BYTES if args.memory is None else args.memory * 1_000_000
     model = Registry(settings.models_dir, settings.data_dir).verify(args.model)
     found = None if args.again else load(settings.data_dir, model.sha256)
-    if found is None or not stands(found, model, settings.data_dir):
-        found = tune_model(model.name, settings, render.note)
+    exceeds = found is not None and args.memory is not None and found.memory.get(found.form, most + 1) > most
+    if found is None or exceeds or not stands(found, model, settings.data_dir):
+        found = tune_model(model.name, settings, render.note, memory_bytes=most)
     if args.json:
         render.json({"name": model.name, **asdict(found)})
     else:
         shown = f"as {found.form}, {found.faster:.1f} times as fast" if found.form != AS_IT_IS else found.form
-        render.line(f"{model.name} runs {shown} on this machine")
+        render.line(f"{model.name} runs {shown} on this machine{_memory(found)}")
     return 0
+
+
+def _memory(found: Tuned) -> str:
+    """What its process takes, and took before, where that was measured."""
+    before, after = found.memory.get(AS_IT_IS), found.memory.get(found.form)
+    if before is None or after is None:
+        return ""
+    now = f", in {after / 1e6:.0f} MB of memory"
+    return now if found.form == AS_IT_IS else f"{now} ({before / 1e6:.0f} MB before)"
 
 
 def _bench(args: argparse.Namespace, settings: Settings, render: Render) -> int:

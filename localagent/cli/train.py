@@ -58,6 +58,8 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     else:
         for kind, told in done.figures.items():
             render.line(f"{kind}: {_sentence(told)}")
+            if "in-use" in told:
+                render.line(f"{kind}, beside the order in use: {_sentence(told['in-use'], 'in use')}")
         if adapter is not None:
             render.line(f"adapter: {_sentence(adapter.judged.told(), 'without it', 'with it')}")
         render.line(f"registered: {registered}" if registered else "not better than the order in use: nothing is kept")

@@ -60,6 +60,8 @@ def _refuse(request: FixRequest) -> None:
         faults.append("--backend: the daemon chooses its jail")
     if request.ways:
         faults.append("--write-by: the daemon's model writes as it was measured")
+    if request.gpu_layers:
+        faults.append("--gpu-layers: where the daemon's model runs is said to its service (LOCALAGENT_GPU_LAYERS)")
     if faults:
         raise UsageFault(faults, remedy="leave it away, or work without --daemon")
 

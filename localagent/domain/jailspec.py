@@ -11,6 +11,7 @@ class Access(StrEnum):
 
     READ_ONLY = "ro"
     READ_WRITE = "rw"
+    DEVICE = "dev"  # one device node below /dev, read and written
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

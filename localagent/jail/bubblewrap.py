@@ -138,6 +138,9 @@ def _private(spec: JailSpec, open_walls: AbstractSet[Wall]) -> tuple[str, ...]:
 def _binds(spec: JailSpec, open_walls: AbstractSet[Wall]) -> tuple[str, ...]:
     out: list[str] = []
     for bind in ordered(spec.binds):
+        if bind.access is Access.DEVICE:
+            out += ["--dev-bind", bind.source, bind.target]
+            continue
         writable = bind.access is Access.READ_WRITE or Wall.READ_ONLY in open_walls
         out += ["--bind" if writable else "--ro-bind", bind.source, bind.target]
     return tuple(out)

@@ -34,6 +34,7 @@ PRIVATE = (
     ("/dev/shm", "write"),  # noqa: S108 - the jail's own
     ("/tmp", "write"),  # noqa: S108 - the jail's own
 )
+_GRANTS = {Access.READ_WRITE: "write", Access.READ_ONLY: "run"}
 REMEDY = (
     "Linux 5.19 or later, built with CONFIG_SECURITY_LANDLOCK=y and with `landlock` among `lsm=` on its command line "
     "(/sys/kernel/security/lsm lists what is on); in a container the seccomp profile must allow landlock_* calls"
@@ -96,7 +97,7 @@ def rules_of(spec: JailSpec, layout: SystemLayout) -> tuple[tuple[str, str], ...
     return (
         *PRIVATE,
         *((folder, "run") for folder in layout.folders),
-        *((bind.target, "write" if bind.access is Access.READ_WRITE else "run") for bind in spec.binds),
+        *((bind.target, _GRANTS[bind.access]) for bind in spec.binds if bind.access is not Access.DEVICE),  # below /dev
     )
 
 

@@ -7,16 +7,19 @@ only while the source is quiescent: no process of the repository may be running 
 """
 
 import os
+import re
 import stat
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from localagent.domain.jailspec import Bind, JailSpec
+from localagent.domain.jailspec import Access, Bind, JailSpec
 from localagent.errors import CannotEnforce
 
 RESERVED = ("/proc", "/dev", "/sys", "/etc", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32")
 WHOLE = ("/", "/usr", "/tmp", "/root", "/home", "/var")  # noqa: S108 - as targets refused
+
+_GPU_NODE = re.compile(r"/dev/(?:nvidia(?:[0-9]+|ctl|-uvm|-uvm-tools|-caps/[a-z0-9-]+)|dri/renderD[0-9]+|kfd)")
 
 
 def resolved(spec: JailSpec) -> JailSpec:
@@ -51,7 +54,7 @@ def faults_of(binds: Sequence[Bind]) -> list[str]:
     faults: list[str] = []
     seen: set[str] = set()
     for bind in binds:
-        fault = _target_fault(bind.target)
+        fault = _device_fault(bind) if bind.access is Access.DEVICE else _target_fault(bind.target)
         if fault:
             faults.append(f"bind target {bind.target!r} {fault}")
         elif bind.target in seen:
@@ -64,6 +67,17 @@ def faults_of(binds: Sequence[Bind]) -> list[str]:
                     fault = _below_fault(inner, outer)
                     faults += [fault] if fault else []
     return faults
+
+
+def _device_fault(bind: Bind) -> str:
+    """Why a device may not be shown there, or "": only nodes of GPUs are, at places of their names."""
+    if not _GPU_NODE.fullmatch(bind.target):
+        return "is no node of a GPU"
+    try:
+        node = stat.S_ISCHR(os.lstat(bind.source).st_mode)
+    except OSError as fault:
+        return f"cannot be looked at: {fault.strerror}"
+    return "" if node else "is not a device"
 
 
 def _target_fault(target: str) -> str:

@@ -154,6 +154,9 @@ def _private(spec: JailSpec) -> tuple[str, ...]:
 def _binds(spec: JailSpec, around: Surroundings) -> tuple[str, ...]:
     out: list[str] = []
     for bind in ordered(spec.binds):
+        if bind.access is Access.DEVICE:
+            out.append(_mount(src=bind.source, dst=bind.target, is_bind=True, rw=True, nosuid=True))
+            continue
         out += _bound(bind.source, bind.target, around, rw=bind.access is Access.READ_WRITE)
     return tuple(out)
 

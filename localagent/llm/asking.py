@@ -9,12 +9,10 @@ import re
 from collections.abc import Sequence
 
 from localagent.llm.replies import View, Way
+from localagent.llm.room import Room
 from localagent.llm.surroundings import signatures
 
-CODE_BYTES = 2400
-KNOWN_BYTES = 500  # of signatures, where the code leaves room
-TESTS_BYTES = 900
-HEARD_BYTES = 600
+_ALL = Room()
 _TICKS = re.compile(r"`+")
 
 _RULES = (
@@ -41,35 +39,45 @@ _OUTLINE = (
 
 
 def messages(
-    way: Way, view: View, *, tests: str, task: str = "", heard: Sequence[str] = (), outline: str = ""
+    way: Way,
+    view: View,
+    *,
+    tests: str,
+    task: str = "",
+    heard: Sequence[str] = (),
+    outline: str = "",
+    room: Room = _ALL,
 ) -> list[tuple[str, str]]:
-    """The conversation that asks for one reply. `heard` is what became of earlier ones.
+    """The conversation that asks for one reply. `heard` is what became of earlier ones, `room` how much is shown.
 
     Where the way takes an outline first, it is asked for as long as there is none.
     """
-    shown = _numbered(view, numbers=way is Way.LINE)
+    shown = _numbered(view, room.code_bytes, numbers=way is Way.LINE)
     parts = [f"File {_plain(view.page.path)}:", _fence(shown)]
-    if known := signatures(view.page.text, view.lines, min(KNOWN_BYTES, CODE_BYTES - len(shown.encode()))):
+    if known := signatures(view.page.text, view.lines, min(room.known_bytes, room.code_bytes - len(shown.encode()))):
         parts += ["What stands around it in the file:", _fence(known)]
     if tests:
-        parts += ["The test that fails, and how:", _fence(_clip(tests, TESTS_BYTES))]
+        parts += ["The test that fails, and how:", _fence(_clip(tests, room.tests_bytes))]
     if task:
         parts += ["What the user says about it:", _fence(_clip(task, 400))]
     if heard:
-        parts += ["Tried before, and wrong:", _fence(_clip("\n".join(heard), HEARD_BYTES))]
+        parts += ["Tried before, and wrong:", _fence(_clip("\n".join(heard), room.heard_bytes))]
     if way is Way.CHOICE:
         edits = [f"{k}: line {e.line}: {_plain(e.note or e.operator)}" for k, e in enumerate(view.choices, 1)]
         parts += ["Edits to choose from:", _fence("\n".join(edits))]
     if outline:
-        parts += ["Its outline:", _fence(_clip(outline, CODE_BYTES))]
+        parts += ["Its outline:", _fence(_clip(outline, room.code_bytes))]
     how = _OUTLINE if way is Way.SKELETON and not outline else _HOW[way]
     return [("system", f"{_RULES} {how}"), ("user", "\n".join(parts))]
 
 
-def around(view: View, line: int, *, tests: str, room_bytes: int) -> tuple[str, str]:
-    """What stands in front of a line and behind it, as a program: tests first, then the file's own text."""
-    start, end = view.page.line_span(line)
-    text = view.page.text
+def around(view: View, line: int, *, tests: str, room: Room = _ALL) -> tuple[str, str]:
+    """What stands in front of the statement at a line and behind it, as a program: tests first, then the file's text.
+
+    All lines of the statement are left out, and stand in front of the gap as comments.
+    """
+    start, end = _whole_lines(view, line)
+    text, room_bytes = view.page.text, room.code_bytes // 2
     front = text[max(0, start - room_bytes) : start].decode("utf-8", "ignore")
     behind = text[end : end + room_bytes // 2].decode("utf-8", "ignore")
     if start > room_bytes:
@@ -78,11 +86,21 @@ def around(view: View, line: int, *, tests: str, room_bytes: int) -> tuple[str, 
         behind = behind.rpartition("\n")[0] + "\n"
     old = text[start:end].decode("utf-8")
     indent = old[: len(old) - len(old.lstrip())]
-    return f"{_clip(tests, TESTS_BYTES)}\n{front}{indent}# before: {old.strip()}\n{indent}", behind
+    before = "".join(f"{indent}# before: {row.strip()}\n" for row in old.split("\n"))
+    return f"{_clip(tests, room.tests_bytes)}\n{front}{before}{indent}", behind
 
 
-def _numbered(view: View, *, numbers: bool) -> str:
-    rows, room = [], CODE_BYTES
+def _whole_lines(view: View, line: int) -> tuple[int, int]:
+    """From the beginning of the statement's first line to the end of its last one, or of its header's."""
+    stretch = view.page.statement(line)
+    if stretch is None:
+        return view.page.line_span(line)
+    rows = view.page.text[stretch.start : stretch.end].count(b"\n")
+    return view.page.line_span(stretch.line)[0], view.page.line_span(stretch.line + rows)[1]
+
+
+def _numbered(view: View, room: int, *, numbers: bool) -> str:
+    rows = []
     for line in view.lines:
         row = f"{line}: {view.page.line_text(line)}" if numbers else view.page.line_text(line)
         room -= len(row.encode()) + 1

@@ -20,7 +20,7 @@ from localagent.errors import CannotEnforce
 BATCH_TOKENS = 128
 SEQUENCES = 128  # resident at most, the trunk among them
 GROUP = SEQUENCES // 2  # branches at once
-BRANCH_CELLS = 1024  # of the cache, beside the trunk's
+BRANCH_CELLS = 1024  # of the cache, beside the trunk's: at least
 MAX_TOP = 64
 
 
@@ -88,14 +88,18 @@ class Grove:
         trunk_tokens: int,
         cancelled: Callable[[], bool],
         adapter: Any = None,
+        branch_cells: int = BRANCH_CELLS,
     ) -> None:
-        """`trunk_tokens` is the longest path, trunk and branch together; `adapter` what is loaded beside the model."""
+        """`trunk_tokens` is the longest path, trunk and branch together; `adapter` what is loaded beside the model.
+
+        `branch_cells` is the room of all branches that are resident at once.
+        """
         self._llama = llama
         self._cancelled = cancelled
-        self.path_tokens = trunk_tokens
+        self.path_tokens, self.branch_cells = trunk_tokens, branch_cells
         self._vocabulary = int(llama.llama_vocab_n_tokens(llama.llama_model_get_vocab(model)))
         params = llama.llama_context_default_params()
-        params.n_ctx = trunk_tokens + BRANCH_CELLS
+        params.n_ctx = trunk_tokens + branch_cells
         params.n_batch = params.n_ubatch = BATCH_TOKENS
         params.n_seq_max = SEQUENCES
         params.n_threads = params.n_threads_batch = threads
@@ -124,13 +128,13 @@ class Grove:
         if max(len(trunk), longest) > self.path_tokens:
             raise NoRoom(f"{max(len(trunk), longest)} tokens do not fit into {self.path_tokens}")
         widest = max((len(b.tokens) + 1 for b in branches), default=0)
-        if widest > BRANCH_CELLS:
-            raise NoRoom(f"a branch of {widest} tokens does not fit into {BRANCH_CELLS}")
+        if widest > self.branch_cells:
+            raise NoRoom(f"a branch of {widest} tokens does not fit into {self.branch_cells}")
         if self._plant(trunk):
             if fresh:
                 self._forget()
             self.fresh = not self._resident
-            for group in _groups(branches):
+            for group in _groups(branches, self.branch_cells):
                 yield from self._grow(group)
                 if self._cancelled():
                     return
@@ -187,7 +191,7 @@ class Grove:
     def _grow(self, group: Sequence[tuple[int, Branch]]) -> Iterator[list[Reading]]:
         """One group of branches, each in a sequence of its own that begins as the likest resident one does."""
         cells = sum(len(path) - _common(path, self._trunk) for path in self._resident.values())
-        if cells + sum(len(b.tokens) + 1 for _, b in group) > BRANCH_CELLS:
+        if cells + sum(len(b.tokens) + 1 for _, b in group) > self.branch_cells:
             self._forget()
         fresh: dict[int, tuple[int, ...]] = {}
         # What branches share is decoded once, by the path that ends there; but not where they begin at different
@@ -280,13 +284,13 @@ class Grove:
             yield Reading(branch=branch, row=number, top=tuple(top), asked=told)
 
 
-def _groups(branches: Sequence[Branch]) -> Iterator[list[tuple[int, Branch]]]:
+def _groups(branches: Sequence[Branch], most_cells: int = BRANCH_CELLS) -> Iterator[list[tuple[int, Branch]]]:
     """Numbered branches in groups whose sequences and cells are there at once."""
     group: list[tuple[int, Branch]] = []
     cells = 0
     for number, branch in enumerate(branches):
         cells += len(branch.tokens) + 1
-        if group and (len(group) == GROUP or cells > BRANCH_CELLS):
+        if group and (len(group) == GROUP or cells > most_cells):
             yield group
             group, cells = [], len(branch.tokens) + 1
         group.append((number, branch))

@@ -31,6 +31,7 @@ from localagent.llm.frames import (
 )
 from localagent.llm.gguf import GgufHeader, read_adapter, read_header
 from localagent.llm.growing import Growing, RequestFault
+from localagent.llm.needs import needs_of
 from localagent.llm.resident import resident_bytes
 from localagent.llm.utf8 import utf8
 from localagent.llm.window import Place, Window, plan_windows
@@ -127,12 +128,15 @@ def _open(request: Message, descriptor: int, inbox: Inbox) -> tuple[Engine, Mess
     began = time.monotonic()
     header = checked(request, descriptor)
     threads = int(request["threads"])
+    needs = needs_of(header, os.fstat(descriptor).st_size)
     engine = Engine(
         descriptor,
         adapter=_adapter(request, header),
         threads=threads,
         context_tokens=CONTEXT_TOKENS,
         cancelled=inbox.cancelled,
+        needs=needs,
+        gpu_layers=int(request.get("gpu_layers", 0)),
     )
     if request.get("try") is True:
         threads = worthwhile(engine.rate, threads)
@@ -144,6 +148,7 @@ def _open(request: Message, descriptor: int, inbox: Inbox) -> tuple[Engine, Mess
         "load_seconds": time.monotonic() - began,
         "resident_bytes": resident_bytes(),
         "threads": threads,
+        "path_tokens": engine.path_tokens,
     }
 
 

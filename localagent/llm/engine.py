@@ -23,9 +23,11 @@ import numpy as np
 from localagent.errors import CannotEnforce
 from localagent.llm.branches import Grove, adapt
 from localagent.llm.cores import TRIAL_SECONDS
+from localagent.llm.needs import Needs
 
 CHUNK_TOKENS = 128
-_TRIAL_TOKENS = 16
+_TRIAL_TOKENS, _LARGE_TRIAL_TOKENS = 16, 4
+_LARGE_BYTES = 1 << 30  # of weights, from where a trial of sixteen tokens takes seconds
 _GUARD = b"\x01"  # a byte that no source has, so that no vocabulary joins it to another
 
 # What a position is asked: (index of the asker, token that stands there, token that would).
@@ -99,18 +101,26 @@ class Engine:
         context_tokens: int,
         cancelled: Callable[[], bool],
         adapter: int | None = None,
+        needs: Needs = Needs(),  # noqa: B008 - a value
+        gpu_layers: int = 0,
     ) -> None:
-        """`descriptor` and `adapter` are open files that were checked; both are closed by who loads them."""
+        """`descriptor` and `adapter` are open files that were checked; both are closed by who loads them.
+
+        `needs` says how long the texts are on which many continuations grow (`grove`), `gpu_layers` how many layers
+        go to a GPU (-1: all), where this build of llama.cpp can.
+        """
+        self._needs = needs
         self._llama = llama = bindings()
         self._cancelled = cancelled
         self._silence = llama.llama_log_callback(lambda _level, _text, _data: None)
         llama.llama_log_set(self._silence, ctypes.c_void_p(0))
         llama.llama_backend_init()
-        self._model = self._load(descriptor)
+        self._model = self._load(descriptor, gpu_layers)
         self._adapter = None if adapter is None else self._load_adapter(adapter)
         self._vocab = llama.llama_model_get_vocab(self._model)
         trained = int(llama.llama_model_n_ctx_train(self._model))
         self.context_tokens = min(context_tokens, trained) if trained > 0 else context_tokens
+        self.path_tokens = min(needs.path_tokens, trained) if trained > 0 else needs.path_tokens
         self._context = self._open_context(threads)
         self._batch = llama.llama_batch_init(CHUNK_TOKENS, 0, 1)
         self.vocabulary = int(llama.llama_vocab_n_tokens(self._vocab))
@@ -123,9 +133,10 @@ class Engine:
         self._decoded: list[int] = []
         self.tokens_decoded = 0
 
-    def _load(self, descriptor: int) -> Any:
+    def _load(self, descriptor: int, gpu_layers: int) -> Any:
         params = self._llama.llama_model_default_params()
-        params.n_gpu_layers = -1 if self._llama.llama_supports_gpu_offload() else 0
+        params.load_mode = self._llama.LLAMA_LOAD_MODE_NONE  # mapped, weights that are repacked would lie there twice
+        params.n_gpu_layers = gpu_layers if self._llama.llama_supports_gpu_offload() else 0
         stream = _stream(descriptor)
         model = self._llama.llama_model_load_from_file_ptr(stream, params) if stream else None
         if not model:
@@ -233,7 +244,8 @@ class Engine:
             self._llama,
             self._model,
             threads=self._threads,
-            trunk_tokens=self.context_tokens,
+            trunk_tokens=self.path_tokens,
+            branch_cells=self._needs.branch_cells,
             cancelled=self._cancelled,
             adapter=self._adapter,
         )
@@ -241,7 +253,7 @@ class Engine:
     def rate(self, threads: int) -> float:
         """Tokens a second with so many threads, tried for a moment. What was decoded before is forgotten."""
         self.use(threads)
-        trial = [self.end_token] * _TRIAL_TOKENS
+        trial = [self.end_token] * (_TRIAL_TOKENS if self._needs.weights_bytes < _LARGE_BYTES else _LARGE_TRIAL_TOKENS)
         decoded, began = 0, 0.0
         while not decoded or time.monotonic() - began < TRIAL_SECONDS:
             self._resume([], 0)

@@ -4,7 +4,7 @@ A frame is four bytes of length (big endian) and that many bytes of JSON, always
 
     parent to child                                     child to parent
     load    bytes, sha256, adapter, threads, try        ready    name, threads, load_seconds, resident_bytes,
-                                                                 fim, chat
+                                                                 path_tokens, fim, chat
                                                         refused  why (the child then ends)
     score   id, context, source, edits                  scores   id, items: [[edit, score or null], ...], tokens
                                                         done     id, tokens, outside, garbled, cpu_seconds
@@ -19,7 +19,9 @@ A frame is four bytes of length (big endian) and that many bytes of JSON, always
     end                                                 (the child ends)
 
 `adapter` is null or an object of `bytes` and `sha256`. `try` (may be left out) lets
-the child use fewer threads where more do not help; `ready` says how many it uses.
+the child use fewer threads where more do not help; `ready` says how many it uses, and
+in `path_tokens` (may be left out) how long prompt and answer may be together. `gpu_layers`
+(may be left out) is how many layers go to a GPU, -1 for all.
 
 A child that serves several parents answers `queued  id` at once to what has to wait (`hosted`).
 
@@ -54,7 +56,7 @@ import socket
 from typing import Any
 
 MAX_FRAME_BYTES = 32 << 20
-CONTEXT_TOKENS = 1536  # the longest path the child decodes, if the model was trained for as many
+CONTEXT_TOKENS = 1536  # what orders edits is at most so long, and any text at least, if the model was trained for it
 WEIGHTS = "/run/model/weights.gguf"
 ADAPTER = "/run/model/adapter.gguf"
 TARGET = "/run/model/target.gguf"

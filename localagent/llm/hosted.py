@@ -30,7 +30,7 @@ MOST_DEATHS = 5  # of a model's children within a minute; more is not mended by 
 MOST_MODELS = 2
 IDLE_SECONDS = 600.0
 _MINUTE = 60.0
-_LOAD_SECONDS = 50.0  # less than whoever asks waits
+_SOONER_SECONDS = 10.0  # than whoever asks gives up
 _REQUEST_SECONDS = 600.0
 _SEND_SECONDS = 5.0  # a line that reads nothing for so long is ended: others wait for the child
 _MOST_WAITING = 4
@@ -207,7 +207,7 @@ class Line:
                 raise FrameFault("the adapter that is to be loaded has no digest")
             sha256 = f"{sha256}+{learned['sha256']}"
         found = self._shared.child(sha256)
-        if isinstance(found, str) or not found.ready(_LOAD_SECONDS):
+        if isinstance(found, str) or not found.ready(found.load_limit_seconds - _SOONER_SECONDS):
             self._say({"kind": "refused", "why": found if isinstance(found, str) else found.warning or "it is loading"})
             return
         self._sha256, self._told = sha256, set()
@@ -218,6 +218,7 @@ class Line:
                 "load_seconds": found.load_seconds,
                 "resident_bytes": found.resident_bytes,
                 "threads": found.threads,
+                "path_tokens": found.path_tokens,
                 **{form: form in found.forms(0.0) for form in ("fim", "chat")},
             }
         )

@@ -109,7 +109,24 @@ def edit_of(way: Way, reply: bytes, view: View, *, line: int = 0, prior: float =
         return _searched(text, view, prior)
     if way in _WHOLE:
         return _whole(text, view, way, prior)
-    return _instead(line, text, view, way, prior, known=way is Way.CONTINUE)
+    code = first_statement(text) if spans_lines(view, line) else text
+    return _instead(line, code, view, way, prior, known=way is Way.CONTINUE)
+
+
+def spans_lines(view: View, line: int) -> bool:
+    """Whether the statement at a line (or its header) has further lines."""
+    stretch = view.page.statement(line)
+    return stretch is not None and b"\n" in view.page.text[stretch.start : stretch.end]
+
+
+def first_statement(code: str) -> str:
+    """The first lines of a text that are a statement, or a header, by themselves; the whole text where none are."""
+    lines = code.split("\n")
+    for count in range(1, len(lines) + 1):
+        some = textwrap.dedent("\n".join(lines[:count]).strip())
+        if some and (_parses(some) or (some.endswith(":") and _parses(f"{some} pass"))):
+            return "\n".join(lines[:count])
+    return code
 
 
 def text_of(reply: bytes) -> tuple[str, str]:
@@ -155,11 +172,12 @@ def _instead(line: int, code: str, view: View, way: Way, prior: float, *, known:
     stretch = view.page.statement(line)
     if stretch is None:
         return f"at line {line} stands no statement"
-    code = _indented(code, stretch.indent)
+    in_line = way in (Way.CONTINUE, Way.FIM)  # it goes on behind the indentation
+    code = code.strip() if in_line else _indented(code, stretch.indent)
     if not code.strip():
         return "there is no code in the reply"
     header = "\n" not in code and code.rstrip().endswith(":")
-    end = stretch.end if header or way in (Way.CONTINUE, Way.FIM) else stretch.whole
+    end = stretch.end if header or in_line else stretch.whole
     return view.page.put(line, stretch.start, end, code, prior=prior, operator=way.value, known=known)
 
 

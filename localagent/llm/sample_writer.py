@@ -1,9 +1,10 @@
 """`EditWriter` that asks for whole answers: several drawn at once at each place, in the ways a model understands.
 
 Each answer is an edit or is refused; what was refused, and how the tests judged what was not, stands in the next
-question about the same place (at most three remarks). Bounded in rounds and tokens; the search bounds its seconds.
-Contributes nothing where the model is absent, dropped, slow or knows no such way. Only the snapshot's own files are
-written upon. Which answers come when is a matter of the model's speed; which there are is not.
+question about the same place: at most three remarks, of the answers that failed fewest tests first. Bounded in rounds
+and tokens; the search bounds its seconds. Contributes nothing where the model is absent, dropped, slow or knows no such
+way. Only the snapshot's own files are written upon. Which answers come when is a matter of the model's speed; which
+there are is not.
 """
 
 import math
@@ -17,9 +18,10 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.task import Suspicion
 from localagent.edit.written import Page
 from localagent.index.facts import FactIndex
-from localagent.llm.asking import CODE_BYTES, around, messages
+from localagent.llm.asking import around, messages
 from localagent.llm.outline import OUTLINE_GRAMMAR, OUTLINE_TOKENS, OUTLINES, Outline, outline_of
-from localagent.llm.replies import LEADS, MOST_TOKENS, View, Way, can_ask, edit_of, grammar
+from localagent.llm.replies import LEADS, View, Way, can_ask, edit_of, grammar, spans_lines
+from localagent.llm.room import Room
 from localagent.llm.sampler import Answer, ModelSampler, Prompt, chat_prompt, fim_prompt, text_prompt
 from localagent.llm.sampling import Draw, Drawn, SampleEnd
 from localagent.llm.served import Served
@@ -34,9 +36,8 @@ HEARD = 3
 _ROUND = 1.5  # nats by which a further round at a place is dearer
 _DEAREST = 11.0
 _MAX_SILENT = 3
-_LOAD_SECONDS = 60.0
-_SHOWN_LINES = 60
 _SAID = 120
+_NONE = 1 << 20  # failing tests of what was refused: it comes last
 
 Choices = Callable[[RepoPath, Sequence[int]], Sequence[Edit]]
 
@@ -51,7 +52,14 @@ class _Target:
     tests: str
     rounds: int = 0
     outline: str = ""
-    heard: deque[str] = field(default_factory=lambda: deque(maxlen=HEARD))
+    room: Room = field(default_factory=Room)
+    remarks: list[tuple[int, str]] = field(default_factory=list)  # failing tests, and what is said of it; oldest first
+
+    @property
+    def heard(self) -> tuple[str, ...]:
+        """What stands in the next question: of the answers that failed fewest tests, then of those that were none."""
+        best = sorted(enumerate(self.remarks), key=lambda r: (r[1][0], -r[0]))[:HEARD]
+        return tuple(text for _, (_, text) in sorted(best))
 
     @property
     def cost(self) -> float:
@@ -111,11 +119,11 @@ class SampleWriter:
 
     def begin(self, sources: Sources, places: Sequence[Suspicion], baseline: Baseline) -> None:
         """The most suspicious functions, or lines, for the ways that the model knows."""
-        forms = self._sampler.knows(timeout_seconds=_LOAD_SECONDS)
+        forms = self._sampler.knows()
         self._ways = tuple(way for way in self._ways if _form(way) in forms)
         if not self._ways:
             return
-        chat = self._ways[0].chat
+        chat, room = self._ways[0].chat, Room(path_tokens=self._sampler.path_tokens)
         index, scored = FactIndex(), lines_of(places)
         best = max(scored.values(), default=0.0) or 1.0
         pages: dict[RepoPath, Page] = {}
@@ -126,14 +134,18 @@ class SampleWriter:
                 continue
             whole = page.lines(line)
             assert whole is not None
-            if chat and (path, whole[0]) in seen:
+            statement = page.statement(line)
+            assert statement is not None
+            line = line if chat else statement.line  # noqa: PLW2901 - further lines of it are the same question
+            if (path, whole[0] if chat else line) in seen:
                 continue
-            seen.add((path, whole[0]))
-            shown = _window(page, whole, line) if chat else range(line, line + 1)
+            seen.add((path, whole[0] if chat else line))
+            shown = _window(page, whole, line, room) if chat else range(line, line + 1)
             picked = tuple(self._choices(path, shown)) if chat and Way.CHOICE in self._ways else ()
             view = View(page=page, lines=shown, function=page.function(line), choices=picked)
             weight = self._localization * math.log(best / max(score, best / 50))
-            self._targets.append(_Target(view=view, line=line, weight=weight, tests=self._context(path, baseline)))
+            tests = self._context(path, baseline) + (_complaint(baseline) if chat else "")
+            self._targets.append(_Target(view=view, line=line, weight=weight, tests=tests, room=room))
             if len(self._targets) >= MAX_TARGETS:
                 break
 
@@ -160,7 +172,7 @@ class SampleWriter:
         answer = self._ask(way, target, timeout_seconds)
         target.outline = ""  # what comes of this round stands in the next outline's question
         if answer.refused:
-            target.rounds = MAX_ROUNDS  # no room for it, or the template does not carry it
+            self._tighten(target, answer.refused)
             return []
         self._silent = 0 if answer.drawn else self._silent + 1
         return list(self._edits(way, target, answer.drawn))
@@ -178,7 +190,19 @@ class SampleWriter:
                 return
             self.replies, self.refused = self.replies + 1, self.refused + 1
             _remember(target, f"refused: {found}")
-        target.rounds = MAX_ROUNDS if answer.refused else target.rounds + 1
+        if answer.refused:
+            self._tighten(target, answer.refused)
+        else:
+            target.rounds += 1
+
+    def _tighten(self, target: _Target, why: str) -> None:
+        """Ask with less beside the code; not at all where that is left out, or the template does not carry it."""
+        tighter = target.room.tighter()
+        if tighter is not None and "do not fit" in why:
+            target.room = tighter
+            return
+        target.rounds = MAX_ROUNDS
+        self._sampler.remark(f"line {target.line} of {target.view.page.path} was not asked about: {why}")
 
     def _seeds(self, count: int) -> tuple[int, ...]:
         """Seeds that no other question has."""
@@ -189,18 +213,25 @@ class SampleWriter:
     def _ask(self, way: Way, target: _Target, timeout_seconds: float) -> Answer:
         how = Draw(
             seeds=self._seeds(ANSWERS if way is not Way.CHOICE else 3),
-            most_tokens=MOST_TOKENS[way],
-            stops=() if way.chat else (b"\n",),
+            most_tokens=target.room.answer_tokens(way, target.view, target.line),
+            stops=() if way.chat or spans_lines(target.view, target.line) else (b"\n",),
             grammar=grammar(way, target.view),
         )
         return self._sampler.draw(self._prompt(way, target), how, timeout_seconds=timeout_seconds)
 
     def _prompt(self, way: Way, target: _Target) -> Prompt:
         if way.chat:
-            heard = tuple(target.heard)
-            asked = messages(way, target.view, tests=target.tests, task=self._task, heard=heard, outline=target.outline)
+            asked = messages(
+                way,
+                target.view,
+                tests=target.tests,
+                task=self._task,
+                heard=target.heard,
+                outline=target.outline,
+                room=target.room,
+            )
             return chat_prompt(asked, LEADS[way])
-        front, behind = around(target.view, target.line, tests=target.tests, room_bytes=CODE_BYTES // 2)
+        front, behind = around(target.view, target.line, tests=target.tests, room=target.room)
         return fim_prompt(front, behind) if way is Way.FIM else text_prompt(front)
 
     def _edits(self, way: Way, target: _Target, drawn: Sequence[Drawn]) -> Iterator[Written]:
@@ -209,7 +240,10 @@ class SampleWriter:
             best = max((d for d in drawn if d.text == said), key=lambda d: d.likelihood)
             text = LEADS.get(way, "").encode() + said
             self.replies += 1
-            if best.end in (SampleEnd.LENGTH, SampleEnd.SECONDS, SampleEnd.STUCK):
+            open_ended = way is Way.CONTINUE and spans_lines(target.view, target.line)  # nothing tells it to stop
+            if best.end in (SampleEnd.LENGTH, SampleEnd.SECONDS, SampleEnd.STUCK) and not (
+                open_ended and best.end is SampleEnd.LENGTH
+            ):
                 found: Edit | str = "the answer was cut off: it was too long"
             else:
                 found = edit_of(way, text, target.view, line=target.line, prior=-self._malus)
@@ -229,13 +263,32 @@ class SampleWriter:
                 told = [f"{f.exception}: {f.steady}"[:160] for f in failures[:1]]
                 sides = [(steady(f.right)[:60], steady(f.left)[:60]) for f in failures[:1] if f.left or f.right]
                 wants = [f"expected {right}, got {left}" for right, left in sides]
-                _remember(target, " ".join([said, "still fails:", *told, *wants]))
+                _remember(
+                    target,
+                    " ".join([said, "still fails:", *told, *wants, *_place(failures[:1])]),
+                    failing=len(failures),
+                )
 
 
-def _remember(target: _Target, remark: str) -> None:
+def _place(failures: Sequence[Failure]) -> list[str]:
+    """Where each failed: its innermost frame within the repository."""
+    places = [next((f for f in reversed(failure.frames) if f.path is not None), None) for failure in failures]
+    return [f"at {f.path}:{f.line} in {f.function}"[:100] for f in places if f is not None]
+
+
+def _complaint(baseline: Baseline) -> str:
+    """What the first failing test wanted and got, and where, as comments behind it."""
+    failing = set(baseline.failing)
+    first = [t.failure for t in baseline.tests if t.id in failing and t.failure is not None][:1]
+    sides = [f"expected {steady(f.right)[:100]}, got {steady(f.left)[:100]}" for f in first if f.left or f.right]
+    told = (" ".join(text.split()) for text in [*sides, *_place(first)])
+    return "".join(f"# {text}\n" for text in told)
+
+
+def _remember(target: _Target, remark: str, *, failing: int = _NONE) -> None:
     line = " ".join(remark.split())[:240]
-    if line not in target.heard:
-        target.heard.append(line)
+    if all(line != said for _, said in target.remarks):
+        target.remarks.append((failing, line))
 
 
 def edit_words(edit: Edit) -> str:
@@ -247,17 +300,17 @@ def _form(way: Way) -> str:
     return "chat" if way.chat else "fim" if way is Way.FIM else "text"
 
 
-def _window(page: Page, whole: range, line: int) -> range:
+def _window(page: Page, whole: range, line: int, room: Room) -> range:
     """The lines of a function that are shown: all of it where it fits, else some around a line."""
 
     def size(lines: range) -> int:
         return sum(len(page.line_text(k)) + 6 for k in lines)
 
-    if len(whole) <= _SHOWN_LINES and size(whole) <= CODE_BYTES:
+    if len(whole) <= room.shown_lines and size(whole) <= room.code_bytes:
         return whole
     first = last = line
     while True:
         wider = range(max(whole[0], first - 1), min(whole[-1], last + 1) + 1)
-        if len(wider) > _SHOWN_LINES or size(wider) > CODE_BYTES or len(wider) == last - first + 1:
+        if len(wider) > room.shown_lines or size(wider) > room.code_bytes or len(wider) == last - first + 1:
             return range(first, last + 1)
         first, last = wider[0], wider[-1]

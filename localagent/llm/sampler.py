@@ -56,9 +56,18 @@ class ModelSampler:
         """False once the model was dropped."""
         return not self._served.warning
 
-    def knows(self, *, timeout_seconds: float) -> frozenset[str]:
-        """Which forms of prompts the model knows, after it was loaded; empty without one."""
-        return self._served.forms(timeout_seconds)
+    @property
+    def path_tokens(self) -> int:
+        """How long question and answer may be together, once it is loaded."""
+        return self._served.path_tokens
+
+    def remark(self, text: str) -> None:
+        """What a report should say of questions that could not be asked."""
+        self._served.unasked.append(text)
+
+    def knows(self) -> frozenset[str]:
+        """Which forms of prompts the model knows, after it was loaded (which is waited for); empty without one."""
+        return self._served.forms(self._served.load_limit_seconds)
 
     def draw(self, prompt: Prompt, how: Draw, *, timeout_seconds: float) -> Answer:
         """Texts drawn until time runs out; partial ones, ended by SECONDS, are among them."""

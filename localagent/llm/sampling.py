@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from localagent.llm.branches import BRANCH_CELLS, SEQUENCES, Grove, NoRoom
+from localagent.llm.branches import SEQUENCES, Grove, NoRoom
 
 MAX_AT_ONCE = min(64, SEQUENCES - 1)
 MAX_TOP = 256
@@ -116,15 +116,18 @@ class Sampling:
 
     def draw(self, prompt: Sequence[int], how: Draw) -> Iterator[Drawn]:
         """Each text as it ends; those cut off by time too. Fewer when cancelled. NoRoom, GrammarFault before any."""
-        if len(prompt) + how.most_tokens > self._grove.path_tokens or how.most_tokens + 1 > BRANCH_CELLS:
-            raise NoRoom(f"{len(prompt)} + {how.most_tokens} tokens do not fit into {self._grove.path_tokens}")
+        path, cells = self._grove.path_tokens, self._grove.branch_cells
+        if len(prompt) + how.most_tokens > path:
+            raise NoRoom(f"{len(prompt)} tokens and an answer of {how.most_tokens} do not fit into {path}")
+        if how.most_tokens + 1 > cells:
+            raise NoRoom(f"an answer of {how.most_tokens} tokens does not fit into {cells - 1}")
         until = time.monotonic() + how.seconds
         if how.grammar:
             Grammar(self._llama, self._vocab, how.grammar).close()
         first = self._grove.seat(prompt)
         if first is None:
             return
-        width = max(1, min(MAX_AT_ONCE, BRANCH_CELLS // (how.most_tokens + 1)))
+        width = max(1, min(MAX_AT_ONCE, cells // (how.most_tokens + 1)))
         singing: list[_Voice] = []
         try:
             yield from self._sing(how, first, len(prompt), width, singing, until)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from localagent.domain.edit import Edit, Reading
 from localagent.llm.frames import Message
+from localagent.llm.offload import Offload
 from localagent.llm.registry import ModelFile
 from localagent.llm.served import Dropped, Served, Starter, number
 
@@ -29,8 +30,10 @@ class ModelScorer(Served):
         threads: int | None = None,
         spare: ModelFile | None = None,
         taken: Sequence[int] = (),
+        hosted: bool = False,
+        offload: Offload = Offload(),  # noqa: B008 - a value
     ) -> None:
-        """`spare` is loaded where `model` cannot be: the registered file of rewritten weights.
+        """`spare`, `hosted` and `offload` as `Served`.
 
         `taken`: of the first requests, one after the other, only so many scores, as a replayed task had in time.
         """
@@ -39,7 +42,7 @@ class ModelScorer(Served):
         self._asked_at = 0.0  # the first time, while nothing was answered
         self._answered = False
         self._limits = list(taken)
-        super().__init__(model, jail, threads=threads, spare=spare)
+        super().__init__(model, jail, threads=threads, spare=spare, hosted=hosted, offload=offload)
 
     def score(
         self, source: bytes, context: str, edits: Sequence[Edit], *, timeout_seconds: float
@@ -70,11 +73,16 @@ class ModelScorer(Served):
     def remarks(self) -> tuple[str, ...]:
         """What a report should say of how the model served."""
         said = [self.remark] if self.remark else []
+        if self.offload.said:
+            said.append(f"model {self.name} was {self.offload.said}")
         if self.garbled:
             said.append(
                 f"model {self.name} did not order {self.garbled} edits: its vocabulary does not give their text back;"
                 " they stand in the order without a model"
             )
+        if self.unasked:
+            more = f" ({len(self.unasked) - 1} more like it)" if len(self.unasked) > 1 else ""
+            said.append(f"model {self.name} was not asked for everything: {self.unasked[0]}{more}")
         silent = self._asked_at and not self._answered and not self.warning
         if silent and time.monotonic() - self._asked_at > _SILENT_SECONDS:
             said.append(f"model {self.name} ordered nothing: it did not answer in time")

@@ -21,18 +21,19 @@ from localagent.domain.outcome import Ending
 from localagent.errors import CannotEnforce, LocalagentError
 from localagent.jail.open import interpreter_binds
 from localagent.llm.cores import free_threads
-from localagent.llm.frames import ADAPTER, TARGET, WEIGHTS, FrameBuffer, FrameFault, Message, send
+from localagent.llm.frames import ADAPTER, CONTEXT_TOKENS, TARGET, WEIGHTS, FrameBuffer, FrameFault, Message, send
+from localagent.llm.needs import Needs, needs_of_file
+from localagent.llm.offload import Offload
 from localagent.llm.registry import ModelFile
 from localagent.llm.turns import Turns
 from localagent.ports import JailProcess
 
 PACKAGE = Path(__file__).resolve().parent.parent
-_LOAD_SECONDS = 60.0
 _CLOSE_SECONDS = 1.0
 _GLANCE_SECONDS = 0.1
 _REASON_CHARACTERS = 500
-_RESIDENT_BESIDE_WEIGHTS_BYTES = 384 << 20
-_ADDRESS_SPACE_BESIDE_WEIGHTS_BYTES = 4 << 30
+_MOST_PATH_TOKENS = 1 << 20
+_DEVICE_ADDRESSES_BYTES = 1 << 46  # drivers of GPUs set aside addresses for all memory there is
 _A_DAY_SECONDS = 86_400.0
 
 
@@ -46,17 +47,19 @@ def child_spec(
     *,
     target: Path | None = None,
     writes_bytes: int = 1 << 20,
+    needs: Needs | None = None,
+    offload: Offload = Offload(),  # noqa: B008 - a value
 ) -> JailSpec:
     """The child's jail: interpreter, packages and the one model read-only, no TCP, nothing else.
 
-    `target` is the one file that it may write, `writes_bytes` the largest it may become. CannotEnforce or OSError when
-    the model's file is not there.
+    `target` is the one file that it may write, `writes_bytes` the largest it may become. `needs` are read from the
+    model's file where they are not given, `offload` says which devices are shown. CannotEnforce or OSError when that
+    file is not there.
     """
     if model.path is None:
         raise CannotEnforce(f"the file of {model.name} is not installed")
-    model.path.stat()
+    needs = needs or needs_of_model(model)
     learned = model.adapter
-    beside = 0 if learned is None else learned.path.stat().st_size
     python, shown = interpreter_binds(sys.executable)
     inside = any(str(PACKAGE).startswith(bind.target + "/") for bind in shown)
     package = () if inside else (Bind(source=str(PACKAGE), target=str(PACKAGE)),)
@@ -69,6 +72,7 @@ def child_spec(
             Bind(source=str(model.path), target=WEIGHTS),
             *((Bind(source=str(learned.path), target=ADAPTER),) if learned else ()),
             *((Bind(source=str(target), target=TARGET, access=Access.READ_WRITE),) if target else ()),
+            *(Bind(source=node, target=node, access=Access.DEVICE) for node in offload.devices),
         ),
         env=(
             ("PATH", "/usr/bin:/bin"),
@@ -79,13 +83,21 @@ def child_spec(
         limits=JailLimits(
             wall_seconds=_A_DAY_SECONDS,
             cpu_seconds=_A_DAY_SECONDS,
-            address_space_bytes=_ADDRESS_SPACE_BESIDE_WEIGHTS_BYTES + 2 * (model.bytes + beside),
-            resident_bytes=_RESIDENT_BESIDE_WEIGHTS_BYTES + model.bytes + 2 * beside,
+            address_space_bytes=_DEVICE_ADDRESSES_BYTES if offload.devices else needs.address_space_bytes,
+            resident_bytes=needs.resident_bytes,
             file_bytes=writes_bytes,
             tmp_bytes=writes_bytes,  # also the bound of what lies behind a writable bind
         ),
         loopback=False,
     )
+
+
+def needs_of_model(model: ModelFile) -> Needs:
+    """What its process needs, adapter included. CannotEnforce or OSError when a file is not there."""
+    if model.path is None:
+        raise CannotEnforce(f"the file of {model.name} is not installed")
+    beside = 0 if model.adapter is None else model.adapter.path.stat().st_size
+    return needs_of_file(model.path, beside)
 
 
 class Starter(Protocol):
@@ -104,9 +116,19 @@ class Served:
     """One model in one confined child. Safe to use from several threads, whose requests take turns."""
 
     def __init__(
-        self, model: ModelFile, jail: Starter, *, threads: int | None = None, spare: ModelFile | None = None
+        self,
+        model: ModelFile,
+        jail: Starter,
+        *,
+        threads: int | None = None,
+        spare: ModelFile | None = None,
+        hosted: bool = False,
+        offload: Offload = Offload(),  # noqa: B008 - a value
     ) -> None:
         """`spare` is loaded where `model` cannot be: the registered file of rewritten weights.
+
+        `hosted`: `jail` starts nothing, but leads to a child that another process holds, and has memory for.
+        `offload`: what goes to a GPU.
 
         `threads` None: as many as cores are free and are seen to help; the child says how many.
         """
@@ -114,9 +136,13 @@ class Served:
         self._try = threads is None
         self._spare = spare
         self.remark = ""
-        self._jail = jail
+        self._jail, self._hosted = jail, hosted
+        self.offload = offload
         self.threads = threads if threads is not None else free_threads()
         self.load_seconds = 0.0
+        self.unasked: list[str] = []  # questions for whole answers that could not be asked, and why
+        self.path_tokens = CONTEXT_TOKENS  # of prompt and answer together, as the child says once it is loaded
+        self._needs = Needs(weights_bytes=model.bytes)
         self.resident_bytes = 0
         self.cpu_seconds = 0.0
         self.pieces: dict[int, bytes] = {}  # what the child told of its tokens; it tells each once
@@ -165,6 +191,11 @@ class Served:
         return self._warning
 
     @property
+    def load_limit_seconds(self) -> float:
+        """How long loading may take, by the size of the file."""
+        return self._needs.load_seconds
+
+    @property
     def busy(self) -> bool:
         """True while somebody's request is in work."""
         return self._turn.locked()
@@ -206,7 +237,10 @@ class Served:
 
     def _open(self) -> None:
         """Start a child, in the place of one that failed, and have it load the model."""
-        process = self._jail.start(child_spec(self._model))
+        self._needs = needs_of_model(self._model)
+        if not self._hosted:
+            self._needs.refuse_without_memory()
+        process = self._jail.start(child_spec(self._model, needs=self._needs, offload=self.offload))
         with self._state:
             failed, self._process = self._process, None if self._closed else process
             self._buffer, self._pending = FrameBuffer(), []
@@ -229,14 +263,20 @@ class Served:
             "threads": self.threads,
             "try": self._try,
         }
+        if self.offload.layers:
+            request["gpu_layers"] = self.offload.layers
         send(process.channel, request)
-        answer = self._next(process.channel, time.monotonic() + _LOAD_SECONDS)
+        answer = self._next(process.channel, time.monotonic() + self.load_limit_seconds)
         if answer is None:
-            raise Dropped(f"loading took longer than {_LOAD_SECONDS:.0f} s")
+            raise Dropped(f"loading took longer than {self.load_limit_seconds:.0f} s")
         if answer["kind"] != "ready":
             raise Dropped(str(answer.get("why", "the child refused to load it"))[:_REASON_CHARACTERS])
         self.load_seconds = number(answer.get("load_seconds"))
         self.resident_bytes = int(number(answer.get("resident_bytes")))
+        path = int(number(answer.get("path_tokens", CONTEXT_TOKENS)))
+        if not 0 < path <= _MOST_PATH_TOKENS:
+            raise Dropped("the child says it reads texts of a length that cannot be")
+        self.path_tokens = path
         self._forms = frozenset({"text", *(form for form in ("fim", "chat") if answer.get(form) is True)})
         self.threads = int(number(answer.get("threads", self.threads)))  # a shared child has its own, and one may try
 

@@ -7,7 +7,7 @@ can serve. Not promised: that a span makes sense; that two runs cut off by a clo
 """
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -82,10 +82,13 @@ class Region:
         *,
         context: str,
         lead: int,
-        room_tokens: int,
+        room_tokens: Callable[[], int],
         malus: float,
     ) -> None:
-        """`lead` is the offset where the text in front begins; `room_tokens` the most that a path may have."""
+        """`lead` is the offset where the text in front begins; `room_tokens` the most that a path may have.
+
+        That is asked once the model has answered, so that it is known.
+        """
         self.page = page
         self._places = sorted(places, key=lambda p: p[1])
         self._context, self._lead, self._room, self._malus = context, lead, room_tokens, malus
@@ -177,7 +180,7 @@ class Region:
             if ends and ends[-1] != until:
                 self._heap.clear()  # tokens that do not give the text back: no place could be found in them
                 return False
-            if len(tokens[0]) + MAX_STEM_TOKENS + MAX_WRITTEN_TOKENS <= self._room:
+            if len(tokens[0]) + MAX_STEM_TOKENS + MAX_WRITTEN_TOKENS <= self._room():
                 self._trunk, self._ends, self._opened = (
                     [tokens[1][-1], *tokens[0]],
                     [self._lead - len(front), *ends],

@@ -2,7 +2,8 @@
 
 Weights that come in one quantization may run several times faster in another: kernels differ by processor. Each format
 is written and read in confined children; one is kept if it is the fastest and orders reference edits as the registered
-file does. Not promised: that it is the fastest under load, or with other thread counts.
+file does, and its process takes no more memory than it may. Not promised: that it is the fastest under load, or with
+other thread counts.
 """
 
 import fcntl
@@ -17,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import correlation
+from typing import NamedTuple
 
 from localagent.domain.edit import Edit
 from localagent.errors import AnswerIsNo, CannotEnforce, LocalagentError
@@ -25,12 +27,15 @@ from localagent.llm.engine import FORMATS
 from localagent.llm.frames import FrameBuffer, FrameFault, send
 from localagent.llm.gguf import read_header
 from localagent.llm.registry import ModelFile
+from localagent.llm.sampler import ModelSampler, text_prompt
+from localagent.llm.sampling import Draw
 from localagent.llm.scorer import ModelScorer
 from localagent.llm.served import child_spec
 from localagent.llm.tuned import AS_IT_IS, Tuned, folder, machine, record_path, text, weights_path
 from localagent.ports import Jail
 
 LEAST_AGREEMENT = 0.97
+MOST_MEMORY_BYTES = 450_000_000  # of the process, unless more is given or the registered file takes more as it is
 LARGEST_SOURCE_BYTES = 400 << 20  # larger ones are written four times as large at worst, and take long
 _GROWTH = 4
 _WRITING_SECONDS = 300.0
@@ -50,8 +55,26 @@ class Reference:
     edits: tuple[Edit, ...]
 
 
-def tune(model: ModelFile, data_dir: Path, jail: Jail, reference: Reference, say: Callable[[str], None]) -> Tuned:
+class Measured(NamedTuple):
+    """Scores of the reference edits, tokens a second of processor time, and the memory of the process."""
+
+    scores: Sequence[float | None]
+    rate: float
+    resident_bytes: int = 0
+
+
+def tune(
+    model: ModelFile,
+    data_dir: Path,
+    jail: Jail,
+    reference: Reference,
+    say: Callable[[str], None],
+    *,
+    memory_bytes: int = MOST_MEMORY_BYTES,
+) -> Tuned:
     """Measure, keep what won, and record it. `model` is a registered file; `say` hears a line for each step.
+
+    A format is not used whose process takes more than `memory_bytes`, or than that of the registered file if more.
 
     AnswerIsNo when the model is too large, the disk is full, or another process does the same; CannotEnforce when the
     registered file itself cannot be scored with.
@@ -63,7 +86,7 @@ def tune(model: ModelFile, data_dir: Path, jail: Jail, reference: Reference, say
         )
     try:
         with _alone(folder(data_dir)) as scratch:
-            best = _best(model, jail, reference, say, scratch)
+            best = _best(model, jail, reference, say, scratch, memory_bytes)
             _keep(best, data_dir, scratch)
     except OSError as fault:
         raise AnswerIsNo(
@@ -88,24 +111,28 @@ def _alone(place: Path) -> Iterator[Path]:
             yield Path(scratch)
 
 
-def _best(model: ModelFile, jail: Jail, reference: Reference, say: Callable[[str], None], scratch: Path) -> Tuned:
+def _best(
+    model: ModelFile, jail: Jail, reference: Reference, say: Callable[[str], None], scratch: Path, memory_bytes: int
+) -> Tuned:
     """What was measured; the files of all formats lie in `scratch`."""
-    wanted, rate = _measured(model, jail, reference)
+    wanted, rate, resident = _measured(model, jail, reference)
+    most = max(memory_bytes, resident)
     told = [k for k, score in enumerate(wanted) if score is not None]
     if len(told) < _LEAST_SCORES:
         raise CannotEnforce(f"{model.name} scores only {len(told)} of {len(wanted)} reference edits")
-    say(f"{AS_IT_IS} ({model.quantization}): {rate:.0f} tokens/s")
+    say(f"{AS_IT_IS} ({model.quantization}): {rate:.0f} tokens/s, {_mb(resident)}")
     rates, agreement, failed = {AS_IT_IS: rate}, {AS_IT_IS: 1.0}, dict[str, str]()
+    memory = {AS_IT_IS: resident}
     best = Tuned(
         source_sha256=model.sha256, machine=machine(), form=AS_IT_IS, bytes=model.bytes, sha256=model.sha256,
-        rates=rates, agreement=agreement, failed=failed,
+        rates=rates, agreement=agreement, failed=failed, memory=memory,
     )  # fmt: skip
     least = _WORTH * rate
     for form in FORMATS:
         path = scratch / f"{form}.gguf"
         try:
             made = _rewritten(model, form, jail, path)
-            scores, rate = _measured(made, jail, reference)
+            scores, rate, resident = _measured(made, jail, reference)
             both = [(a, b) for k in told if (a := wanted[k]) is not None and (b := scores[k]) is not None]
             if len(both) < len(told):
                 raise CannotEnforce(f"it scores only {len(both)} of {len(told)} edits")
@@ -115,10 +142,12 @@ def _best(model: ModelFile, jail: Jail, reference: Reference, say: Callable[[str
             path.unlink(missing_ok=True)
             continue
         rates[form], agreement[form] = rate, rank_correlation(*zip(*both, strict=True))
-        agrees = agreement[form] >= LEAST_AGREEMENT
-        refused = "" if agrees else f" (below {LEAST_AGREEMENT}: not used)"
-        say(f"{form}: {rate:.0f} tokens/s, order agrees to {agreement[form]:.3f}{refused}")
-        if agrees and rate > least:
+        memory[form] = resident
+        refused = "" if agreement[form] >= LEAST_AGREEMENT else f" (below {LEAST_AGREEMENT}: not used)"
+        if not refused and resident > most:
+            refused = f" (more than {_mb(most)}: not used)"
+        say(f"{form}: {rate:.0f} tokens/s, {_mb(resident)}, order agrees to {agreement[form]:.3f}{refused}")
+        if not refused and rate > least:
             (scratch / f"{best.form}.gguf").unlink(missing_ok=True)
             best, least = replace(best, form=form, bytes=made.bytes, sha256=made.sha256), rate
         else:
@@ -147,8 +176,12 @@ def _ranks(values: Sequence[float]) -> list[float]:
     return out
 
 
-def _measured(model: ModelFile, jail: Jail, reference: Reference) -> tuple[Sequence[float | None], float]:
-    """Scores of the reference edits, and tokens per second of processor time on one thread, the best of the rounds."""
+def _mb(count: int) -> str:
+    return f"{count / 1e6:.0f} MB"
+
+
+def _measured(model: ModelFile, jail: Jail, reference: Reference) -> Measured:
+    """On one thread, the best rate of the rounds; memory with room for whatever a task asks of it."""
     scorer = ModelScorer(model, jail, threads=1)
     try:
         rate = 0.0
@@ -161,7 +194,12 @@ def _measured(model: ModelFile, jail: Jail, reference: Reference) -> tuple[Seque
                 raise CannotEnforce(scorer.warning)
             first = first or got
             rate = max(rate, (scorer.tokens_used - tokens) / max(1e-6, scorer.cpu_seconds - seconds))
-        return first, rate
+        ModelSampler(scorer).draw(
+            text_prompt("x = "), Draw(seeds=(0,), most_tokens=1), timeout_seconds=_SCORING_SECONDS
+        )
+        if scorer.warning:
+            raise CannotEnforce(scorer.warning)
+        return Measured(first, rate, scorer.resident_bytes)
     finally:
         scorer.close()
 

@@ -8,7 +8,7 @@ import hashlib
 import importlib.util
 import json
 import platform
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from localagent.llm.registry import ModelFile
 
 FOLDER = "tuned"
 AS_IT_IS = "as it is"
-_SCHEMA = 1
+_SCHEMA = 2
 _MAX_BYTES = 64 << 10
 _HEAD_BYTES = 4096
 
@@ -28,7 +28,8 @@ class Tuned:
     """What `model tune` found. `form` is AS_IT_IS where nothing beats the registered file; then there is no file.
 
     `rates` are tokens per second of processor time on one thread, `agreement` rank correlations with the scores of the
-    registered file, `failed` why a form could not be measured, all by form.
+    registered file, `memory` the bytes that the process took at most, `failed` why a form could not be measured, all by
+    form. Records of before memory was measured have none.
     """
 
     source_sha256: str
@@ -39,6 +40,7 @@ class Tuned:
     rates: dict[str, float]
     agreement: dict[str, float]
     failed: dict[str, str]
+    memory: dict[str, int] = field(default_factory=dict)
 
     @property
     def faster(self) -> float:
@@ -144,10 +146,12 @@ def stands(tuned: Tuned, model: ModelFile, data_dir: Path) -> bool:
 def _parsed(table: Any) -> Tuned:
     """ValueError for anything but a record."""
     names = {field.name for field in fields(Tuned)}
+    if isinstance(table, dict) and table.get("schema") == 1:
+        table = {"memory": {}, **table, "schema": _SCHEMA}
     if not isinstance(table, dict) or set(table) != {*names, "schema"} or table["schema"] != _SCHEMA:
         raise ValueError("not a record of a tuned model")
     del table["schema"]
-    numbers = {k: table[k] for k in ("rates", "agreement")}
+    numbers = {k: table[k] for k in ("rates", "agreement", "memory")}
     if type(table["bytes"]) is not int or not all(isinstance(v, dict) for v in (*numbers.values(), table["failed"])):
         raise ValueError("not a record of a tuned model")
     if not all(isinstance(v, str) for v in table["failed"].values()):

@@ -15,7 +15,6 @@ from localagent.edit.written import Page, Place
 from localagent.index.facts import FactIndex
 from localagent.llm.cut import CutDecoder
 from localagent.llm.decoder import ModelDecoder
-from localagent.llm.frames import CONTEXT_TOKENS
 from localagent.llm.served import Served
 from localagent.llm.span import Region
 from localagent.ports import Sources
@@ -45,7 +44,7 @@ class SpanWriter:
         `localization` weighs log(best suspicion / suspicion). `cut`: what `late` and `fresh` were after each of the
         first calls of `more`, as a replayed task had them.
         """
-        self._context = context
+        self._context, self._served = context, served
         self._decoder = CutDecoder(ModelDecoder(served))
         self._cut = list(cut)
         self._localization, self._malus = localization, malus
@@ -100,7 +99,7 @@ class SpanWriter:
                     group,
                     context=self._context(path, baseline),
                     lead=lead,
-                    room_tokens=CONTEXT_TOKENS,
+                    room_tokens=lambda: self._served.path_tokens,
                     malus=self._malus,
                 )
                 self._regions.append(region)

@@ -12,25 +12,26 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from localagent.app.least_level import least_level
 from localagent.app.settings import Settings as House
 from localagent.errors import AnswerIsNo, CannotEnforce
-from localagent.jail.open import open_jail
+from localagent.jail.open import NamespaceJail, open_jail
 from localagent.llm import adapter
 from localagent.llm.adapter import AdapterFile
 from localagent.llm.decoder import ModelDecoder
 from localagent.llm.registry import ModelFile
 from localagent.llm.scorer import ModelScorer
 from localagent.repair.weights import Weights
-from localagent.training.adapter_examples import digest, examples_of, pairs_of
+from localagent.training.adapter_examples import Example, Pair, digest, examples_of, pairs_of
 from localagent.training.adapter_learning import AdapterSettings, Learning, Say
 from localagent.training.ranker_corpus import Corpus
 from localagent.training.ranker_judging import Paired, rank
 from localagent.training.ranker_learning import listed
-from localagent.training.ranker_samples import Read, Sample
+from localagent.training.ranker_samples import Read, Sample, reader_of
 from localagent.tree.git import Git
 
 HELD_BACK = 4  # of so many parts of the fixes, one judges
@@ -99,34 +100,12 @@ def learn_adapter(
 
     `model` is what serves without an adapter. CannotEnforce where the child does not do its part.
     """
-    settings = AdapterSettings()
+    settings, reader = AdapterSettings(), reader_of(model.sha256)
     real = [(corpus.name, s) for corpus in corpora for _, s in corpus.samples() if s.kind == "real" and s.truth]
     judges = held_back([(name, s.origin) for name, s in real])
-    back = [s for name, s in real if judges(name, s.origin) and any(r is not None for r in s.readings)]
+    back = [s for name, s in real if judges(name, s.origin) and s.reader == reader]
     jail = open_jail(least=least_level(house))
-    registered = model.registered_sha256 or model.sha256
-    say("adapter: looking for examples")
-    pairs = []
-    for corpus in corpora:
-        git = Git(corpus.repo, {})
-        found = list(
-            pairs_of(
-                git,
-                corpus.name,
-                corpus.files(git),
-                lambda origin, name=corpus.name: not judges(name, origin),  # type: ignore[misc]
-                seed=settings.seed,
-            )
-        )
-        say(f"adapter: {corpus.name}: {len(found)} examples")
-        pairs += found
-    scorer = ModelScorer(model, jail, threads=1)
-    try:
-        examples = examples_of(pairs, ModelDecoder(scorer))
-        if scorer.warning:
-            raise CannotEnforce(scorer.warning, remedy="`localagent model verify`")
-    finally:
-        scorer.close()
+    examples = _examples(corpora, judges, model, jail, say, seed=settings.seed)
     told = digest(examples)
     if not examples or not back:
         say(f"adapter: {len(examples)} examples, {len(back)} held-back fixes: nothing to learn from, or to judge by")
@@ -141,7 +120,7 @@ def learn_adapter(
         candidate = AdapterFile(path=made, bytes=made.stat().st_size, sha256=str(written["sha256"]), about={})
         judged = _judged(back, replace(model, adapter=candidate), jail, weights, say, read_with)
         about = {
-            "model": registered,
+            "model": _registered(model),
             "repositories": sorted(corpus.name for corpus in corpora),
             "examples": len(examples),
             "data": told,
@@ -151,21 +130,64 @@ def learn_adapter(
             "loss": [written["loss_first"], written["loss_last"]],
             "judged": judged.told(),
         }
-        try:
-            kept = adapter.keep(made, candidate.sha256, about, house.data_dir, registered) if judged.kept else None
-        except OSError as fault:
-            raise AnswerIsNo(
-                f"the adapter cannot be kept below {place}: {fault.strerror or fault}", remedy="make room there"
-            ) from fault
+        kept = _kept(candidate, about, house, model) if judged.kept else None
     return AdapterTrained(
         examples=len(examples), steps=int(written["steps"]), digest=told, judged=judged, registered=kept, about=about
     )
 
 
+def _registered(model: ModelFile) -> str:
+    """The SHA-256 of the registered file, whatever serves of it."""
+    return model.registered_sha256 or model.sha256
+
+
+def _examples(
+    corpora: Sequence[Corpus],
+    judges: Callable[[str, str], bool],
+    model: ModelFile,
+    jail: NamespaceJail,
+    say: Say,
+    *,
+    seed: int,
+) -> list[Example]:
+    """What the histories teach, without the fixes that judge, in the model's tokens. CannotEnforce without a model."""
+    say("adapter: looking for examples")
+    pairs: list[Pair] = []
+    for corpus in corpora:
+        git, name = Git(corpus.repo, {}), corpus.name
+        teaches = partial(_teaches, judges, name)
+        found = list(pairs_of(git, name, corpus.files(git), teaches, seed=seed))
+        say(f"adapter: {name}: {len(found)} examples")
+        pairs += found
+    scorer = ModelScorer(model, jail, threads=1)
+    try:
+        examples = examples_of(pairs, ModelDecoder(scorer))
+        if scorer.warning:
+            raise CannotEnforce(scorer.warning, remedy="`localagent model verify`")
+    finally:
+        scorer.close()
+    return examples
+
+
+def _teaches(judges: Callable[[str, str], bool], repository: str, origin: str) -> bool:
+    return not judges(repository, origin)
+
+
+def _kept(candidate: AdapterFile, about: dict[str, Any], house: House, model: ModelFile) -> AdapterFile:
+    """The adapter in its place. AnswerIsNo where there is no room for it."""
+    try:
+        return adapter.keep(candidate.path, candidate.sha256, about, house.data_dir, _registered(model))
+    except OSError as fault:
+        raise AnswerIsNo(
+            f"the adapter cannot be kept below {adapter.folder(house.data_dir)}: {fault.strerror or fault}",
+            remedy="make room there",
+        ) from fault
+
+
 def _judged(
     back: Sequence[Sample],
     candidate: ModelFile,
-    jail: Any,
+    jail: NamespaceJail,
     weights: Weights,
     say: Say,
     read_with: Callable[[ModelScorer], Read],

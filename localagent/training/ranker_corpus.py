@@ -10,7 +10,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from localagent.domain.paths import RepoPath
@@ -43,15 +43,36 @@ class Corpus:
 
     def samples(self) -> Iterator[tuple[str, Sample]]:
         """What is kept, with the digest of each; a file that is not what its name says is passed over and counted."""
+        yield from ((digest, sample) for _, digest, sample in self._kept())
+
+    def _kept(self) -> Iterator[tuple[Path, str, Sample]]:
         for file in sorted(self.folder.glob("*.json.gz")):
             digest = hashlib.sha256(file.read_bytes()).hexdigest()
             if digest[:16] == file.name.removesuffix(".json.gz").rpartition("-")[2]:
-                yield digest, load(file)
+                yield file, digest, load(file)
             else:
                 self.counts["damaged"] += 1
 
-    def collect(self, space: Callable[[], EditSpace], read: Read, more: Callable[[], bool]) -> None:
-        """Look through the history, newest first, and put a bug in now and then, while `more` says so."""
+    def reread(self, read: Read, reader: str, more: Callable[[], bool]) -> None:
+        """Have what is kept read by this model where another one, or nobody, has read it, while `more` says so."""
+        for file, _, sample in self._kept():
+            if sample.reader == reader:
+                continue
+            if not more():
+                return
+            readings = tuple(read(sample.source, sample.path, sample.edits))
+            if any(r is not None for r in readings):
+                if save(replace(sample, readings=readings, reader=reader), self.folder) != file:
+                    file.unlink()
+                self.counts["read anew"] += 1
+
+    def collect(
+        self, space: Callable[[], EditSpace], read: Read, more: Callable[[], bool], *, reader: str = ""
+    ) -> None:
+        """Look through the history, newest first, and put a bug in now and then, while `more` says so.
+
+        `reader` names who reads.
+        """
         git = Git(self.repo, {})
         commits = commits_of(git, _COMMITS)
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -64,8 +85,8 @@ class Corpus:
             for fix in fixes(git, self.name, block):
                 if not more():
                     return
-                if self._try(fix, "real", space, read) and self.counts["real"] % _INJECTED_EACH == 0 and files:
-                    self._inject(git, draw.choice(files), draw, space, read)
+                if self._try(fix, "real", space, read, reader) and self.counts["real"] % _INJECTED_EACH == 0 and files:
+                    self._inject(git, draw.choice(files), draw, space, read, reader)
             with seen_file.open("a", encoding="utf-8") as out:
                 out.writelines(f"{c}\n" for c in block)
             if not more():
@@ -79,15 +100,21 @@ class Corpus:
         return [(blob, path) for blob, path in named if is_code(path)]
 
     def _inject(
-        self, git: Git, file: tuple[str, str], draw: random.Random, space: Callable[[], EditSpace], read: Read
+        self,
+        git: Git,
+        file: tuple[str, str],
+        draw: random.Random,
+        space: Callable[[], EditSpace],
+        read: Read,
+        reader: str,
     ) -> None:
         blob, path = file
         source = git.run("cat-file", "blob", blob)
         fix = injected(self.name, path, source, draw) if len(source) <= BYTES else None
         if fix is not None:
-            self._try(fix, "injected", space, read)
+            self._try(fix, "injected", space, read, reader)
 
-    def _try(self, fix: Fix, kind: str, space: Callable[[], EditSpace], read: Read) -> bool:
+    def _try(self, fix: Fix, kind: str, space: Callable[[], EditSpace], read: Read, reader: str) -> bool:
         self.counts["looked"] += 1
         if not worth_a_look(fix):
             return False
@@ -96,7 +123,7 @@ class Corpus:
             return False
         try:
             RepoPath(fix.path)
-            sample = sample_of(fix, kind, space(), read)
+            sample = sample_of(fix, kind, space(), read, reader=reader)
         except (UsageFault, ValueError, RecursionError):
             self.counts["unreadable"] += 1
             return False

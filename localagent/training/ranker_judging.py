@@ -1,4 +1,4 @@
-"""Whether a learned order is better than the hand's: on fixes it never saw, both asked the same, in pairs.
+"""Whether a learned order beats the hand's and the one in use: on fixes it never saw, asked the same, in pairs.
 
 Ranks are places of the first mending edit among all open ones, no line more suspicious than another. Not promised:
 that tasks gain as much; there, tests point at lines, and the hand's order has the same help.
@@ -23,10 +23,15 @@ _NOWHERE = 1_000_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Paired:
-    """Ranks of the same fixes in both orders; `better` and `worse` count those that moved."""
+    """Ranks of the same fixes in both orders; `better` and `worse` count those that moved.
+
+    `standing` has ranks in the order in use and in the learned one, of the fixes that those are compared by; None where
+    the hand's is in use.
+    """
 
     hand: tuple[int, ...]
     learned: tuple[int, ...]
+    standing: "Paired | None" = None
 
     @property
     def better(self) -> int:
@@ -46,7 +51,12 @@ class Paired:
 
     @property
     def kept(self) -> bool:
-        """Whether the learned order may take the hand's place: enough fixes, surely better, the first ten no fewer."""
+        """Whether the learned order may take the hand's place: enough fixes, surely better, the first ten no fewer.
+
+        Where another order is in use it must be as much better than that one.
+        """
+        if self.standing is not None and not self.standing.kept:
+            return False
         first = _share(self.learned, 10) >= _share(self.hand, 10)
         return len(self.hand) >= LEAST and self.chance < SURE and first and _median(self.learned) <= _median(self.hand)
 
@@ -60,7 +70,16 @@ class Paired:
             "worse": self.worse,
             "chance": round(self.chance, 5),
             "kept": self.kept,
+            **({} if self.standing is None else {"in-use": self.standing.told()}),
         }
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Standing:
+    """An order in use: what it says of a sample's edits, and the projects that it was learned from."""
+
+    scores: Callable[[Listed], Matrix]
+    learned_from: frozenset[str] = frozenset()
 
 
 def figures(ranks: Sequence[int]) -> dict[str, float]:
@@ -93,16 +112,20 @@ def judged(
     *,
     with_model: bool,
     say: Callable[[str], None] = lambda _text: None,
+    standing: Standing | None = None,
 ) -> Paired:
     """Both orders over all real fixes, each fix by a model that saw nothing of its project.
 
     With fewer projects than folds, nothing of its origin: then fixes of one project stand on both sides.
+    The order in use, if any, is compared by fixes of projects that it was not learned from where these are enough, else
+    by all: then it has the advantage of having seen them.
     """
     real = [s for s in samples if s.kind == "real"]
     by_group = len({s.group for s in real}) >= FOLDS
     folds = {id(s): _fold(s.group if by_group else s.origin) for s in samples}
     hand: list[int] = []
     learned: list[int] = []
+    told: list[tuple[bool, int, int]] = []  # whether the order in use never saw the fix, its rank, the learned one's
     for fold in range(FOLDS):
         back = [s for s in real if folds[id(s)] == fold]
         seen = [s for s in samples if s.truth and (folds[id(s)] != fold)]
@@ -113,7 +136,16 @@ def judged(
         for s in back:
             hand.append(rank(s, s.hand))
             learned.append(rank(s, s.hand + scored(model, s)))
-    return Paired(hand=tuple(hand), learned=tuple(learned))
+            if standing is not None:
+                told.append((s.group not in standing.learned_from, rank(s, standing.scores(s)), learned[-1]))
+    return Paired(hand=tuple(hand), learned=tuple(learned), standing=None if standing is None else _beside(told))
+
+
+def _beside(told: Sequence[tuple[bool, int, int]]) -> Paired:
+    """Ranks in the order in use, as the hand's, and in the learned one."""
+    unseen = [row for row in told if row[0]]
+    rows = unseen if len(unseen) >= LEAST else told
+    return Paired(hand=tuple(was for _, was, _ in rows), learned=tuple(now for _, _, now in rows))
 
 
 def scored(model: RankerModel, sample: Listed) -> Matrix:

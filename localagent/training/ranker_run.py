@@ -30,9 +30,10 @@ from localagent.repair.ranker import Ranker, RankerModel, knows_nothing, ranker_
 from localagent.repair.weights import Weights, load_weights
 from localagent.training.adapter_run import AdapterTrained, forget_adapters, learn_adapter, require
 from localagent.training.ranker_corpus import Corpus, data_digest, opened
+from localagent.training.ranker_in_force import InForce, in_force, outgrown
 from localagent.training.ranker_judging import Paired, judged
 from localagent.training.ranker_learning import Listed, Settings, learn, listed
-from localagent.training.ranker_samples import Read
+from localagent.training.ranker_samples import Read, reader_of
 
 SAMPLES = Path("ranker") / "samples"  # below the data directory
 _READING_SECONDS = 60.0
@@ -64,17 +65,21 @@ def train(
     if device is not None:
         require(device)
     corpora = opened(list(repos), house.data_dir / SAMPLES)
+    outgrown(house, [corpus.name for corpus in corpora], say)
     began = time.monotonic()
     until = began + 3600.0 * hours * (_COLLECTING if device is None else _COLLECTING_BESIDE)
     model = _model(house) if use_model else None
     if model is not None:
         _outgrown(model, corpora, house, say, again=device is not None)
     scorer = _scorer(replace(model, adapter=None), house) if model is not None else None
+    reader = "" if model is None else reader_of(model.sha256)
     prior = load_prior(house.models_dir / "prior.json")
     try:
         for k, corpus in enumerate(corpora):
-            share = time.monotonic() + (until - time.monotonic()) / (len(corpora) - k)
-            corpus.collect(lambda: open_edit_space(prior), _reader(scorer), _before(share))
+            share = _before(time.monotonic() + (until - time.monotonic()) / (len(corpora) - k))
+            if scorer is not None:
+                corpus.reread(_reader(scorer), reader, share)
+            corpus.collect(lambda: open_edit_space(prior), _reader(scorer), share, reader=reader)
             say(f"{corpus.name}: {_told(corpus)}")
     finally:
         if scorer is not None:
@@ -85,9 +90,10 @@ def train(
         base = replace(model, adapter=None)
         ends = began + 3600.0 * hours * (1.0 - _RANKER)
         learned = learn_adapter(corpora, base, house, weights, say, read_with=_reader, device=device, ends=ends)
-    digests, read, plain = kept_of(corpora, weights, use_model=use_model, again=_again(house, use_model, say))
+    digests, read, plain = kept_of(corpora, weights, reader=reader, again=_again(house, use_model, say))
     found = {c.name: dict(c.counts) for c in corpora}
-    trained = conclude(digests, read, plain, found, house.data_dir / REGISTERED, say)
+    standing = in_force(house, weights)
+    trained = conclude(digests, read, plain, found, house.data_dir / REGISTERED, say, standing=standing)
     return replace(trained, adapter=learned)
 
 
@@ -98,27 +104,37 @@ def conclude(
     found: dict[str, dict[str, int]],
     target: Path,
     say: Say,
+    *,
+    standing: InForce | None = None,
 ) -> Trained:
-    """Judge and learn from samples as numbers; `read` is empty where no language model read them."""
+    """Judge and learn from samples as numbers; `read` is empty where no language model read them.
+
+    What is learned must be better than the hand's order and than `standing`, the one in use; the part of it for which
+    that is not so stays as it is in use.
+    """
     settings = Settings()
     verdicts: dict[str, Paired] = {}
     models: dict[str, RankerModel] = {}
     for kind, samples, with_model in (("with-model", read, True), ("without-model", plain, False)):
         say(f"{kind}: {sum(s.kind == 'real' for s in samples)} fixes, {len(samples)} samples")
-        verdicts[kind] = judged(samples, settings, with_model=with_model, say=say)
-        models[kind] = (
-            learn([s for s in samples if s.truth], settings, with_model=with_model)
-            if verdicts[kind].kept
-            else knows_nothing(with_model=with_model)
-        )
+        beside = None if standing is None else standing.standing(with_model=with_model)
+        verdicts[kind] = judged(samples, settings, with_model=with_model, say=say, standing=beside)
+        if verdicts[kind].kept:
+            models[kind] = learn([s for s in samples if s.truth], settings, with_model=with_model)
+        elif standing is not None:
+            models[kind] = standing.model(with_model=with_model)
+        else:
+            models[kind] = knows_nothing(with_model=with_model)
     digest = data_digest(digests)
     figures = {kind: paired.told() for kind, paired in verdicts.items()}
     if not any(paired.kept for paired in verdicts.values()):
         return Trained(found=found, digest=digest, figures=figures, registered=None)
+    kept_whole = all(paired.kept for paired in verdicts.values())
     about: dict[str, Any] = {
         "data": digest,
         "samples": len(plain),
         "found": found,
+        "carried": sorted(standing.repositories) if standing is not None and not kept_whole else [],
         "settings": asdict(settings),
         "judged": figures,
         "meaning": "ranks of real fixes that the order never saw, no line more suspicious than another",
@@ -211,11 +227,11 @@ def _reader(scorer: ModelScorer | None) -> Read:
 
 
 def kept_of(
-    corpora: Sequence[Corpus], weights: Weights, *, use_model: bool, again: Read | None = None
+    corpora: Sequence[Corpus], weights: Weights, *, reader: str, again: Read | None = None
 ) -> tuple[list[str], list[Listed], list[Listed]]:
     """Digests of all samples, and their numbers: of those that the model read, and of all without it.
 
-    `again` reads each anew.
+    `reader` names the model, "" for none: what another one read does not count. `again` reads each anew.
     """
     digests, read, plain = [], [], []
     seen: set[tuple[str, str]] = set()  # clones of one project bring the same fixes, which must not stand on both sides
@@ -229,6 +245,6 @@ def kept_of(
             with_model, without = listed(replace(sample, readings=read_anew), weights)
             digests.append(digest)
             plain.append(without)
-            if use_model and any(r is not None for r in read_anew):
+            if reader and (again is not None or sample.reader == reader) and any(r is not None for r in read_anew):
                 read.append(with_model)
     return digests, read, plain

@@ -30,13 +30,15 @@ _CHANGED_TOKENS = 14
 _TOKEN = re.compile(rb"\w+|[^\w\s]")
 _BLANK = re.compile(rb"\s+")
 _CONFIRMED = 40
+READ_AS = 1  # what the model is shown and asked; another number where that changes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sample:
     """A program, the edits open in it, what the model read at each, and the places of those that mend.
 
-    `truth` is empty where the mending edit lies beyond the edits that a search enumerates.
+    `truth` is empty where the mending edit lies beyond the edits that a search enumerates. `reader` says whose readings
+    they are, "" where nobody read it.
     """
 
     origin: str
@@ -46,6 +48,12 @@ class Sample:
     edits: tuple[Edit, ...]
     readings: tuple[Reading | None, ...]
     truth: tuple[int, ...]
+    reader: str = ""
+
+
+def reader_of(sha256: str) -> str:
+    """What readings are known by: the weights that made them, and how they were asked."""
+    return f"{sha256}/{READ_AS}"
 
 
 def worth_a_look(fix: Fix) -> bool:
@@ -128,7 +136,9 @@ def open_lines(fix: Fix) -> frozenset[int]:
     return frozenset(range(first, last + 1)) | frozenset(range(fix.first, fix.last + 1))
 
 
-def sample_of(fix: Fix, kind: str, space: EditSpace, read: Read, *, most: int = MOST) -> Sample | None:
+def sample_of(
+    fix: Fix, kind: str, space: EditSpace, read: Read, *, most: int = MOST, reader: str = ""
+) -> Sample | None:
     """The sample of a fix, None where no edit makes it."""
     path = RepoPath(fix.path)
     sources = {path: fix.before}
@@ -147,6 +157,7 @@ def sample_of(fix: Fix, kind: str, space: EditSpace, read: Read, *, most: int = 
         edits=tuple(edits),
         readings=tuple(readings),
         truth=tuple(mending(fix, edits)),
+        reader=reader if any(r is not None for r in readings) else "",
     )
 
 
@@ -157,6 +168,7 @@ def save(sample: Sample, folder: Path) -> Path:
     data = {
         "origin": sample.origin,
         "kind": sample.kind,
+        "reader": sample.reader,
         "path": sample.path,
         "source": sample.source.decode("latin-1"),
         "truth": list(sample.truth),
@@ -205,6 +217,7 @@ def load(file: Path) -> Sample:
     return Sample(
         origin=data["origin"],
         kind=data["kind"],
+        reader=data.get("reader", ""),  # those of before it was kept are read anew
         path=data["path"],
         source=data["source"].encode("latin-1"),
         truth=tuple(data["truth"]),

@@ -8,8 +8,9 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from gguf_builder import TinyGguf
 
-from localagent.app.model_bench import Extent, _rank, bench_model, load_bugs, right_edits
+from localagent.app.model_bench import Extent, _rank, bench_model, load_bugs, right_edits, settle
 from localagent.app.model_measured import Bench, WayYield, as_json, last_bench, record_path, share
 from localagent.app.model_plot import plot
 from localagent.app.model_repairs import Repairs, holds, repair_all
@@ -21,6 +22,7 @@ from localagent.cli.render import Render
 from localagent.domain.paths import RepoPath
 from localagent.edit.space import open_edit_space
 from localagent.errors import InternalFault
+from localagent.llm.registry import Registry
 from localagent.llm.tuned import machine
 
 BENCH = Bench(
@@ -94,6 +96,23 @@ def test_a_record_is_read_back_on_its_machine_and_nothing_else_is(settings: Sett
     assert last_bench(settings, BENCH.sha256) == replace(BENCH, repairs=None)
     path.write_bytes(b"\xff" * 100)
     assert last_bench(settings, BENCH.sha256) is None
+
+
+def test_only_the_whole_set_decides_how_a_model_is_asked_to_write(tmp_path: Path, settings: Settings) -> None:
+    source = tmp_path / "mine.gguf"
+    source.write_bytes(TinyGguf().bytes)
+    registry = Registry(settings.models_dir, settings.data_dir)
+    model = registry.add(source)
+    line = WayYield(bugs=4, replies=9, valid=9, exact=3, tokens=500, seconds=3.0)
+    found = replace(BENCH, name=model.name, ways={**BENCH.ways, "line": line})
+    said: list[str] = []
+    for extent in (Extent(most=1), Extent(only=("line",))):
+        settle(registry, found, extent, said.append)
+        assert registry.verify(model.name).writing == ("span",)
+    assert len(said) == 2
+    settle(registry, found, Extent(repairs=False), said.append)
+    assert registry.verify(model.name).writing == ("line",)
+    assert len(said) == 2
 
 
 def test_a_set_that_is_damaged_is_our_fault(tmp_path: Path) -> None:

@@ -36,11 +36,16 @@ def test_doctor_tells_each_layer_and_that_tasks_can_run(capsys: pytest.CaptureFi
     assert all(row["remedy"] == "" if row["state"] == "works" else row["remedy"] for row in layers.values())
 
 
-def test_doctor_says_that_a_model_is_run_on_the_processor(capsys: pytest.CaptureFixture[str]) -> None:
+def test_doctor_says_that_a_model_is_run_on_the_processor(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows = {row["name"]: row["detail"] for row in json.loads(call(capsys, "doctor", "--json")[1])["rows"]}
     assert rows["offload"] == doctor.offload(rows["llama.cpp"])
-    assert doctor.offload("CPU (AVX2)").startswith("not used: this llama.cpp is built for the processor alone")
-    assert "no GPU device is visible in the jail" in doctor.offload("CUDA0 NVIDIA; CPU (AVX2)")
+    assert doctor.offload("CPU (AVX2)") == "not offloaded: this build of llama.cpp has no GPU backend"
+    monkeypatch.setattr(doctor, "devices", lambda: ())
+    assert "no GPU device can be opened here" in doctor.offload("CUDA0 NVIDIA; CPU (AVX2)")
+    monkeypatch.setattr(doctor, "devices", lambda: ("/dev/nvidia0",))
+    assert "with /dev/nvidia0" in doctor.offload("CUDA0 NVIDIA; CPU (AVX2)")
 
 
 def test_without_a_sound_jail_doctor_ends_with_4_and_says_what_to_do(

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from fix_builder import ADDED, Home, home
+from fix_builder import ADDED, CHECKOUT, Home, home
 
 from localagent.app.settings import Settings
 from localagent.errors import LocalagentError
@@ -37,6 +37,15 @@ def altered(h: Home, weights: Path) -> str:
     return place.name
 
 
+def _install(h: Home) -> None:
+    """The default model, where a run looks for it."""
+    weights = Registry(SHIPPED, Settings.from_environ().data_dir).verify("").path
+    assert weights is not None
+    place = h.root / "data" / "localagent" / "models" / weights.name
+    place.parent.mkdir(parents=True)
+    place.write_bytes(weights.read_bytes())
+
+
 def test_an_altered_default_model_changes_nothing_but_the_warning(weights: Path) -> None:
     with home() as h:
         altered(h, weights)
@@ -48,6 +57,43 @@ def test_an_altered_default_model_changes_nothing_but_the_warning(weights: Path)
         assert any("SHA-256" in w for w in with_it.report["warnings"]), with_it.report["warnings"]
         assert not any("SHA-256" in w for w in without.report["warnings"])
         assert with_it.report["rank_of_first_plausible"] == without.report["rank_of_first_plausible"]
+
+
+SHIM = """
+from dataclasses import replace
+import localagent.llm.served as served
+made = served.child_spec
+def spec(*args, **kwargs):
+    found = made(*args, **kwargs)
+    return replace(found, argv=(found.argv[0], "-I", "-S", "-c", {program!r}))
+served.child_spec = spec
+"""
+CRASHES = "import os; os.read(0, 0); os.abort()"
+SLOW = "import time; time.sleep(300)"
+
+
+@pytest.mark.parametrize(
+    ("program", "said"), [(CRASHES, "model smollm2-135m-instruct dropped: its process ended"), (SLOW, "")]
+)
+def test_a_model_that_crashes_or_never_answers_changes_nothing(tmp_path: Path, program: str, said: str) -> None:
+    """What stands for the model's process is put into the run from outside: the product knows nothing of it."""
+    (tmp_path / "sitecustomize.py").write_text(SHIM.format(program=program))
+    with home() as h:
+        _install(h)
+        h.extra["PYTHONPATH"] = f"{tmp_path}{os.pathsep}{CHECKOUT}"
+        with_it, without = h.fix(model=(), bufsize=-1), h.fix()
+        assert (with_it.code, without.code) == (0, 0), with_it.err
+        for fact in ("patch", "rank_of_first_plausible", "outcome"):
+            assert with_it.report[fact] == without.report[fact]
+        assert any(said in w for w in with_it.report["warnings"]) or not said, with_it.report["warnings"]
+
+
+def test_an_absent_default_model_changes_nothing_but_the_warning() -> None:
+    with home() as h:
+        with_it, without = h.fix(model=()), h.fix()
+        for fact in ("patch", "rank_of_first_plausible", "outcome"):
+            assert with_it.report[fact] == without.report[fact]
+        assert any(w.startswith("no model: the file of model") for w in with_it.report["warnings"])
 
 
 def test_an_altered_model_that_was_named_is_refused_before_anything_runs(weights: Path) -> None:

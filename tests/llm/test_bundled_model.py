@@ -17,7 +17,8 @@ from localagent.domain.edit import Edit, Scope, Splice
 from localagent.domain.jailspec import JailResult, JailSpec
 from localagent.domain.paths import RepoPath
 from localagent.jail.open import NamespaceJail
-from localagent.llm.cores import MAX_THREADS, free_threads, usable_cores, worthwhile
+from localagent.llm import cores as cores_module
+from localagent.llm.cores import SEARCH_CORES, free_threads, usable_cores, worthwhile
 from localagent.llm.prompt import build_context
 from localagent.llm.registry import ModelFile
 from localagent.llm.scorer import ModelScorer
@@ -351,6 +352,11 @@ def test_threads_never_exceed_free_cores(monkeypatch: pytest.MonkeyPatch) -> Non
         )
     monkeypatch.setattr(os, "getloadavg", lambda: (50.0, 50.0, 50.0))
     assert free_threads() == 1
+    monkeypatch.setattr(os, "getloadavg", lambda: (2.0, 2.0, 2.0))
+    monkeypatch.setattr(cores_module, "usable_cores", lambda: 16)
+    assert free_threads() == 14 - SEARCH_CORES
+    monkeypatch.setattr(cores_module, "usable_cores", lambda: 6)
+    assert free_threads() == 2  # of four free ones
 
 
 def test_one_more_thread_has_to_make_it_faster() -> None:
@@ -367,6 +373,11 @@ def test_one_more_thread_has_to_make_it_faster() -> None:
     assert worthwhile(rates(100.0, 110.0), 2) == 1
     assert worthwhile(rates(100.0, 10.0, 900.0), 3) == 1
     assert worthwhile(rates(100.0, 150.0, 160.0), 3) == 2
+    assert worthwhile(rates(100.0, 150.0, 170.0), 3) == 3
+    tried.clear()
+    assert worthwhile(rates(*(100.0 * k for k in range(1, 17))), 12) == 12
+    assert tried == [1, 2, 4, 8, 12]
+    assert worthwhile(rates(*(100.0 * min(k, 5) for k in range(1, 17))), 16) == 8
     tried.clear()
     assert worthwhile(rates(), 1) == 1
     assert tried == []  # nothing to choose from, nothing is tried
@@ -381,5 +392,5 @@ def test_a_child_that_may_choose_says_how_many_threads_it_uses(bundled_model: Mo
     assert fixed.ready(120)
     assert fixed.threads == 2  # as a replay asks for, whatever helps
     fixed.close()
-    assert 1 <= told[0] <= MAX_THREADS
+    assert 1 <= told[0] <= usable_cores()
     assert told[1] == ""

@@ -79,7 +79,7 @@ def test_each_family_answers_in_the_jail(family: Family, tmp_path: Path, jail: N
     served = ModelScorer(tiny_model(tmp_path, family), jail, threads=1)
     try:
         sampler = ModelSampler(served)
-        forms = sampler.knows(timeout_seconds=60)
+        forms = sampler.knows()
         assert forms == {"text", "fim", *(["chat"] if family in (QWEN, GRANITE, CODESTRAL) else [])}, served.warning
         how = Draw(seeds=tuple(range(6)), most_tokens=16, temperature=1.5)
         answers = [sampler.draw(fim_prompt("def f(", "):\n"), how, timeout_seconds=60)]

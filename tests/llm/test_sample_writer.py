@@ -9,12 +9,13 @@ import pytest
 from tiny_model import CODESTRAL, GRANITE, QWEN, Family, tiny_model
 
 from localagent.domain.edit import WRITTEN, Edit, Written
-from localagent.domain.outcome import Baseline, Failure
+from localagent.domain.outcome import Baseline, Failure, Frame, Outcome, TestResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Suspicion
 from localagent.edit.space import open_edit_space
 from localagent.jail.open import NamespaceJail
 from localagent.llm.asking import messages
+from localagent.llm.frames import CONTEXT_TOKENS
 from localagent.llm.registry import ModelFile
 from localagent.llm.replies import LADDER, Way
 from localagent.llm.sample_writer import HEARD, MAX_ROUNDS, SampleWriter
@@ -127,11 +128,16 @@ class Recorded(ModelSampler):
         self.replies, self.refused = list(replies), refused
         self.asked: list[tuple[Prompt, Draw]] = []
         self.tokens_used = 0
+        self.remarks: list[str] = []
 
     alive = True
+    path_tokens = CONTEXT_TOKENS
 
-    def knows(self, *, timeout_seconds: float) -> frozenset[str]:
+    def knows(self) -> frozenset[str]:
         return frozenset({"text", "chat"})
+
+    def remark(self, text: str) -> None:
+        self.remarks.append(text)
 
     def draw(self, prompt: Prompt, how: Draw, *, timeout_seconds: float) -> Answer:
         self.asked.append((prompt, how))
@@ -170,6 +176,18 @@ def test_what_was_refused_and_what_failed_stands_in_the_next_question(monkeypatc
     assert "line 99 was not shown" in again
     assert "LINE 6 out *= row still fails: AssertionError: assert 0 == 3 expected 3, got 0" in again
     assert set(sampler.asked[0][1].seeds).isdisjoint(sampler.asked[1][1].seeds)
+
+
+def test_the_next_question_tells_of_the_three_that_came_furthest(monkeypatch: pytest.MonkeyPatch) -> None:
+    sampler = Recorded([line(6, f"out {sign}= row") for sign in ("*", "/", "//", "%", "**")], [b"x"])
+    writer = recorded(monkeypatch, sampler, Way.LINE)
+    for number, written in enumerate(writer.more(timeout_seconds=9)):
+        failures = [Failure(exception="AssertionError", message=f"no {number}")] * (1 if number in (0, 2) else 5)
+        writer.heard(written.edit, failures)
+    writer.more(timeout_seconds=9)
+    again = user(sampler.asked[1][0])
+    assert [k for k in range(5) if f"no {k}" in again] == [0, 2, 4]  # of those as good as each other the newest
+    assert again.index("no 0") < again.index("no 2") < again.index("no 4")
 
 
 def test_only_so_many_remarks_are_kept_and_rounds_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,6 +230,93 @@ def test_an_outline_comes_first_and_the_body_is_asked_along_it(monkeypatch: pyte
     while not math.isinf(writer.next_cost):
         writer.more(timeout_seconds=9)
     assert len(sampler.asked) < 20
+
+
+LONG = b"""def area(sides):
+    found = combined(
+        sides[0],
+        sides[0],
+    )
+    return found
+
+
+def combined(one, other):
+    return one * other
+"""
+
+
+def long_writer(monkeypatch: pytest.MonkeyPatch, sampler: Recorded, *ways: Way, line: int = 3) -> SampleWriter:
+    monkeypatch.setattr("localagent.llm.sample_writer.ModelSampler", lambda _served: sampler)
+    writer = SampleWriter(None, lambda _path, _baseline: "", ways=ways, choices=lambda _p, _l: ())  # type: ignore[arg-type]
+    places = [Suspicion(path=M, line=k, end_line=k, score=0.9) for k in (line, line + 1)]
+    writer.begin({M: LONG}, places, BASELINE)
+    return writer
+
+
+@pytest.mark.parametrize("way", [Way.CONTINUE, Way.FIM])
+def test_a_statement_of_several_lines_is_replaced_whole(monkeypatch: pytest.MonkeyPatch, way: Way) -> None:
+    reply = b"found = combined(\n        sides[0],\n        sides[1],\n    )"
+    sampler = Recorded([reply + (b"\n    return found\n" if way is Way.CONTINUE else b""), b"found = combined("])
+    monkeypatch.setattr(sampler, "knows", lambda: frozenset({"text", "fim"}))
+    writer = long_writer(monkeypatch, sampler, way)
+    assert len(writer._targets) == 1  # two lines of one statement are one question
+    (found,) = writer.more(timeout_seconds=9)
+    assert found.edit.apply(LONG) == LONG.replace(b"        sides[0],\n    )", b"        sides[1],\n    )")
+    assert (writer.replies, writer.refused) == (2, 1)  # half a statement is none
+    (prompt, how), *_ = sampler.asked
+    front = str(prompt.parts["text" if way is Way.CONTINUE else "prefix"])
+    assert front.endswith(
+        "    # before: found = combined(\n    # before: sides[0],\n    # before: sides[0],\n    # before: )\n    "
+    )
+    assert "sides[0],\n        sides[0]" not in front
+    if way is Way.FIM:
+        assert str(prompt.parts["suffix"]).startswith("\n    return found\n")
+    assert how.stops == ()
+
+
+def test_answers_are_as_long_as_what_they_replace_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = "".join(f"    total += rows[{k}] * weights[{k}]\n" for k in range(70))
+    source = f"def whole(rows, weights):\n    total = 0\n{steps}    return total\n".encode()
+    for path, shown, least, most in ((1536, False, 0, 0), (8192, True, len(source) // 2, 8192 // 3)):
+        sampler = Recorded([b"x"])
+        sampler.path_tokens = path
+        monkeypatch.setattr("localagent.llm.sample_writer.ModelSampler", lambda _served, s=sampler: s)
+        writer = SampleWriter(None, lambda _p, _b: "", ways=[Way.FUNCTION], choices=lambda _p, _l: ())  # type: ignore[arg-type]
+        writer.begin({M: source}, [Suspicion(path=M, line=9, end_line=9, score=0.9)], BASELINE)
+        writer.more(timeout_seconds=9)
+        assert bool(sampler.asked) is shown  # a function that is not shown whole is not asked for
+        if shown:
+            assert least <= sampler.asked[0][1].most_tokens <= most
+            assert "return total" in user(sampler.asked[0][0])
+
+
+def test_where_a_question_does_not_fit_less_stands_beside_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    sampler = Recorded(refused="1700 tokens and an answer of 320 do not fit into 1536")
+    writer = recorded(monkeypatch, sampler, Way.FUNCTION)
+    while not math.isinf(writer.next_cost):
+        writer.more(timeout_seconds=9)
+    asked = [user(prompt) for prompt, _ in sampler.asked if "def total" in user(prompt)]
+    assert len(asked) == 3
+    assert all("out -= row" in text for text in asked)  # code is never cut
+    why = "1700 tokens and an answer of 320 do not fit into 1536"
+    assert f"line 6 of m.py was not asked about: {why}" in sampler.remarks
+
+
+def test_what_failed_where_stands_in_the_questions(monkeypatch: pytest.MonkeyPatch) -> None:
+    failure = Failure(
+        exception="AssertionError", message="no", left="0", right="3",
+        frames=(Frame(path=M, line=6, function="total"), Frame(path=None, line=9, function="sum")),
+    )  # fmt: skip
+    test = TestResult(id="t", outcome=Outcome.FAILED, failure=failure)
+    sampler = Recorded([line(6, "out *= row")], [b"x"])
+    monkeypatch.setattr("localagent.llm.sample_writer.ModelSampler", lambda _served: sampler)
+    writer = SampleWriter(None, lambda _p, _b: TESTS, ways=[Way.LINE], choices=choices)  # type: ignore[arg-type]
+    writer.begin({M: SOURCE}, PLACES, Baseline(tests=(test,), failing=("t",), passing=()))
+    (found,) = writer.more(timeout_seconds=9)
+    assert "# expected 3, got 0\n# at m.py:6 in total" in user(sampler.asked[0][0])
+    writer.heard(found.edit, [failure])
+    writer.more(timeout_seconds=9)
+    assert "expected 3, got 0 at m.py:6 in total" in user(sampler.asked[1][0])
 
 
 def test_what_the_model_has_no_room_for_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,7 +75,7 @@ class Bytes:
 
 
 def region(page: Page, lines: Sequence[int], **kwargs: object) -> Region:
-    settings = {"context": "# why\n", "lead": 0, "room_tokens": 2000, "malus": 2.5, **kwargs}
+    settings = {"context": "# why\n", "lead": 0, "room_tokens": lambda: 2000, "malus": 2.5, **kwargs}
     return Region(page, [(place, 0.5 * k) for k, place in enumerate(page.places(lines))], **settings)  # type: ignore[arg-type]
 
 
@@ -124,7 +124,7 @@ def test_a_search_is_the_same_twice() -> None:
 def test_where_room_is_short_what_stands_in_front_goes_and_places_stay(room: int) -> None:
     """Lines in front of the window are left out, whole; no path is longer than the room, and the place is whole."""
     decoder = Bytes()
-    made = region(page(), [6], context="# context\n" * 30, room_tokens=room)
+    made = region(page(), [6], context="# context\n" * 30, room_tokens=lambda: room)
     assert searched(made, decoder, 3)
     assert decoder.longest <= room
     assert made.skipped == 0
@@ -132,7 +132,7 @@ def test_where_room_is_short_what_stands_in_front_goes_and_places_stay(room: int
 
 
 def test_a_place_without_room_is_counted_not_cut() -> None:
-    made = region(page(), [6], room_tokens=200)
+    made = region(page(), [6], room_tokens=lambda: 200)
     assert searched(made, Bytes(), 3) == {}
     assert (made.skipped, made.next_cost) == (1, math.inf)
     source = SOURCE.replace(b"json.dumps(rows)", b"json.dumps(rows" + b" + rows" * 60 + b")")

@@ -24,11 +24,14 @@ from localagent.llm import tuned
 from localagent.llm.frames import TARGET, pack, receive_first
 from localagent.llm.registry import ModelFile
 from localagent.llm.scorer import ModelScorer
-from localagent.llm.tune import Reference, rank_correlation, tune
+from localagent.llm.tune import MOST_MEMORY_BYTES, Measured, Reference, rank_correlation, tune
 from localagent.llm.tuned import AS_IT_IS, Tuned, load, serving, stands, weights_path
 
 TINY = TinyGguf().bytes
 WRITTEN = {"kind": "written", "type": "x"}
+
+
+Found = tuple[Sequence[float | None], float] | tuple[Sequence[float | None], float, int]
 
 
 class Writer:
@@ -83,11 +86,12 @@ REFERENCE = Reference(source=b"x = 1\n", edits=())
 
 @contextmanager
 def measured(
-    monkeypatch: pytest.MonkeyPatch, found: Mapping[str, tuple[Sequence[float | None], float]]
+    monkeypatch: pytest.MonkeyPatch,
+    found: Mapping[str, Found],
 ) -> Iterator[None]:
     """Measures are given: by the quantization of the file that would be loaded."""
     with monkeypatch.context() as patch:
-        patch.setattr(tuning, "_measured", lambda made, _jail, _reference: found[made.quantization])
+        patch.setattr(tuning, "_measured", lambda made, _jail, _reference: Measured(*found[made.quantization]))
         yield
 
 
@@ -95,7 +99,7 @@ def outcome(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     model: ModelFile,
-    found: Mapping[str, tuple[Sequence[float | None], float]],
+    found: Mapping[str, Found],
     writer: Writer,
 ) -> tuple[Tuned, list[str]]:
     said: list[str] = []
@@ -134,6 +138,29 @@ def test_a_gain_too_small_to_matter_leaves_the_model_as_it_is(
     assert load(tmp_path, model.sha256) == best
     assert not weights_path(tmp_path, model.sha256).exists()
     assert serving(model, tmp_path) is model
+
+
+def test_no_format_is_used_whose_process_takes_too_much(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, model: ModelFile
+) -> None:
+    found = {
+        "Q4_1": (ORDER, 100.0, 300_000_000),
+        "BF16": (ORDER, 400.0, MOST_MEMORY_BYTES + 1),
+        "Q8_0": (ORDER, 200.0, MOST_MEMORY_BYTES),
+        "Q4_0": (ORDER, 90.0, 200_000_000),
+    }
+    best, said = outcome(monkeypatch, tmp_path, model, found, Writer(TINY, pack(WRITTEN)))
+    assert best.form == "Q8_0"
+    assert best.memory == {AS_IT_IS: 300_000_000, **{form: found[form][2] for form in ("BF16", "Q8_0", "Q4_0")}}
+    assert "more than 450 MB: not used" in said[1]
+    assert load(tmp_path, model.sha256) == best
+    with measured(monkeypatch, found):
+        writer = Writer(TINY, pack(WRITTEN))
+        more = tune(model, tmp_path, writer, REFERENCE, lambda _line: None, memory_bytes=500_000_000)
+    assert more.form == "BF16"
+    large = {form: (ORDER, rate, 900_000_000) for form, (_, rate, _) in found.items()}
+    best, _ = outcome(monkeypatch, tmp_path, model, large, Writer(TINY, pack(WRITTEN)))
+    assert best.form == "BF16"  # as it is it takes as much
 
 
 @pytest.mark.parametrize(
@@ -238,9 +265,10 @@ def test_the_bundled_model_is_measured_and_its_rewritten_weights_score_alike(
     monkeypatch.setattr(tuning, "_ROUNDS", 1)
     monkeypatch.setattr(tuning, "_WORTH", 0.0)  # also where the processor has no kernels for it
     said: list[str] = []
-    best = tune(bundled_model, tmp_path, jail, few, said.append)
+    best = tune(bundled_model, tmp_path, jail, few, said.append, memory_bytes=1 << 30)
     assert best.agreement["BF16"] > 0.97, said
-    assert set(best.rates) == {AS_IT_IS, "BF16"}
+    assert set(best.rates) == set(best.memory) == {AS_IT_IS, "BF16"}
+    assert best.memory["BF16"] > best.memory[AS_IT_IS] > bundled_model.bytes
     assert best.form == "BF16"
     made = serving(bundled_model, tmp_path)
     scorer = ModelScorer(made, jail, threads=1)

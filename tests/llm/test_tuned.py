@@ -97,4 +97,13 @@ def test_a_record_reads_back_as_it_was_written(
     tuned.folder(data).mkdir(parents=True)
     record_path(data, SOURCE).write_text(text(made))
     assert load(data, SOURCE) == made
-    assert json.loads(text(made))["schema"] == 1
+    assert json.loads(text(made))["schema"] == 2
+
+
+def test_a_record_of_before_memory_was_measured_still_serves(data: Path, model: ModelFile) -> None:
+    table = json.loads(text(record(memory={"BF16": 1})))
+    del table["memory"]
+    record_path(data, SOURCE).write_text(json.dumps({**table, "schema": 1}))
+    assert load(data, SOURCE) == record()
+    record_path(data, SOURCE).write_text(json.dumps({**table, "memory": {"BF16": "much"}}))
+    assert load(data, SOURCE) is None

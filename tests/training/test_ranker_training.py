@@ -1,6 +1,8 @@
 """Learning the order: what is mined, what is kept of it, and that only what is better on unseen fixes is registered."""
 
+import json
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,20 +11,23 @@ from git_builder import Repo
 from hypothesis import given
 from hypothesis import strategies as st
 
+from localagent.app.ranking import REGISTERED
+from localagent.app.settings import Settings as House
 from localagent.domain.edit import Edit, Reading
 from localagent.domain.paths import RepoPath
 from localagent.edit.space import open_edit_space
 from localagent.errors import UsageFault
-from localagent.repair.ranker import load_ranker
+from localagent.repair.ranker import Ranker, knows_nothing, load_ranker
 from localagent.repair.ranker_features import FEATURES
 from localagent.repair.weights import Weights
 from localagent.training.ranker_corpus import Corpus, opened
 from localagent.training.ranker_history import Fix, commits_of, fixes, small_fix
+from localagent.training.ranker_in_force import InForce, in_force, outgrown
 from localagent.training.ranker_injection import injected
-from localagent.training.ranker_judging import FOLDS, LEAST, Paired
+from localagent.training.ranker_judging import FOLDS, LEAST, Paired, Standing, judged
 from localagent.training.ranker_learning import Listed, Settings, learn
 from localagent.training.ranker_run import conclude, kept_of
-from localagent.training.ranker_samples import load, mending, open_lines, sample_of, save
+from localagent.training.ranker_samples import Read, load, mending, open_lines, sample_of, save
 from localagent.tree.git import Git
 
 BROKEN = """\
@@ -122,7 +127,7 @@ def test_clones_are_told_apart_and_bring_their_fixes_once(history: Repo, tmp_pat
     for corpus in both:
         corpus.collect(lambda: open_edit_space({}), unread, lambda: True)
     assert both[0].name != both[1].name
-    alone, together = (kept_of(some, Weights(), use_model=True) for some in (both[:1], both))
+    alone, together = (kept_of(some, Weights(), reader="m/1") for some in (both[:1], both))
     real = [[s for s in plain if s.kind == "real"] for _, _, plain in (alone, together)]
     assert len(real[0]) == len(real[1]) >= 1  # an injected bug may be the same as a real one
     assert together[1] == []  # nobody read them
@@ -200,6 +205,113 @@ def test_an_order_that_is_no_better_is_not(tmp_path: Path) -> None:
         done = conclude(["a"], [], poor, {}, target, lambda _text: None)
         assert done.registered is None
         assert not target.exists()
+
+
+def house(tmp_path: Path) -> House:
+    return replace(House.from_environ({}), data_dir=tmp_path)
+
+
+def said(_text: str) -> None:
+    """Nobody listens."""
+
+
+def test_a_new_order_must_be_better_than_the_one_in_use(tmp_path: Path) -> None:
+    """The same fixes again: as good as before is not better. Where nothing is in use, they are enough."""
+    target, good = tmp_path / REGISTERED, samples(telling=True)
+    found = {f"p{k}": {"real": 4} for k in range(5)}
+    assert conclude(["a"], [], good, found, target, said).registered == target
+    first = target.read_bytes()
+    standing = in_force(house(tmp_path), Weights())
+    assert standing is not None
+    assert standing.repositories == frozenset(found)
+    again = conclude(["a"], [], good, found, target, said, standing=standing)
+    assert again.registered is None
+    assert target.read_bytes() == first
+    told = again.figures["without-model"]["in-use"]
+    assert isinstance(told, dict)
+    assert told["kept"] is False
+
+
+def test_an_order_in_use_that_is_poor_gives_way_and_the_other_part_stays(tmp_path: Path) -> None:
+    target, good = tmp_path / REGISTERED, samples(telling=True)
+    poor = replace(knows_nothing(with_model=False), linear=-np.ones(len(knows_nothing(with_model=False).features)))
+    other = replace(knows_nothing(with_model=True), linear=np.full(len(FEATURES), 0.25))
+    standing = InForce(
+        ranker=Ranker(name="old", with_model=other, without_model=poor), counts=2.0, repositories=frozenset({"old"})
+    )
+    done = conclude(["a"], [], good, {"p0": {}}, target, said, standing=standing)
+    assert done.registered == target
+    ranker = load_ranker(target)
+    assert ranker is not None
+    assert set(ranker.with_model.linear) == {0.5}  # nobody judged it: what is in use stays, as far as it counted
+    new = in_force(house(tmp_path), Weights())
+    assert new is not None
+    assert new.repositories == frozenset({"p0", "old"})
+
+
+def test_the_order_in_use_is_compared_by_what_it_never_saw() -> None:
+    """It knows the fixes that it learned from by heart; those of other projects judge, where they are enough."""
+    many = samples(telling=True, projects=8, each=LEAST // 2)
+    knows = {id(s): s.truth[0] for s in many if s.group in ("p0", "p1", "p2", "p3")}
+    by_heart = Standing(
+        scores=lambda s: np.array([1.0 if k == knows.get(id(s)) else 0.0 for k in range(len(s.hand))]),
+        learned_from=frozenset({"p0", "p1", "p2", "p3"}),
+    )
+    found = judged(many, Settings(), with_model=False, standing=by_heart)
+    assert found.standing is not None
+    assert len(found.standing.hand) == 4 * (LEAST // 2)
+    assert found.kept
+    seen_all = replace(by_heart, learned_from=frozenset({s.group for s in many}))
+    found = judged(many, Settings(), with_model=False, standing=seen_all)
+    assert found.standing is not None
+    assert len(found.standing.hand) == len(many)
+
+
+def test_what_a_repository_gave_goes_with_it(tmp_path: Path) -> None:
+    target, good = tmp_path / REGISTERED, samples(telling=True)
+    heard: list[str] = []
+    conclude(["a"], [], good, {"one": {}, "two": {}}, target, said)
+    outgrown(house(tmp_path), ["two", "one", "three"], heard.append)
+    assert target.is_file()
+    assert heard == []
+    outgrown(house(tmp_path), ["two"], heard.append)
+    assert not target.exists()
+    assert "learned from one too" in heard[0]
+    assert in_force(house(tmp_path), Weights()) is None
+    conclude(["a"], [], good, {"one": {}}, target, said)
+    table = json.loads(target.read_text("utf-8"))
+    del table["about"]
+    target.write_text(json.dumps(table), encoding="utf-8")
+    outgrown(house(tmp_path), ["one"], heard.append)
+    assert not target.exists()
+    target.write_text("{", encoding="utf-8")
+    outgrown(house(tmp_path), ["one"], heard.append)
+    assert not target.exists()
+
+
+def test_readings_are_of_the_model_that_reads_now(history: Repo, tmp_path: Path) -> None:
+    def reads(value: float) -> Read:
+        return lambda _s, _p, edits: [Reading(ratio=value, stood=-1.0)] * len(edits)
+
+    corpus = Corpus(repo=history.folder, folder=tmp_path / "shop-3")
+    corpus.collect(lambda: open_edit_space({}), unread, lambda: True)  # a run without a model
+    count = len(list(corpus.samples()))
+    assert {s.reader for _, s in corpus.samples()} == {""}
+    corpus.reread(reads(-1.0), "", lambda: True)
+    corpus.reread(unread, "one/1", lambda: True)  # a model that does not answer leaves things as they are
+    assert corpus.counts["read anew"] == 0
+    corpus.reread(reads(-1.0), "one/1", lambda: False)
+    assert corpus.counts["read anew"] == 0
+    corpus.reread(reads(-1.0), "one/1", lambda: True)
+    assert corpus.counts["read anew"] == len(list(corpus.samples())) == count
+    corpus.reread(reads(-9.0), "one/1", lambda: True)
+    assert {r.ratio for _, s in corpus.samples() for r in s.readings if r is not None} == {-1.0}
+    _, read, plain = kept_of([corpus], Weights(), reader="two/1")
+    assert (len(read), len(plain) > 0) == (0, True)  # what another model read does not count
+    corpus.reread(reads(-2.0), "two/1", lambda: True)
+    assert {r.ratio for _, s in corpus.samples() for r in s.readings if r is not None} == {-2.0}
+    assert len(kept_of([corpus], Weights(), reader="two/1")[1]) == len(plain)
+    assert len(list(corpus.folder.glob("*.json.gz"))) == count
 
 
 def test_what_pairs_say() -> None:

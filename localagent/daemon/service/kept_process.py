@@ -29,6 +29,7 @@ def order_of_settings(settings: Settings) -> dict[str, object]:
     return {
         "settings": {n: str(path) for n, path in asdict(settings).items() if isinstance(path, Path)},
         "system_owner": settings.system_owner,
+        "gpu_layers": settings.gpu_layers,
     }
 
 

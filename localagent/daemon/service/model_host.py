@@ -23,6 +23,7 @@ from localagent.domain.policy import Permission
 from localagent.errors import LocalagentError
 from localagent.jail.open import open_jail
 from localagent.llm.hosted import Line, Shared
+from localagent.llm.offload import offload_of
 from localagent.llm.registry import ModelFile, Registry
 from localagent.llm.served import Served
 from localagent.llm.tuned import serving
@@ -53,10 +54,10 @@ def main(argument: str) -> int:
     order = json.loads(argument)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     paths: dict[str, Any] = {name: Path(path) for name, path in order["settings"].items()}
-    settings = Settings(**paths, system_owner=int(order["system_owner"]))
+    settings = Settings(**paths, system_owner=int(order["system_owner"]), gpu_layers=str(order.get("gpu_layers", "")))
     control = socket.socket(fileno=int(order["control"]))
     try:
-        jail = _jail(order, settings)
+        jail, offload = _jail(order, settings), offload_of(settings.gpu_layers)
         models = known_models(settings)
     except LocalagentError as fault:
         _log.error("no model is served: %s", fault)
@@ -64,7 +65,7 @@ def main(argument: str) -> int:
 
     def made(sha256: str) -> Served | None:
         model = models.get(sha256)
-        return None if model is None else Served(model, jail)
+        return None if model is None else Served(model, jail, offload=offload)
 
     shared = Shared(made)
     try:

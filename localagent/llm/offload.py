@@ -1,0 +1,82 @@
+"""Whether a model's layers go to a GPU, and what its process must be shown for that.
+
+Only where it is asked for, and llama.cpp was built with a backend that can: then the nodes of GPU devices are shown to
+the model's own confined process, and to nothing else. Not promised: that a driver is content with what a jail shows it
+(it was tried on no machine with a GPU), nor answers equal to the processor's.
+"""
+
+import os
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from localagent.errors import CannotEnforce, UsageFault
+from localagent.llm.backend import backend_name
+
+AUTO = "auto"
+ALL = -1
+NO_BACKEND = "not offloaded: this build of llama.cpp has no GPU backend"
+NO_DEVICE = "not offloaded: no GPU device can be opened here (/dev/nvidia*, /dev/dri/renderD*, /dev/kfd)"
+_MOST_LAYERS = 1000
+_NODES = ("nvidia[0-9]*", "nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-caps/*", "dri/renderD*", "kfd")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Offload:
+    """How many layers (ALL: as many as there are), the devices shown for it, and why it is none where it was wanted."""
+
+    layers: int = 0
+    devices: tuple[str, ...] = ()
+    said: str = ""
+
+
+def checked_layers(text: str) -> str:
+    """The text as it was given. UsageFault where it is neither "" nor `auto` nor a number of layers."""
+    if text not in ("", AUTO) and not (text.isascii() and text.isdigit() and int(text) <= _MOST_LAYERS):
+        raise UsageFault(
+            f"--gpu-layers: {text!r} is neither `{AUTO}` nor a number from 0 to {_MOST_LAYERS}",
+            remedy="give the number of layers to run on a GPU, or `auto` for all",
+        )
+    return text
+
+
+def offload_of(
+    text: str,
+    *,
+    backend: Callable[[], str] = backend_name,
+    root: Path = Path("/dev"),
+    opens: Callable[[Path], bool] | None = None,
+) -> Offload:
+    """What was asked for, as far as it can be had: `auto` goes on without, a number that cannot be had is refused.
+
+    `opens` says whether a node can be opened. CannotEnforce where it is refused, or llama.cpp does not load.
+    """
+    wanted = checked_layers(text)
+    if wanted == "" or (wanted != AUTO and int(wanted) == 0):
+        return Offload()
+    found = devices(root, opens or _opens)
+    why = NO_BACKEND if not offloads(backend()) else "" if found else NO_DEVICE
+    if why and wanted != AUTO:
+        raise CannotEnforce(
+            f"--gpu-layers {wanted}: {why}", remedy="leave it out, or say `auto`: the model runs on the processor"
+        )
+    return Offload(said=why) if why else Offload(layers=ALL if wanted == AUTO else int(wanted), devices=found)
+
+
+def offloads(backend: str) -> bool:
+    """Whether `backend_name` names anything but the processor."""
+    return any(not part.startswith(("CPU", "BLAS")) for part in backend.split("; "))
+
+
+def devices(root: Path = Path("/dev"), opens: Callable[[Path], bool] | None = None) -> tuple[str, ...]:
+    """The nodes of GPU devices that this process may open, by name."""
+    can = opens or _opens
+    return tuple(str(path) for pattern in _NODES for path in sorted(root.glob(pattern)) if can(path))
+
+
+def _opens(path: Path) -> bool:
+    try:
+        return stat.S_ISCHR(path.lstat().st_mode) and os.access(path, os.R_OK | os.W_OK)
+    except OSError:
+        return False
