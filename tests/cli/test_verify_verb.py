@@ -237,7 +237,9 @@ def test_tests_that_cannot_fail_count_for_nothing() -> None:
 @pytest.mark.slow
 def test_without_tests_it_is_characterized_and_never_verified() -> None:
     with home(WITHOUT) as h:
-        said = verify(h, patch(WITHOUT, {"calc.py": FIXED.replace("return value", "inside = value\n    return inside")}))
+        said = verify(
+            h, patch(WITHOUT, {"calc.py": FIXED.replace("return value", "inside = value\n    return inside")})
+        )
         assert (said.code, said.verdict) == (0, "characterized"), said
         assert said.told["rests_on"] == ["gates", "characterization"]
         assert said.told["strength"]["grade"] == "E"
