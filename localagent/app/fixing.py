@@ -104,6 +104,10 @@ def _answer(
         ours = isinstance(no, CannotRecord | CannotCopy | NoRoom | TreeTooLarge | TreeChanged)
         verdict = Verdict.NEEDS_PERSON if ours else Verdict.NO_TESTS
         return TaskResult(verdict=verdict, reason=str(no), exit=no.exit_code), no.remedy
+    if result.ambiguity is not None:
+        call = result.ambiguity.call
+        remedy = f"add a test that says what {call} gives; or `localagent apply {task.id} --choose N`; or --assume"
+        return result, remedy
     if result.chosen is not None and (critical := needs_person(result.chosen.patch, policy)):
         reason = f"a repair was found and passes every check, but {', '.join(critical)} needs a person's approval"
         remedy = f"{approve_by(task.id, policy.approvals)}, then `localagent apply {task.id} --choose 1`"

@@ -68,7 +68,7 @@ def gather(subject: Subject, baseline: Baseline | None, full: FullResult) -> Evi
     with timer.timed("coverage"):
         seen, after = _covered(verifier, files, baseline, full, notes)
     with timer.timed("differential"):
-        home = subject.settings.cache_dir / "hypothesis"
+        home = subject.settings.state_dir / "hypothesis"
         differ = Differ(verifier.before, verifier.after, verifier.request, files, seed=seed, home=home)
         turned = [i for i in full.fail_to_pass if not i.startswith(("check:", "collect:"))]
         near = differ.compare(baseline, seen.tests, turned)

@@ -24,7 +24,16 @@ from localagent.record.store import TaskStore
 from localagent.tree.diff import unified_diff
 
 _SHOWN = 200
-_RAN = frozenset({Verdict.ACCEPTED, Verdict.NOTHING_TO_FIX, Verdict.GAVE_UP, Verdict.ALL_DENIED, Verdict.NEEDS_PERSON})
+_RAN = frozenset(
+    {
+        Verdict.ACCEPTED,
+        Verdict.NOTHING_TO_FIX,
+        Verdict.GAVE_UP,
+        Verdict.ALL_DENIED,
+        Verdict.NEEDS_PERSON,
+        Verdict.AMBIGUOUS,
+    }
+)
 _STATES = {
     Verdict.ACCEPTED: State.FIXED,
     Verdict.NOTHING_TO_FIX: State.CLEAN,
@@ -32,6 +41,7 @@ _STATES = {
     Verdict.NO_TESTS: State.REFUSED,
     Verdict.UNTRUSTED_TESTS: State.REFUSED,
     Verdict.ALL_DENIED: State.REFUSED,
+    Verdict.AMBIGUOUS: State.NEEDS_PERSON,
     Verdict.NEEDS_PERSON: State.NEEDS_PERSON,
     Verdict.CANNOT_ENFORCE: State.CANNOT_ENFORCE,
     Verdict.INTERRUPTED: State.FAULT,

@@ -1,6 +1,6 @@
 """What programs do on inputs near those of the tests: evidence for the choice, never a verdict."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from localagent.domain.outcome import Failure
@@ -19,17 +19,31 @@ class Crash:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Shown:
+    """A call on which programs differ, as text, with their answers by candidate number; where one has none, nothing.
+
+    `column` is its place in the rows. Texts are sanitized and bounded; those of different answers may be equal.
+    """
+
+    column: int
+    call: str
+    answers: Mapping[int, str]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Behaviours:
     """A row of digests per candidate number (0: the unpatched program), all of one length, a column per call.
 
     A digest begins with `ok:`, `late:`, `refused:` (raised on purpose) or `raised:`. `kept` are columns whose inputs
-    keep the relations of a test's own; `seen` those the tests themselves ask for; `crashes` a few for each candidate.
+    keep the relations of a test's own; `seen` those the tests themselves ask for; `crashes` a few for each candidate;
+    `shown` some columns in which they differ, in words, the most telling first.
     """
 
     rows: Mapping[int, Row] = field(default_factory=dict)
     kept: tuple[bool, ...] = ()
     seen: tuple[bool, ...] = ()
     crashes: Mapping[int, tuple[Crash, ...]] = field(default_factory=dict)
+    shown: tuple[Shown, ...] = ()
 
     def crashed(self, number: int) -> frozenset[int]:
         """The kept columns in which a program crashed, but for crashes that the tests themselves ask for."""
@@ -41,6 +55,26 @@ class Behaviours:
             for n, (cell, keeps) in enumerate(zip(row, kept, strict=True))
             if keeps and cell.startswith("raised:") and cell not in wanted
         )
+
+    def distinguishing(self, numbers: Collection[int]) -> Shown | None:
+        """The first shown call that tells at least two of these programs apart, on an input that counts.
+
+        One that tells most of them apart, of those one on which the most answer. None where nothing can be shown.
+        """
+        strict = sum(self.kept) >= _KEPT_LEAST
+        best: tuple[tuple[int, int], Shown] | None = None
+        for one in self.shown:
+            if strict and not (self.kept[one.column] or self.seen[one.column]):
+                continue
+            told = {n: one.answers[n] for n in numbers if one.answers.get(n) and n in self.rows}
+            kinds = {self.rows[n][one.column] for n in told}
+            worded = {(self.rows[n][one.column], text) for n, text in told.items()}
+            if len(kinds) < 2 or len({text for _, text in worded}) < len(worded):
+                continue  # two answers that read alike tell a reader nothing
+            merit = (len(kinds), sum(self.rows[n][one.column].startswith("ok") for n in told))
+            if best is None or merit > best[0]:
+                best = merit, Shown(column=one.column, call=one.call, answers=told)
+        return None if best is None else best[1]
 
     def telling(self) -> dict[int, Row]:
         """The rows without the columns of careless inputs, where enough others are left."""

@@ -124,6 +124,7 @@ class Verdict(StrEnum):
     NO_TESTS = "no-tests"
     UNTRUSTED_TESTS = "untrusted-tests"
     ALL_DENIED = "all-denied"
+    AMBIGUOUS = "ambiguous"
     NEEDS_PERSON = "needs-person"
     INTERRUPTED = "interrupted"
     CANNOT_ENFORCE = "cannot-enforce"
@@ -153,6 +154,14 @@ class NearMiss:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Ambiguity:
+    """An input on which proposals differ: the call, and what each answers, by its number (from 1) where it is known."""
+
+    call: str
+    answers: Mapping[int, str]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class TaskResult:
     """Everything the loop learned; `record` turns it into the report. `proposed`: the proposals' full checks."""
 
@@ -163,6 +172,7 @@ class TaskResult:
     chosen: Candidate | None = None
     proposals: tuple[Candidate, ...] = ()
     proposed: tuple[FullResult, ...] = ()
+    ambiguity: Ambiguity | None = None
     baseline: Baseline | None = None
     full: FullResult | None = None
     localization: tuple[Suspicion, ...] = ()

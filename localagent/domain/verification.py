@@ -145,12 +145,15 @@ class Symbolic:
 class Mutants:
     """What became of mutants of the changed, covered lines. `alive` tells some of those that no test noticed.
 
-    `space` is how many there would have been; `tried` were run, in an order that the seed alone decides.
+    `space` is how many there would have been; `tried` were run, in an order that the seed alone decides. Of the
+    `killed`, `timed_out` ran over limits of their own, which are multiples of the time without a mutation; one that
+    was cut off by whoever measures counts as not tried.
     """
 
     tried: int
     killed: int
     space: int
+    timed_out: int = 0
     alive: tuple[str, ...] = ()
     note: str = ""
 

@@ -1,14 +1,15 @@
 """Choosing among plausible candidates.
 
 All of them pass the tests they were shown; which is right is not known. What speaks for one: fewer edits; a low cost of
-the order (prior, place, model); an operator that adds rather than takes away; and agreement with the other candidates
-on inputs near those of the tests, since wrong programs are wrong in different ways (majority voting over execution
-results; Shi et al., "Natural Language to Code Translation with Execution", 2022). Where that leaves rivals, the
-model reads their texts, and what reads more naturally counts too (`reread`): alone it chooses no better than the rest.
+the order (prior, place, model); an operator that adds rather than takes away; no literal copied from the tests; and
+agreement with the other candidates on inputs near those of the tests, since wrong programs are wrong in different ways
+(majority voting over execution results; Shi et al., "Natural Language to Code Translation with Execution", 2022). Where
+that leaves rivals, the model reads their texts, and what reads more naturally counts too (`reread`): alone it chooses
+no better than the rest.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
@@ -16,6 +17,7 @@ from localagent.domain.behaviour import Behaviours, Row
 from localagent.domain.edit import Candidate, Edit
 from localagent.repair.degenerate import degenerate
 from localagent.repair.faults import left_faults
+from localagent.repair.generality import copied
 from localagent.repair.remaining import half_mended, left_undefined
 
 COMMENTED_OUT = "comment-statement"
@@ -56,6 +58,7 @@ _ALIKE = 0.75
 READ = 8  # so many of the first are read
 _NATURAL = 0.3  # nats of cost for a nat by which a text is less likely than the likeliest, up to _UNNATURAL
 _UNNATURAL = 6.0
+_COPIED = 2.0  # for each literal that only the tests had; set by hand
 _AGREEMENT = 4.0
 _FAULT = 2.0
 _CRASHES = 2
@@ -174,10 +177,13 @@ class Standing:
     row: Row
 
 
-def ranked(candidates: Sequence[Candidate], near: Behaviours, *, shaky: float = 0.0) -> list[Standing]:
+def ranked(
+    candidates: Sequence[Candidate], near: Behaviours, *, shaky: float = 0.0, tested: Collection[bytes] = ()
+) -> list[Standing]:
     """Best first. What an error message suggested runs early but is no righter for it.
 
-    `near` may be empty or lack some candidates, which then count as average. `shaky` is what crashing costs.
+    `near` may be empty or lack some candidates, which then count as average. `shaky` is what crashing costs; `tested`
+    are the literals of the failing tests.
     """
     rows = near.telling()
     agree, wrong = agreement(rows), faults(rows)
@@ -188,6 +194,7 @@ def ranked(candidates: Sequence[Candidate], near: Behaviours, *, shaky: float = 
         cost = max(c.cost, 0.0) + _replaced(c) + evidence + _MORE_EDITS * (len(c.edits) - 1)
         said = degenerate(c) + half_mended(c) + left_undefined(c) + left_faults(c)
         cost += (shaky if crashes(near, c.number) else 0.0) + _SAYS_NOTHING * said
+        cost += _COPIED * copied(c, tested) if tested else 0.0
         standings.append(Standing(candidate=c, cost=cost, row=rows.get(c.number, ())))
     return sorted(standings, key=lambda s: (s.cost, s.candidate.number))
 

@@ -1,19 +1,22 @@
-"""The end of a search: which plausible candidate is believed, what part of the tests may be enough, why not."""
+"""The end of a search: which plausible candidate is believed, and what part of the tests may be enough."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from localagent.domain.behaviour import Crash, Row
+from localagent.domain.behaviour import Behaviours, Crash, Row
 from localagent.domain.edit import WRITTEN, Candidate
 from localagent.domain.outcome import Baseline, FullResult
-from localagent.domain.task import Choosing, Stage, Verdict
+from localagent.domain.task import Ambiguity, Choosing, Stage
 from localagent.repair.choice import READ, Standing, crashes, ranked, reread
+from localagent.repair.clusters import by_mass
 from localagent.repair.doubt import FEW_TESTS, explained, settled, undecided, unproven, weak
 from localagent.repair.followed import PATIENCE
+from localagent.repair.generality import literals
 from localagent.repair.hardening import Hardening
 from localagent.repair.naturalness import naturalness
 from localagent.repair.order import reaches
 from localagent.repair.run import Run
+from localagent.repair.why import crash_text
 
 FULL_CHECKS = 8
 MORE_AFTER_FIRST = 60
@@ -46,9 +49,11 @@ def more_after_first(run: Run) -> int:
 class _Weighed:
     """Plausible candidates in order, what stands beside the first, and why a person might have to look.
 
-    `rivals` are those that nothing tells from the first; `sturdier` is the first with the edit that ends its crashes.
+    `near` is what they do; `rivals` are those that nothing tells from the first; `sturdier` is the first with the edit
+    that ends its crashes.
     """
 
+    near: Behaviours
     order: Sequence[Standing]
     rivals: Sequence[Standing]
     sturdier: Candidate | None
@@ -83,10 +88,12 @@ def _weigh(run: Run, open_ones: Sequence[Candidate], hardening: Hardening) -> _W
     tests = len(run.baseline.tests) + len(run.baseline.checks)
     near = run.parts.verifier.behaviours(open_ones, run.baseline, seed=run.task.seed)
     few = tests <= FEW_TESTS
-    order = ranked(open_ones, near, shaky=SHAKY if few else 0.0)
+    order = ranked(open_ones, near, shaky=SHAKY if few else 0.0, tested=_tested(run))
     rivals = undecided(order, tests, s.verified)
     if rivals and (told := _read(run, order)) is not None:
         order, rivals = told, []
+    if rivals:
+        order, rivals = by_mass(order, rivals)
     first = order[0].candidate
     sturdier, shaky = None, few and crashes(near, first.number)
     slips = all(e.operator.startswith("tokens.") for e in first.edits)  # nothing was guessed
@@ -105,7 +112,16 @@ def _weigh(run: Run, open_ones: Sequence[Candidate], hardening: Hardening) -> _W
     if unsure:
         run.emit("undecided", numbers=[first.number, *(r.candidate.number for r in rivals)])
     crash = next(iter(near.crashes.get(first.number, ())), None)
-    return _Weighed(order=order, rivals=rivals, sturdier=sturdier, crash=crash, doubtful=doubtful, unsure=unsure)
+    return _Weighed(
+        near=near, order=order, rivals=rivals, sturdier=sturdier, crash=crash, doubtful=doubtful, unsure=unsure
+    )
+
+
+def _tested(run: Run) -> frozenset[bytes]:
+    """The literals of the files whose tests fail."""
+    failing = frozenset(run.baseline.failing)
+    files = {t.path for t in run.baseline.tests if t.id in failing and t.path in run.parts.sources}
+    return frozenset().union(*(literals(run.parts.sources[path]) for path in files if path is not None))
 
 
 def _propose(run: Run, weighed: _Weighed) -> None:
@@ -119,6 +135,19 @@ def _propose(run: Run, weighed: _Weighed) -> None:
     open_still = [x.candidate for x in (best, *weighed.rivals) if x.candidate.number not in s.rejected]
     s.undecided = tuple(open_still)  # empty when none of them passes every check: the search goes on
     s.crash = weighed.crash if weighed.doubtful else None
+    if weighed.rivals and s.crash is None and weighed.sturdier is None:
+        s.ambiguity = _ambiguity(run, weighed.near)
+
+
+def _ambiguity(run: Run, near: Behaviours) -> Ambiguity | None:
+    """An input on which the proposals differ, with what each makes of it; None where none can be shown."""
+    numbers = {c.number: at for at, c in enumerate(run.state.proposals, 1)}
+    found = near.distinguishing(numbers)
+    if found is None:
+        return None
+    answers = {numbers[n]: text for n, text in sorted(found.answers.items(), key=lambda x: numbers[x[0]])}
+    run.emit("ambiguous", call=found.call, answers=[[at, text] for at, text in answers.items()])
+    return Ambiguity(call=found.call, answers=answers)
 
 
 def _best_accepted(run: Run, weighed: _Weighed) -> Accepted | None:
@@ -129,15 +158,26 @@ def _best_accepted(run: Run, weighed: _Weighed) -> Accepted | None:
         full = _full(run, candidate, run.baseline)
         if full.accepted:
             if weighed.unsure:
-                s.warnings.append(_ASSUMED)
+                s.warnings.append(_ASSUMED + _differing(weighed, candidate))
             if sturdier is not None and weighed.crash is not None:
                 s.warnings.append(
-                    f"a patch that passed the tests crashed on inputs near theirs ({_told(weighed.crash)}); "
+                    f"a patch that passed the tests crashed on inputs near theirs ({crash_text(weighed.crash)}); "
                     f"one more edit ends that and changes no other answer: {sturdier.edits[-1].note}"
                 )
             return candidate, full
         s.rejected[candidate.number] = full
     return None
+
+
+def _differing(weighed: _Weighed, taken: Candidate) -> str:
+    """An input on which the patch that was taken and its rivals differ, in words; "" where none can be shown."""
+    others = [s.candidate.number for s in weighed.order if s in weighed.rivals]
+    found = weighed.near.distinguishing([taken.number, *others])
+    if found is None or taken.number not in found.answers:
+        return ""
+    mine = found.answers[taken.number]
+    rest = [text for text in dict.fromkeys(found.answers.values()) if text != mine]
+    return f". On {found.call} it answers {mine}; others that pass: {' | '.join(rest)}"
 
 
 def _first_accepted(run: Run, candidates: Sequence[Candidate]) -> Accepted | None:
@@ -195,10 +235,6 @@ def _proposals(run: Run, standings: Sequence[Standing]) -> list[Accepted]:
     return out
 
 
-def _told(crash: Crash) -> str:
-    return f"{crash.failure.exception} in {crash.call}"
-
-
 def part(run: Run) -> Accepted | None:
     """A candidate that turned every failing test that reaches what it changes, if there is one.
 
@@ -227,37 +263,3 @@ def _full(run: Run, candidate: Candidate, baseline: Baseline) -> FullResult:
         full = run.parts.verifier.full(candidate, baseline, seed=run.task.seed)
     run.emit("full-check", number=candidate.number, accepted=full.accepted, reasons=list(full.reasons))
     return full
-
-
-def why_not(run: Run) -> tuple[Verdict, str]:
-    """Verdict and reason of a search that ends without an accepted patch."""
-    s = run.state
-    if s.undecided:
-        shown = " | ".join("; ".join(f"{e.path}:{e.line} {e.note}" for e in c.edits) for c in s.undecided[:4])
-        if s.crash is not None:
-            return (
-                Verdict.NEEDS_PERSON,
-                f"a patch passes the few tests but crashes on inputs near theirs ({_told(s.crash)}): {shown}; "
-                "add a test for such inputs, or judge it yourself",
-            )
-        if len(s.undecided) == 1:
-            return (
-                Verdict.NEEDS_PERSON,
-                f"a patch passes the few tests but rests on a guess that they cannot prove: {shown}; "
-                "add tests, or judge it yourself",
-            )
-        remedy = "choose" if s.proposals else "judge them yourself"
-        return (
-            Verdict.NEEDS_PERSON,
-            f"{len(s.undecided)} patches pass the few tests, are not known to behave alike, and nothing tells which is "
-            f"right: {shown}; add a test that tells them apart, or {remedy}",
-        )
-    if not s.verified and s.denied:
-        return Verdict.ALL_DENIED, "every candidate was refused by a gate"
-    why = (
-        "the budget of candidates"
-        if s.verified >= run.task.budget.max_candidates
-        else ("the time" if run.left() <= 0 else "the edit space")
-    )
-    tail = f"; {len(s.rejected)} plausible ones failed the full check" if s.rejected else ""
-    return Verdict.GAVE_UP, f"gave up: {why} is used up after {s.verified} candidates{tail}"

@@ -28,6 +28,7 @@ def task_result(
         chosen=chosen,
         proposals=s.proposals,
         proposed=s.proposed,
+        ambiguity=s.ambiguity,
         baseline=run.baseline,
         full=full,
         localization=run.suspicions[:10],

@@ -18,7 +18,6 @@ from dataclasses import replace
 from localagent.domain.task import Stage, Task, TaskResult, Verdict
 from localagent.ports import QuickCheck
 from localagent.repair.control import only_flaky
-from localagent.repair.deciding import why_not
 from localagent.repair.distrust import distrust
 from localagent.repair.expansion import Expansion
 from localagent.repair.followed import PATIENCE
@@ -29,6 +28,7 @@ from localagent.repair.progress import baseline_failures
 from localagent.repair.result import task_result
 from localagent.repair.run import Run
 from localagent.repair.state import Parts
+from localagent.repair.why import why_not
 
 TURN_SECONDS = 0.0005
 

@@ -8,7 +8,7 @@ from localagent.domain.behaviour import Crash
 from localagent.domain.edit import Candidate
 from localagent.domain.outcome import Baseline, FullResult
 from localagent.domain.paths import RepoPath
-from localagent.domain.task import NearMiss
+from localagent.domain.task import Ambiguity, NearMiss
 from localagent.ports import (
     EditScorer,
     EditSpace,
@@ -70,6 +70,7 @@ class State:
     undecided: tuple[Candidate, ...] = ()
     proposals: tuple[Candidate, ...] = ()
     proposed: tuple[FullResult, ...] = ()
+    ambiguity: Ambiguity | None = None
     crash: Crash | None = None
     hardened: set[int] = field(default_factory=set)
     parts: list[tuple[Candidate, tuple[str, ...]]] = field(default_factory=list)

@@ -24,7 +24,7 @@ from localagent.verify.changed import ChangedFile
 from localagent.verify.client import OpenRequest, RunRequest, WorkerLost
 from localagent.verify.covering import Covered, covered, nothing_covered
 from localagent.verify.differential import Differ
-from localagent.verify.mutants import ALIVE_SHOWN, CPU_SECONDS, Key, mutants_of, told
+from localagent.verify.mutants import CPU_SECONDS, Fate, Key, booked, fate_of_run, mutants_of
 from localagent.verify.rooms import Rooms
 from localagent.verify.selection import CHECK_PREFIX, COLLECT_PREFIX
 from localagent.verify.warm import Warm
@@ -32,6 +32,7 @@ from localagent.verify.warm import Warm
 TESTS_LIMIT = 200
 _COVERAGE_SHARE, _DIFFER_SHARE = 0.4, 0.5  # of what is left when each begins
 _TESTS_OF_A_MUTANT, _SECONDS_OF_A_MUTANT = 50, 1.0
+_TIMES, _WALL_SECONDS, _LEAST_SECONDS = 4, 4.0, 0.5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -197,28 +198,28 @@ class _Assessor:
         )
         if not chosen:
             return Mutants(tried=0, killed=0, space=0, note="the edit space has none for these lines")
-        killed: list[bool] = []
-        alive: list[str] = []
+        ran: list[tuple[Candidate, Fate]] = []
         unasked = 0
         for mutant in chosen:
             if self._left() <= 0 or differ.after.lost:
                 break
-            dead = self._killed(differ, mutant)
-            if dead is None:
-                unasked += 1
+            fate = self._fate(differ, mutant)
+            if fate is None:
+                unasked += self._left() > 0
                 continue
-            killed.append(dead)
-            if not dead:
-                alive.append(told(mutant.edits[0]))
+            ran.append((mutant, fate))
         note = ""
-        if len(killed) < len(chosen):
+        if len(ran) < len(chosen):
             why = f", {unasked} of these could not be put into a live program" if unasked else ""
-            note = f"{len(chosen) - len(killed)} of {len(chosen)} were not run in the time there was{why}"
+            note = f"{len(chosen) - len(ran)} of {len(chosen)} were not run in the time there was{why}"
             self._cut.append(f"mutants: {note}")
-        return Mutants(tried=len(killed), killed=sum(killed), space=total, alive=tuple(alive[:ALIVE_SHOWN]), note=note)
+        return booked(ran, total, note)
 
-    def _killed(self, differ: Differ, mutant: Candidate) -> bool | None:
-        """Whether a test notices; None where that could not be asked."""
+    def _fate(self, differ: Differ, mutant: Candidate) -> Fate | None:
+        """What the tests make of it; None where it could not be asked, or was cut off by our time and not by its own.
+
+        Its own limits are multiples of what the tests took without it.
+        """
         after = differ.after
         assert after.room is not None
         assert after.collected is not None
@@ -237,9 +238,9 @@ class _Assessor:
                     session=after.session,
                     swap=orders,
                     stop_on_bad=True,
-                    cpu_seconds=CPU_SECONDS + 4 * slowest,
-                    wall_seconds=max(0.5, min(10.0, self._left())),
-                    budget_seconds=max(0.5, self._left()),
+                    cpu_seconds=CPU_SECONDS + _TIMES * slowest,
+                    wall_seconds=max(_LEAST_SECONDS, min(_WALL_SECONDS + 2 * _TIMES * slowest, self._left())),
+                    budget_seconds=max(_LEAST_SECONDS, self._left()),
                 )
             )
         except WorkerLost as lost:
@@ -248,9 +249,8 @@ class _Assessor:
             return None
         if ran.end is RunEnd.SESSION_ENDED:
             after.lost = "a mutant ended the session"
-        if any(not r.outcome.good for r in ran.results.values()):
-            return True
-        return False if len(ran.results) == len(items) else None
+        outcomes = [r.outcome for r in ran.results.values()]
+        return fate_of_run(outcomes, whole=len(outcomes) == len(items), in_time=self._left() > 0)
 
     def _tests_of(self, path: RepoPath, line: int, items: dict[str, Item]) -> list[Item]:
         """Tests that run a line, quickest first, a second's worth; of a line run while importing, all of its file."""

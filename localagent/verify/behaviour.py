@@ -9,12 +9,12 @@ from dataclasses import replace
 from difflib import SequenceMatcher
 from typing import Any
 
-from localagent.domain.behaviour import Behaviours, Crash
+from localagent.domain.behaviour import Behaviours, Crash, Shown
 from localagent.domain.edit import Candidate
 from localagent.domain.outcome import Baseline, Outcome
 from localagent.domain.paths import RepoPath
 from localagent.verify import regions, swapping
-from localagent.verify.answers import Malformed, Refused, clean, failure_of, mapping, sequence
+from localagent.verify.answers import Malformed, Refused, clean, failure_of, integer, mapping, sequence
 from localagent.verify.client import OpenRequest, WorkerLost
 from localagent.verify.place import Use
 from localagent.verify.rooms import Rooms
@@ -25,6 +25,7 @@ BASES_LIMIT = 4
 PROGRAM_CPU_SECONDS = 2.0
 CRASHES_LIMIT = 3
 CALL_LIMIT = 400
+SHOWN_LIMIT = 100
 FUNCTIONS_LIMIT = 50
 
 
@@ -131,6 +132,7 @@ def _parsed(answer: Mapping[str, Any], numbers: Sequence[int]) -> Behaviours:
         crashes = [
             tuple(_crash(c) for c in sequence(found)[:CRASHES_LIMIT]) for found in sequence(answer.get("crashes"))
         ]
+        shown = tuple(_shown(x, numbers, len(kept)) for x in sequence(answer.get("shown"), SHOWN_LIMIT))
     except Malformed:
         return Behaviours()
     width = len(kept)
@@ -138,8 +140,26 @@ def _parsed(answer: Mapping[str, Any], numbers: Sequence[int]) -> Behaviours:
         return Behaviours()
     known = [(n, row, found) for n, row, found in zip(numbers, rows, crashes, strict=True) if len(row) == width > 0]
     return Behaviours(
-        rows={n: row for n, row, _ in known}, kept=kept, seen=seen, crashes={n: found for n, _, found in known if found}
+        rows={n: row for n, row, _ in known},
+        kept=kept,
+        seen=seen,
+        crashes={n: found for n, _, found in known if found},
+        shown=shown,
     )
+
+
+def _shown(record: object, numbers: Sequence[int], width: int) -> Shown:
+    """A call that is told with its answers. Malformed where it is of no column, or has another number of answers."""
+    told = mapping(record)
+    column = integer(told.get("i"))
+    answers = [_line(text) for text in sequence(told.get("answers"))]
+    if not 0 <= column < width or len(answers) != len(numbers):
+        raise Malformed("a call of no column")
+    return Shown(column=column, call=_line(told.get("call")), answers=dict(zip(numbers, answers, strict=True)))
+
+
+def _line(text: object) -> str:
+    return clean(text, CALL_LIMIT).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def _crash(record: object) -> Crash:

@@ -45,7 +45,10 @@ class WorkerLost(Exception):  # noqa: N818 - named for what happened
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OpenRequest:
-    """A collection. `options` are ours, `args` the user's; `swap` makes the index for code swaps."""
+    """A collection. `options` are ours, `args` the user's; `swap` makes the index for code swaps.
+
+    `seed` decides what the project's own Hypothesis properties draw.
+    """
 
     session: str = "main"
     args: tuple[str, ...] = ()
@@ -53,6 +56,7 @@ class OpenRequest:
     pythonpath: tuple[str, ...] = ()
     trace: bool = False
     swap: bool = False
+    seed: int = 0
     cpu_seconds: float = 60.0
     wall_seconds: float = 120.0
     memory_bytes: int = 1 << 30
@@ -128,6 +132,7 @@ class WorkerClient:
             "pythonpath": request.pythonpath,
             "trace": request.trace,
             "swap": request.swap,
+            "seed": request.seed,
             "cpu_seconds": request.cpu_seconds,
             "wall_seconds": request.wall_seconds,
             "memory_bytes": request.memory_bytes,

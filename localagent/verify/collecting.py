@@ -32,7 +32,7 @@ class Collecting:
 
     def __init__(self, place: Place, task: Task) -> None:
         self._place, self._task = place, task
-        self.request = OpenRequest(args=task.tests, options=OPTIONS, memory_bytes=MEMORY_BYTES)
+        self.request = OpenRequest(args=task.tests, options=OPTIONS, seed=task.seed, memory_bytes=MEMORY_BYTES)
         self.notes: list[str] = []
 
     def first(self, room: Room) -> tuple[Suite, Collection]:

@@ -2,11 +2,14 @@
 
 Whether they run is the policy's switch; `auto` asks the project's own configuration. A tool that crashes or runs out of
 time could not answer: the policy says whether that refuses. One that turns the unpatched tree down (its configuration,
-its syntax) has no say under `auto`, which is told. Not promised: findings in files that were not changed.
+its syntax) has no say under `auto`, which is told. A file of ours with a known error goes with those that are judged: a
+tool that does not name it has judged nothing. Not promised: findings in files that were not changed, or that it judged
+those which the repository's configuration excludes.
 """
 
 import json
 import re
+import secrets
 import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -19,13 +22,15 @@ from localagent.domain.outcome import Ending
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Permission, Policy, Switch
 from localagent.jail.workspace import Workspace
-from localagent.verify.mypy_config import Unreadable, without_plugins
+from localagent.verify.mypy_config import Unreadable, bounded_bytes, config_of
 from localagent.verify.place import Use
 from localagent.verify.rooms import Rooms
 from localagent.verify.tool_run import TOOL_SECONDS, tool_spec
 
-CONFIG_LIMIT_BYTES = 1 << 20
 TURNED_DOWN = 2  # how both tools end when configuration or source keeps them from judging
+PROBES = {"ruff": b"(\n", "mypy": b'probe: int = ""\n'}
+"""Sources of which each tool has something to say, however it is configured."""
+
 _MYPY_LINE = re.compile(r"^([^:]+):\d+(?::\d+)?: error: (.*)$")
 
 
@@ -63,6 +68,7 @@ class Delta:
             "mypy": policy.mypy if policy else Switch.AUTO,
         }
         self._lenient = policy is not None and policy.unanswered is Permission.ALLOW
+        self._probe = f"localagent_probe_{secrets.token_hex(8)}"
         self._before: dict[tuple[str, tuple[RepoPath, ...]], Findings | Unanswered] = {}
 
     def review(self, patch: Patch) -> tuple[ToolAnswer, ...]:
@@ -111,16 +117,17 @@ class Delta:
         self._rooms.check()
         if not paths:
             return Counter()
-        more = dict(changes)
+        probe = RepoPath(f"{self._probe}.py")
+        more = {**changes, probe: PROBES[tool]}
         options: tuple[str, ...] = ()
         if tool == "mypy":
             try:
-                name, config = mypy_config(self._rooms.place.store)
+                name, more[name] = config_of(self._rooms.place.store, probe=self._probe)
             except Unreadable as fault:
                 return Unanswered(why=str(fault), broke=False)
-            more[RepoPath(name)], options = config, (f"--config-file={name}",)
+            options = (f"--config-file={name}",)
         with self._rooms.place.workspace(more, Use.QUICK) as workspace:
-            result = self._rooms.place.jail.run(self._spec(tool, paths, workspace, options))
+            result = self._rooms.place.jail.run(self._spec(tool, (*paths, probe), workspace, options))
         if result.ending is not Ending.EXITED:
             return Unanswered(why=f"ended by {result.ending.value}", broke=True)
         if result.returncode not in (0, 1):
@@ -131,11 +138,22 @@ class Delta:
         found = parse(result.stdout, self._rooms.place.repo)
         if found is None or (result.returncode == 1 and not found):
             return Unanswered(why="its output could not be read", broke=True)
-        return found
+        judged = {key: count for key, count in found.items() if key[0] == probe}
+        if not judged:
+            return Unanswered(why="it judged nothing: a known error of localagent's own went unnamed", broke=True)
+        return found - Counter(judged)
 
     def _spec(self, tool: str, paths: Sequence[RepoPath], workspace: Workspace, more: Sequence[str]) -> JailSpec:
         options = {
-            "ruff": ("check", "--no-cache", "--output-format=json", "--force-exclude", "--"),
+            "ruff": (
+                "check",
+                "--no-cache",
+                "--no-fix",
+                "--no-fix-only",
+                "--output-format=json",
+                "--force-exclude",
+                "--",
+            ),
             "mypy": (
                 "--no-incremental",
                 "--cache-dir=/tmp/mypy",
@@ -183,23 +201,11 @@ def asked(tool: str, store: Path) -> bool:
     table = _toml(store / "pyproject.toml").get("tool")
     if isinstance(table, dict) and tool in table:
         return True
-    return tool == "mypy" and re.search(rb"^\[mypy\]", _bytes(store / "setup.cfg"), re.MULTILINE) is not None
-
-
-def mypy_config(store: Path) -> tuple[str, bytes]:
-    """The repository's configuration of mypy, without plugins. Unreadable if it is not right."""
-    names = ("mypy.ini", ".mypy.ini", "pyproject.toml", "setup.cfg")
-    return without_plugins({name: data for name in names if (data := _bytes(store / name))})
-
-
-def _bytes(path: Path) -> bytes:
-    if path.is_symlink() or not path.is_file() or path.stat().st_size > CONFIG_LIMIT_BYTES:
-        return b""
-    return path.read_bytes()
+    return tool == "mypy" and re.search(rb"^\[mypy\]", bounded_bytes(store / "setup.cfg"), re.MULTILINE) is not None
 
 
 def _toml(path: Path) -> dict[str, object]:
     try:
-        return tomllib.loads(_bytes(path).decode())
+        return tomllib.loads(bounded_bytes(path).decode())
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError):
         return {}

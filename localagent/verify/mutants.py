@@ -9,10 +9,11 @@ import math
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import Enum
 from itertools import islice, takewhile
 
 from localagent.domain.edit import Candidate, Edit, FileChange, Patch, Scope
-from localagent.domain.outcome import Ending
+from localagent.domain.outcome import Ending, Outcome, QuickResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.verification import Mutants
 from localagent.ports import EditSpace, QuickCheck
@@ -30,6 +31,15 @@ OPERATORS = frozenset(
         "break-continue", "return-value", "branch-swap", "else-drop", "exception-swap",
     }
 )  # fmt: skip
+
+
+class Fate(Enum):
+    """What became of one mutant. `LATE`: killed, for it ran over limits of its own."""
+
+    ALIVE = "alive"
+    KILLED = "killed"
+    LATE = "late"
+
 
 Key = Callable[[bytes, Scope | None, int], bytes | None]
 """What a function compiles to, for `source`, `scope` and how far the end of the scope moved."""
@@ -96,27 +106,62 @@ def _candidate(number: int, edit: Edit, source: bytes) -> Candidate:
 def try_mutants(
     check: QuickCheck, chosen: Sequence[Candidate], total: int, *, jobs: int, seconds: float = SECONDS
 ) -> Mutants:
-    """Run them; killed is what a test that passes on the patched tree fails on, or what ends its process."""
+    """Run them; killed is what a test that passes on the patched tree fails on, or what ends its process.
+
+    One that is begun is run to its end: the quick check's limits are multiples of what the tests take unmutated.
+    """
     until = time.monotonic() + seconds
 
-    def killed(candidate: Candidate) -> bool | None:
+    def fate(candidate: Candidate) -> Fate | None:
         if time.monotonic() > until:
             return None
-        result = check.check(candidate, cpu_seconds=CPU_SECONDS, stop_early=True)
-        return bool(result.broken) or result.ending is not Ending.EXITED
+        return fate_of(check.check(candidate, cpu_seconds=CPU_SECONDS, stop_early=True))
 
     with cf.ThreadPoolExecutor(max(1, jobs), thread_name_prefix="mutant") as pool:
-        said = list(pool.map(killed, chosen))
-    ran = [(c, k) for c, k in zip(chosen, said, strict=True) if k is not None]
-    alive = [told(c.edits[0]) for c, dead in ran if not dead]
+        said = list(pool.map(fate, chosen))
+    ran = [(c, f) for c, f in zip(chosen, said, strict=True) if f is not None]
+    cut = f"{len(chosen) - len(ran)} of {len(chosen)} were not run within {seconds:.0f} s"
+    return booked(ran, total, cut if len(ran) < len(chosen) else "")
+
+
+def fate_of(result: QuickResult) -> Fate | None:
+    """What a quick check tells of a mutant; None where it did not come to its end for no fault of the mutant."""
+    if any(result.outcomes[i] is not Outcome.TIMED_OUT for i in result.broken):
+        return Fate.KILLED
+    if result.ending is Ending.CANCELLED:
+        return None
+    if result.broken or result.ending in (Ending.CPU, Ending.WALL):
+        return Fate.LATE
+    if result.ending is not Ending.EXITED:
+        return Fate.KILLED
+    return Fate.ALIVE if result.complete else None
+
+
+def fate_of_run(outcomes: Sequence[Outcome], *, whole: bool, in_time: bool) -> Fate | None:
+    """What the outcomes of its tests tell of a mutant. `whole`: all were asked; `in_time`: our own time was not up.
+
+    Where it was up, a test that ran out of time may have been cut off by us: nothing is known then.
+    """
+    bad = {outcome for outcome in outcomes if not outcome.good}
+    if bad - {Outcome.TIMED_OUT}:
+        return Fate.KILLED
+    if bad:
+        return Fate.LATE if in_time else None
+    return Fate.ALIVE if whole else None
+
+
+def booked(ran: Sequence[tuple[Candidate, Fate]], total: int, cut: str) -> Mutants:
+    """The count. `cut` says what was not run, ""."""
+    alive = [told(c.edits[0]) for c, fate in ran if fate is Fate.ALIVE]
+    late = sum(fate is Fate.LATE for _, fate in ran)
+    notes = (cut, f"{late} of the killed ran over their own limits of time" if late else "")
     return Mutants(
         tried=len(ran),
-        killed=sum(1 for _, dead in ran if dead),
+        killed=len(ran) - len(alive),
+        timed_out=late,
         space=total,
         alive=tuple(alive[:ALIVE_SHOWN]),
-        note=f"{len(chosen) - len(ran)} of {len(chosen)} were not run within {seconds:.0f} s"
-        if len(ran) < len(chosen)
-        else "",
+        note="; ".join(note for note in notes if note),
     )
 
 

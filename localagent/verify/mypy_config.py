@@ -1,7 +1,8 @@
 """The repository's configuration of mypy without what would load its code or choose other tools: plugins above all.
 
-A plugin is a program: it could end mypy with "nothing found". What is left only says how to judge types. Not promised:
-that a repository judges its types strictly, nor that errors which a plugin would have known away are not told.
+A plugin is a program: it could end mypy with "nothing found". What is left only says how to judge types; of a module of
+ours, the probe, it says that its error is told whatever the rest says. Not promised: that a repository judges its types
+strictly, nor that errors which a plugin would have known away are not told.
 """
 
 import configparser
@@ -9,8 +10,13 @@ import json
 import tomllib
 from collections.abc import Mapping
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
+from localagent.domain.paths import RepoPath
+
+CONFIG_LIMIT_BYTES = 1 << 20
+NAMES = ("mypy.ini", ".mypy.ini", "pyproject.toml", "setup.cfg")
 INI, TOML = "localagent-mypy.ini", "localagent-mypy.toml"
 _TAKEN = frozenset(
     {
@@ -24,18 +30,37 @@ class Unreadable(ValueError):  # noqa: N818 - named as the state it tells
     """The repository's configuration cannot be read, so nobody can say what is left without plugins."""
 
 
-def without_plugins(files: Mapping[str, bytes]) -> tuple[str, bytes]:
-    """Name and bytes of a configuration of ours, from the file that mypy would take. Unreadable if it is not right."""
-    for name in ("mypy.ini", ".mypy.ini", "pyproject.toml", "setup.cfg"):
+def config_of(
+    store: Path, *, changes: Mapping[RepoPath, bytes] | None = None, probe: str = ""
+) -> tuple[RepoPath, bytes]:
+    """Path and bytes of a tree's configuration of mypy, without plugins. Unreadable if it is not right."""
+    found = {name: (changes or {}).get(RepoPath(name)) or bounded_bytes(store / name) for name in NAMES}
+    name, data = without_plugins({name: data for name, data in found.items() if data}, probe=probe)
+    return RepoPath(name), data
+
+
+def bounded_bytes(path: Path) -> bytes:
+    """What a small regular file holds, b"" of anything else."""
+    if path.is_symlink() or not path.is_file() or path.stat().st_size > CONFIG_LIMIT_BYTES:
+        return b""
+    return path.read_bytes()
+
+
+def without_plugins(files: Mapping[str, bytes], *, probe: str = "") -> tuple[str, bytes]:
+    """Name and bytes of a configuration of ours, from the file that mypy would take. Unreadable if it is not right.
+
+    `probe` is the name of a module whose wrong assignment is told, whatever else is kept silent.
+    """
+    for name in NAMES:
         if name not in files:
             continue
         try:
-            made = _toml(files[name]) if name.endswith(".toml") else _ini(files[name])
+            made = _toml(files[name], probe) if name.endswith(".toml") else _ini(files[name], probe)
         except (ValueError, RecursionError, configparser.Error) as fault:
             raise Unreadable(f"{name} cannot be read: {str(fault).splitlines()[0][:200]}") from fault
         if made is not None:
             return made
-    return INI, b"[mypy]\n"
+    return _ini(b"[mypy]\n", probe) or (INI, b"")
 
 
 def _kept(key: str) -> bool:
@@ -43,7 +68,7 @@ def _kept(key: str) -> bool:
     return plain not in _TAKEN and not plain.endswith("_report")
 
 
-def _ini(data: bytes) -> tuple[str, bytes] | None:
+def _ini(data: bytes, probe: str) -> tuple[str, bytes] | None:
     parser = configparser.RawConfigParser()
     parser.read_string(data.decode("utf-8"))
     sections = [s for s in parser.sections() if s == "mypy" or s.startswith("mypy-")]
@@ -52,18 +77,29 @@ def _ini(data: bytes) -> tuple[str, bytes] | None:
     made = configparser.RawConfigParser()
     for section in sections:
         made[section] = {key: value for key, value in parser.items(section) if _kept(key)}
+    for pattern in _patterns(probe):
+        made[f"mypy-{pattern}"] = {"ignore_errors": "False", "enable_error_code": "assignment"}
     text = StringIO()
     made.write(text)
     return INI, text.getvalue().encode()
 
 
-def _toml(data: bytes) -> tuple[str, bytes] | None:
+def _toml(data: bytes, probe: str) -> tuple[str, bytes] | None:
     table = tomllib.loads(data.decode("utf-8")).get("tool", {})
     table = table.get("mypy") if isinstance(table, dict) else None
     if not isinstance(table, dict):
         return None
+    told = {"module": _patterns(probe), "ignore_errors": False, "enable_error_code": ["assignment"]}
+    others = table.get("overrides", [])
+    if probe and isinstance(others, list):
+        table = {**table, "overrides": [*others, told]}
     lines = [f"{_text(key)} = {_value(value)}" for key, value in table.items() if _kept(key)]
     return TOML, "\n".join(("[tool.mypy]", *lines, "")).encode()
+
+
+def _patterns(probe: str) -> list[str]:
+    """The names that a module at the root may have; in a package, where the root is one."""
+    return [f"*.{probe}", probe] if probe else []
 
 
 def _value(value: Any) -> str:

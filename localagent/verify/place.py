@@ -93,6 +93,7 @@ class Place:
             ("LANG", "C.UTF-8"),
             ("PYTHONDONTWRITEBYTECODE", "1"),
             ("PYTHONHASHSEED", "0"),
+            ("HYPOTHESIS_STORAGE_DIRECTORY", "/tmp/la-hypothesis"),  # noqa: S108 - the jail's own, gone with it
         )
 
     def start(self, workspace: Workspace, use: Use) -> JailProcess:

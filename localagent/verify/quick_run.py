@@ -86,10 +86,10 @@ class QuickRun:
         return RunEnd.DONE
 
     def _request(self, items: list[Item], session: str, *, stop: bool, failing: bool) -> RunRequest:
-        cpu = self._ask.cpu_seconds
+        cpu, known = self._ask.cpu_seconds, [0.0]
         if not failing:
-            known = [self._plan.by_id[i.id].seconds for i in items if i.id in self._plan.by_id]
-            cpu = max(cpu, 0.5 + 5 * max(known, default=0.0))
+            known += [self._plan.by_id[i.id].seconds for i in items if i.id in self._plan.by_id]
+            cpu = max(cpu, 0.5 + 5 * max(known))
         return RunRequest(
             items=items,
             session=session,
@@ -99,7 +99,7 @@ class QuickRun:
             cpu_seconds=cpu,
             cpu_after_hang_seconds=max(0.05, cpu / 8),
             wall_seconds=max(2.0, 4 * cpu),
-            budget_seconds=max(4.0, 8 * cpu),
+            budget_seconds=max(4.0, 8 * cpu, 4 * sum(known)),
             memory_bytes=MEMORY_BYTES,
         )
 

@@ -1,7 +1,7 @@
 """ruff, mypy and bandit on a tree, in a jail that may not write: what they find, with its place.
 
-The tools are ours, their configuration is the repository's, and so is whatever it loads (a plugin of mypy): that is
-why they run in a jail. Not promised: that what a tool says is true; it is text from inside a jail.
+The tools are ours, their configuration is the repository's, but for what would load its code into them (plugins of
+mypy) or have them mend instead of tell. Not promised: that what a tool says is true; it is text from inside a jail.
 """
 
 import json
@@ -16,13 +16,14 @@ from localagent.domain.paths import RepoPath
 from localagent.errors import UsageFault
 from localagent.jail.binds import interpreter_binds
 from localagent.jail.workspace import Workspace
+from localagent.verify.mypy_config import Unreadable, config_of
 from localagent.verify.place import Use
 from localagent.verify.rooms import Rooms
 
 TOOL_SECONDS = 90.0
 MOST_FINDINGS = 20_000
 _TEXT = 500
-_RUFF = ("check", "--no-cache", "--output-format=json", "--force-exclude", "--exit-zero")
+_RUFF = ("check", "--no-cache", "--no-fix", "--no-fix-only", "--output-format=json", "--force-exclude", "--exit-zero")
 _BANDIT = ("-q", "-f", "json", "--exit-zero")
 _MYPY = ("--no-incremental", "--cache-dir=/tmp/mypy", "--output=json", "--follow-imports=silent")
 
@@ -70,11 +71,19 @@ def tool_spec(rooms: Rooms, argv: Sequence[str], workspace: Workspace, *, second
 def type_errors(
     rooms: Rooms, changes: Mapping[RepoPath, bytes], *, seconds: float = TOOL_SECONDS
 ) -> tuple[ToolFinding, ...] | Silence:
-    """What mypy says of the whole tree with some changes: as the project configures it, else of all that is there."""
-    python = f"--python-executable={rooms.place.executable}"
+    """What mypy says of the whole tree with some changes: as the project configures it, else of all that is there.
+
+    Plugins are not loaded. Silence where the configuration cannot be read.
+    """
+    try:
+        name, config = config_of(rooms.place.store, changes=changes)
+    except Unreadable as fault:
+        return Silence(why=str(fault))
+    changes = {**changes, name: config}
+    python = (f"--python-executable={rooms.place.executable}", f"--config-file={name}")
     silence = Silence(why="mypy was not run")
     for files in ((), (".",), ("--explicit-package-bases", ".")):
-        output = _output(rooms, ("mypy", *_MYPY, python, *files), changes, seconds, project=True)
+        output = _output(rooms, ("mypy", *_MYPY, *python, *files), changes, seconds, project=True)
         if not isinstance(output, Silence):
             return _parsed("mypy", output, rooms.place.repo)
         silence = output

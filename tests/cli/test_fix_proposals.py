@@ -1,9 +1,28 @@
 """From one weak test to a person's choice: `fix`, `show`, `apply --choose`, `undo`, in a real repository and jail."""
 
+import json
+
 from fix_builder import home
 
 PROGRAM = "def third(items):\n    return items[1]\n"
 WEAK = "from m import third\n\n\ndef test_third():\n    assert third([5, 6, 7, 8]) == 7\n"
+
+
+def test_rivals_that_differ_are_ambiguous_and_the_input_that_tells_them_apart_is_shown() -> None:
+    program, test = "def f(a, b):\n    return a % b\n", "from m import f\n\n\ndef test_f():\n    assert f(2, 2) == 4\n"
+    with home({"m.py": program, "test_m.py": test}) as h:
+        ran = h.fix("--json")
+        assert (ran.code, ran.report["outcome"], ran.report["patch"]) == (1, "ambiguous", None), ran
+        told = next(json.loads(line) for line in ran.out.splitlines() if '"ambiguous"' in line and '"event"' in line)
+        assert f"on {told['call']}: 1 answers " in ran.report["reason"]
+        for number, answer in told["answers"]:
+            patched = next(p["patch"] for p in ran.report["proposals"] if p["number"] == number)
+            body = next(line[1:] for line in patched.splitlines() if line.startswith("+    return"))
+            space: dict[str, object] = {}
+            exec("def f(a, b):\n" + body + f"\nfound = {told['call']}", space)
+            assert str(space["found"]) == answer
+        assert len({answer for _, answer in told["answers"]}) > 1
+        assert "ambiguous (exit 1)" in h.run("show").out
 
 
 def test_the_best_is_assumed_where_the_user_says_so_and_the_report_tells() -> None:

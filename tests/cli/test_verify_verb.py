@@ -107,7 +107,7 @@ def test_what_breaks_a_test_is_refused() -> None:
         ({"calc.py": FIXED.replace("return value", "return eval('value')")}, "refused", "run-text"),
         pytest.param(
             {"test_calc.py": TESTS.partition("\n\n\ndef test_high")[0] + "\n"},
-            "refused",
+            "needs-person",
             "test-deleted",
             marks=pytest.mark.slow,
         ),
@@ -125,6 +125,15 @@ def test_what_a_gate_refuses_never_runs(after: dict[str, str | None], verdict: s
         assert "nothing ran" in said.reason
         assert (said.told["jail"], said.told["comparison"]) == ({"backend": "", "level": ""}, None)
         fits(said.told)
+
+
+@pytest.mark.slow
+def test_a_policy_that_lets_no_tests_go_refuses_a_deleted_one() -> None:
+    with home(REPO) as h:
+        fewer = TESTS.partition("\n\n\ndef test_high")[0] + "\n"
+        said = verify(h, patch(REPO, {"test_calc.py": fewer}), "--policy", "strict")
+        assert (said.code, said.verdict) == (1, "refused"), said
+        assert "test-deleted" in said.reason
 
 
 @pytest.mark.slow
@@ -228,7 +237,9 @@ def test_tests_that_cannot_fail_count_for_nothing() -> None:
 @pytest.mark.slow
 def test_without_tests_it_is_characterized_and_never_verified() -> None:
     with home(WITHOUT) as h:
-        said = verify(h, patch(WITHOUT, {"calc.py": FIXED.replace("if value > high:", "if high < value:")}))
+        said = verify(
+            h, patch(WITHOUT, {"calc.py": FIXED.replace("return value", "inside = value\n    return inside")})
+        )
         assert (said.code, said.verdict) == (0, "characterized"), said
         assert said.told["rests_on"] == ["gates", "characterization"]
         assert said.told["strength"]["grade"] == "E"

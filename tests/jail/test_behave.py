@@ -43,6 +43,9 @@ class Shelf:
     def add(self, n):
         self.last = n
 
+def sorts(items):
+    items.sort()
+
 def spins(n):
     while True:
         n += 1
@@ -115,18 +118,29 @@ def test_how_a_call_ended_is_told_apart(tmp_path: Path) -> None:
         (m.asserts, (3,), {}, True),
         (m.inner, (0,), {}, False),
     ]
-    row, crashes = in_child(lambda: call_all(str(tmp_path), calls))
+    row, crashes, texts = in_child(lambda: call_all(str(tmp_path), calls))
     assert [cell.split(":")[0] for cell in row] == ["ok", "raised", "refused", "refused", "raised"]
     assert [(c["i"], c["call"], c["failure"]["type"]) for c in crashes] == [(1, "inner(0)", "ZeroDivisionError")]
     assert crashes[0]["failure"]["frames"] == [["m.py", 6, "inner"]]
+    raised = "raises ZeroDivisionError"
+    assert texts == ["[2]", raised, "raises ValueError", "raises AssertionError", raised]
 
 
 def test_a_program_that_hangs_everywhere_is_not_waited_for_everywhere(tmp_path: Path) -> None:
     m = program(tmp_path)
-    row, crashes = in_child(lambda: call_all(str(tmp_path), [(m.spins, (n,), {}, True) for n in range(60)]))
+    row, crashes, texts = in_child(lambda: call_all(str(tmp_path), [(m.spins, (n,), {}, True) for n in range(60)]))
     assert [cell.split(":")[0] for cell in row] == ["late"] * 60
     assert crashes == []
     assert len({*row}) == 2  # the last ones were not called
+    assert {*texts} == {"does not end in time", ""}
+
+
+def test_what_a_call_answers_is_told_in_words(tmp_path: Path) -> None:
+    m = program(tmp_path)
+    calls: list[behave.Input] = [(m.counted, (2,), {}, True), (m.sorts, ([2, 1],), {}, True)]
+    row, _, texts = in_child(lambda: call_all(str(tmp_path), calls))
+    assert [cell.split(":")[0] for cell in row] == ["ok", "ok"]
+    assert texts == ["list(10,5)", "None, its arguments then: [1, 2]"]
 
 
 def in_child(work: Callable[[], Any]) -> Any:
@@ -135,11 +149,11 @@ def in_child(work: Callable[[], Any]) -> Any:
     pid = os.fork()
     if pid == 0:
         os.close(read_fd)
-        row, crashes = work()
-        send(write_fd, {"row": row, "crashes": crashes})
+        row, crashes, texts = work()
+        send(write_fd, {"row": row, "crashes": crashes, "texts": texts})
         os._exit(0)
     os.close(write_fd)
     answer = Reader(read_fd).receive(None)
     os.close(read_fd)
     os.waitpid(pid, 0)
-    return answer["row"], answer["crashes"]
+    return answer["row"], answer["crashes"], answer["texts"]

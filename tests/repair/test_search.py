@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
-from localagent.domain.behaviour import Behaviours, Crash
+from localagent.domain.behaviour import Behaviours, Crash, Shown
 from localagent.domain.edit import SPAN, Candidate, Edit, Patch, Reading, Splice, Written
 from localagent.domain.gate import Allow, Decision, Finding, Severity
 from localagent.domain.outcome import Baseline, Failure, Frame, FullResult, Outcome, QuickResult, QuickRoute, TestResult
@@ -39,6 +39,7 @@ class Laboratory:
     interrupt_after: int = 10**9
     covers: dict[str, Mapping[RepoPath, frozenset[int]]] = field(default_factory=dict)
     crashing: bool = False
+    answers: Callable[[Mapping[str, object]], object] | None = None
 
     def outcomes(self, source: bytes) -> dict[str, tuple[Outcome, Failure | None]]:
         out: dict[str, tuple[Outcome, Failure | None]] = {}
@@ -117,6 +118,8 @@ class Laboratory:
         )
 
     def behaviours(self, candidates: Sequence[Candidate], baseline: Baseline, *, seed: int) -> Behaviours:
+        if self.answers is not None:
+            return self.asked(candidates)
         if not self.crashing:
             return Behaviours()
         rows = {c.number: ("ok:a", *("raised:x",) * 5) for c in candidates}
@@ -124,6 +127,17 @@ class Laboratory:
         return Behaviours(
             rows=rows, kept=(False, *(True,) * 5), seen=(True, *(False,) * 5), crashes=dict.fromkeys(rows, (crash,))
         )
+
+    def asked(self, candidates: Sequence[Candidate]) -> Behaviours:
+        """One input, `f()`, and what `answers` makes of each program."""
+        told = {}
+        for c in candidates:
+            space: dict[str, object] = {}
+            exec(compile(c.patch.after(M) or b"", "m.py", "exec"), space)
+            assert self.answers is not None
+            told[c.number] = str(self.answers(space))
+        rows = {number: (f"ok:{text}",) for number, text in told.items()}
+        return Behaviours(rows=rows, kept=(True,), seen=(False,), shown=(Shown(column=0, call="f()", answers=told),))
 
     def cancel(self) -> None:
         self.cancelled = True
@@ -351,6 +365,28 @@ def test_rivals_that_one_test_does_not_tell_apart_need_a_person() -> None:
     assert (result.verdict, result.exit, result.patch) == (Verdict.NEEDS_PERSON, 1, None)
     assert "1 -> 5" in result.reason
     assert "1 -> 6" in result.reason
+
+
+def test_rivals_that_differ_on_a_known_input_are_ambiguous_and_the_input_is_told() -> None:
+    lab = Laboratory(b"a = 1\n", {"a": lambda s: s["a"] in (5, 6)}, answers=lambda s: s["a"])
+    result, events = repair(lab)
+    assert (result.verdict, result.exit, result.patch) == (Verdict.AMBIGUOUS, 1, None)
+    assert result.ambiguity is not None
+    assert result.ambiguity.call == "f()"
+    taken = {n: (c.patch.after(M) or b"")[4:5].decode() for n, c in enumerate(result.proposals, 1)}
+    assert result.ambiguity.answers == taken
+    assert "on f(): 1 answers 5; 2 answers 6" in result.reason
+    told = [e.data for e in events.seen if e.kind == "ambiguous"]
+    assert told == [{"call": "f()", "answers": [[1, "5"], [2, "6"]]}]
+
+
+def test_the_greatest_cluster_is_assumed_and_the_input_is_told() -> None:
+    lab = Laboratory(b"a = 1\n", {"a": lambda s: s["a"] in (5, 6, 7)}, answers=lambda s: s["a"] == 5)
+    result, _ = repair(lab, choosing=Choosing.ASSUME)
+    assert result.verdict is Verdict.ACCEPTED
+    assert result.patch is not None
+    assert result.patch.after(M) == b"a = 6\n"  # 6 and 7 do the same, and 5 costs no less
+    assert any("On f() it answers False; others that pass: True" in w for w in result.warnings)
 
 
 def test_rivals_are_no_obstacle_where_the_best_is_to_be_assumed() -> None:

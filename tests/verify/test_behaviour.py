@@ -19,6 +19,22 @@ def test_candidates_are_told_apart_by_what_they_do() -> None:
     assert len({len(row) for row in rows.values()}) == 1
 
 
+def test_a_call_on_which_they_differ_is_told_with_their_answers() -> None:
+    files = {"m.py": "def f(a, b):\n    return a - b\n", "test_m.py": TEST}
+    with house(files) as h:
+        baseline = h.verifier.baseline()
+        texts = {1: "a + b", 2: "b + a", 3: "7"}
+        near = h.verifier.behaviours(
+            [h.variant(n, "m.py", "a - b", text) for n, text in texts.items()], baseline, seed=0
+        )
+    found = near.distinguishing([1, 3])
+    assert found is not None
+    a, b = (int(x) for x in found.call.removeprefix("f(").removesuffix(")").split(", "))
+    assert found.answers == {1: str(a + b), 3: "7"}
+    assert a + b != 7
+    assert near.distinguishing([1, 2]) is None
+
+
 def test_so_are_candidates_of_a_program_that_does_not_parse() -> None:
     files = {"m.py": "def f(a, b):\n    return a = b\n", "test_m.py": TEST}
     with house(files) as h:

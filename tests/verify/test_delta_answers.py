@@ -21,6 +21,9 @@ from localagent.verify.delta import Delta, ToolAnswer
 PATCH = Patch(changes=(FileChange(path=RepoPath("m.py"), before=b"a = 1\n", after=b"a = 2\n"),))
 CLEAN = (0, b"")
 FOUND = (1, b"m.py:1: error: wrong  [misc]\n")
+ODD = (1, b"a:b.py: error: odd place\n")
+SILENT = (0, b"Success: no issues found\n")
+NAMED_ANOTHER = (1, b"localagent_probe_0.py:1: error: Incompatible types in assignment\n")
 TURNED_DOWN = (2, b"mypy.ini: error: no such plugin\n")
 CRASHED = (2, b"m.py: error: INTERNAL ERROR -- please report\n")
 SIGNALLED = (-11, b"")
@@ -29,14 +32,16 @@ LATE = Ending.WALL
 
 
 class Replayed:
-    """A jail that gives back how a tool ended, run by run."""
+    """A jail that gives back how a tool ended, run by run; one that judges names the probe, which is its last file."""
 
     def __init__(self, *results: "tuple[int, bytes] | Ending") -> None:
         self._results = list(results)
 
-    def run(self, _spec: Any) -> JailResult:
+    def run(self, spec: Any) -> JailResult:
         told = self._results.pop(0)
         code, out = (0, b"") if isinstance(told, Ending) else told
+        if told in (CLEAN, FOUND, ODD):
+            code, out = 1, out + f"{spec.argv[-1]}:1: error: Incompatible types in assignment\n".encode()
         ending = told if isinstance(told, Ending) else Ending.EXITED
         return JailResult(
             ending=ending, returncode=code, stdout=out, stderr=b"", wall_seconds=0.1, backend="b", level="L2"
@@ -73,10 +78,12 @@ def test_nothing_new_is_no_refusal(before: tuple[int, bytes], after: tuple[int, 
 
 def test_something_new_refuses() -> None:
     assert "mypy finds something new" in said(CLEAN, FOUND).refusal
-    assert "mypy finds something new" in said(CLEAN, (1, b"a:b.py: error: odd place\n"), lenient=True).refusal
+    assert "mypy finds something new" in said(CLEAN, ODD, lenient=True).refusal
 
 
-@pytest.mark.parametrize("end", [CRASHED, SIGNALLED, BABBLE, LATE, Ending.MEMORY, Ending.OUTPUT, (1, b""), (139, b"")])
+@pytest.mark.parametrize(
+    "end", [CRASHED, SIGNALLED, BABBLE, LATE, Ending.MEMORY, Ending.OUTPUT, (1, b""), (139, b""), SILENT, NAMED_ANOTHER]
+)
 @pytest.mark.parametrize("first", [True, False])
 def test_a_crash_or_timeout_is_no_answer_and_the_policy_decides(
     end: "tuple[int, bytes] | Ending", *, first: bool

@@ -1,13 +1,16 @@
 """Mutants lie on the lines, differ from the program and from one another, and are drawn alike for a seed."""
 
 from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
 
 from localagent.domain.edit import Candidate
-from localagent.domain.outcome import Ending, QuickResult, QuickRoute
+from localagent.domain.outcome import Ending, Outcome, QuickResult, QuickRoute
 from localagent.domain.paths import RepoPath
 from localagent.edit.space import open_edit_space
 from localagent.repair.identity import behaviour_key
-from localagent.verify.mutants import OPERATORS, mutants_of, try_mutants
+from localagent.verify.mutants import OPERATORS, Fate, fate_of, fate_of_run, mutants_of, try_mutants
 
 PATH = RepoPath("m.py")
 SOURCE = b"def f(a, b):\n    if a < b:\n        return a + 1\n    return b\n\n\ndef g(n):\n    return n * 2\n"
@@ -58,14 +61,14 @@ def test_operators_take_turns_within_a_line() -> None:
 class Judge:
     """A quick check that notices what is said to be noticed."""
 
-    def __init__(self, ending: Ending = Ending.EXITED) -> None:
-        self.ending = ending
+    def __init__(self, ending: Ending = Ending.EXITED, *, complete: bool = True) -> None:
+        self.ending, self.complete = ending, complete
 
     def check(self, candidate: Candidate, *, cpu_seconds: float, stop_early: bool = True) -> QuickResult:
         broken = ("t",) if candidate.number % 2 else ()
         return QuickResult(
-            outcomes={}, turned=(), broken=broken, complete=True, plausible=False, route=QuickRoute.SWAP,
-            ending=self.ending,
+            outcomes=dict.fromkeys(broken, Outcome.FAILED), turned=(), broken=broken, complete=self.complete,
+            plausible=False, route=QuickRoute.SWAP, ending=self.ending,
         )  # fmt: skip
 
     def close(self) -> None:
@@ -76,7 +79,46 @@ def test_killed_is_what_a_test_notices_or_what_ends_its_process() -> None:
     chosen, total = drawn({2, 3}, most=8)
     said = try_mutants(Judge(), chosen, total, jobs=2)
     assert (said.tried, said.killed, said.space, len(said.alive)) == (8, 4, total, 4)
-    assert try_mutants(Judge(Ending.CPU), chosen, total, jobs=1).killed == 8
+    assert try_mutants(Judge(Ending.SIGNALLED), chosen, total, jobs=1).killed == 8
+
+
+def test_what_runs_over_its_own_limits_is_killed_and_shown_as_such() -> None:
+    chosen, total = drawn({2, 3}, most=8)
+    said = try_mutants(Judge(Ending.CPU), chosen, total, jobs=1)
+    assert (said.killed, said.timed_out, said.alive) == (8, 4, ())
+    assert "4 of the killed ran over their own limits" in said.note
+
+
+@pytest.mark.parametrize(("ending", "complete"), [(Ending.CANCELLED, True), (Ending.EXITED, False)])
+def test_what_did_not_come_to_its_end_for_no_fault_of_its_own_was_not_asked(ending: Ending, complete: bool) -> None:
+    chosen, total = drawn({2, 3}, most=8)
+    said = try_mutants(Judge(ending, complete=complete), chosen, total, jobs=1)
+    assert (said.tried, said.killed, said.timed_out) == (4, 4, 0)
+    assert "4 of 8 were not run" in said.note
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "whole", "in_time", "fate"),
+    [
+        ([Outcome.PASSED, Outcome.FAILED], False, False, Fate.KILLED),
+        ([Outcome.TIMED_OUT], False, True, Fate.LATE),
+        ([Outcome.TIMED_OUT], True, False, None),  # our clock may have cut it off
+        ([Outcome.TIMED_OUT, Outcome.ERROR], True, False, Fate.KILLED),
+        ([Outcome.PASSED], True, False, Fate.ALIVE),
+        ([Outcome.PASSED], False, True, None),
+    ],
+)
+def test_a_timeout_counts_only_while_our_own_time_is_not_up(
+    outcomes: list[Outcome], whole: bool, in_time: bool, fate: Fate | None
+) -> None:
+    assert fate_of_run(outcomes, whole=whole, in_time=in_time) is fate
+
+
+def test_a_test_that_ran_over_its_limit_is_late_however_the_process_ended() -> None:
+    late = replace(Judge().check(drawn({2})[0][0], cpu_seconds=1.0), outcomes={"t": Outcome.TIMED_OUT}, broken=("t",))
+    assert fate_of(late) is Fate.LATE
+    both = replace(late, outcomes={"t": Outcome.TIMED_OUT, "u": Outcome.FAILED}, broken=("t", "u"))
+    assert fate_of(both) is Fate.KILLED
 
 
 def test_what_the_clock_cuts_off_is_said_and_does_not_count() -> None:

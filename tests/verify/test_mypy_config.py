@@ -33,6 +33,36 @@ def test_what_cannot_be_read_is_no_configuration() -> None:
         without_plugins({"mypy.ini": b"plugins = x"})
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("mypy.ini", "[mypy]\nignore_errors = True\ndisable_error_code = assignment\n"),
+        ("setup.cfg", "[mypy]\nignore_errors = True\n[mypy-*]\nignore_errors = True\n"),
+        ("pyproject.toml", '[tool.mypy]\nignore_errors = true\ndisable_error_code = ["assignment"]\n'),
+    ],
+)
+@pytest.mark.parametrize("package", [False, True])
+def test_a_configuration_that_keeps_errors_silent_has_its_say_and_the_tool_is_known_to_have_judged(
+    name: str, text: str, package: bool
+) -> None:
+    files = {"m.py": "def f(x: int) -> int:\n    return x\n", name: text, **({"__init__.py": ""} if package else {})}
+    told = verified(files, patch(files, {**files, "m.py": "def f(x: int) -> int:\n    y: str = x\n    return x\n"}))
+    assert "mypy" not in told.reason, told.reason
+    assert told.full is not None
+    assert told.full.checks["mypy"] == "nothing new"
+
+
+def test_ruff_is_not_told_to_mend_instead_of_telling() -> None:
+    files = {
+        "m.py": "def f(x: int) -> int:\n    return x\n",
+        "test_m.py": "from m import f\n\n\ndef test_f():\n    assert f(3) == 3\n",
+        "ruff.toml": "fix-only = true\n",
+    }
+    told = verified(files, patch(files, {**files, "m.py": "import os\n\n\n" + files["m.py"]}))
+    assert not told.verdict.yes
+    assert "ruff finds something new" in told.reason
+
+
 def test_a_plugin_that_ends_mypy_forges_no_types() -> None:
     files = {
         "m.py": "def f(x: int) -> int:\n    return x\n",

@@ -2,9 +2,10 @@
 
 In a forked child of a collected session: run the given tests once with a profile hook that copies the arguments of the
 calls that lead to the watched functions, vary the copies (seeded), then make those calls in each program, every program
-in a child of its own, and answer one short digest per call. Nothing is asserted: programs that agree everywhere may all
-be wrong. A crash on an input that keeps the relations of a test's is told with its traceback (the implicit oracle:
-Barr et al., "The Oracle Problem in Software Testing", 2015).
+in a child of its own, and answer one short digest per call; of calls on which programs differ, some with the answers in
+words. Nothing is asserted: programs that agree everywhere may all be wrong, and what a hostile `repr` says may be. A
+crash on an input that keeps the relations of a test's is told with its traceback (the implicit oracle: Barr et al.,
+"The Oracle Problem in Software Testing", 2015).
 """
 
 from __future__ import annotations
@@ -22,10 +23,13 @@ from .child import answer_of_child
 from .failures import bounded, describe, side
 from .neighbours import neighbours
 from .shapes import SHAPE_LIMIT, shape
+from .showing import show
 
 INPUTS_LIMIT = 96
 VARIANTS_LEAST = 8
 CRASHES_LIMIT = 3
+SHOWN_LIMIT, SHOWN_ALIKE = 60, 3
+_CALL_TEXT, _ANSWER_TEXT = 300, 160
 _ENOUGH = 12
 _CALL_SECONDS = 0.05
 _LATE_LIMIT = 10
@@ -63,8 +67,12 @@ def inputs(capture: Capture, rng: Chance) -> List[Input]:
     return out
 
 
-def call_all(root: str, calls: List[Input]) -> Tuple[List[str], List[Dict[str, Any]]]:
-    """One digest per call (what came back or was raised, and what became of the arguments), and the first crashes.
+Told = Tuple[List[str], List[Dict[str, Any]], List[str]]
+"""A digest per call, the first crashes, and a text per call ("" where nothing can be said)."""
+
+
+def call_all(root: str, calls: List[Input]) -> Told:
+    """One digest per call: what came back or was raised, and what became of the arguments.
 
     The kind before the digest: `ok`, `late`, `refused` (raised on purpose) or `raised` (the program crashed).
     """
@@ -75,29 +83,61 @@ def call_all(root: str, calls: List[Input]) -> Tuple[List[str], List[Dict[str, A
     signal.signal(signal.SIGPROF, late)
     out: List[str] = []
     crashes: List[Dict[str, Any]] = []
+    texts: List[str] = []
     slow = 0
     for number, (function, first_args, first_kwargs, kept) in enumerate(calls):
         if slow >= _LATE_LIMIT:
             out.append("late:")
+            texts.append("")
             continue
         args, kwargs = copy.deepcopy(first_args), copy.deepcopy(first_kwargs)
+        text = ""
         try:
             signal.setitimer(signal.ITIMER_PROF, _CALL_SECONDS)
-            answer = "ok " + shape(function(*args, **kwargs)) + " " + shape((args, kwargs))
+            result = function(*args, **kwargs)
+            came = shape(result)
+            answer = "ok " + came + " " + shape((args, kwargs))
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            text = _in_words(result, came, (first_args, first_kwargs), (args, kwargs))
         except _TooLong:
-            answer = "late"
+            answer = text = "late"
             slow += 1
         except BaseException as fault:
             signal.setitimer(signal.ITIMER_PROF, 0)
             answer = ("refused " if on_purpose(fault) else "raised ") + type(fault).__name__
             if kept and answer.startswith("raised ") and len(crashes) < CRASHES_LIMIT:
-                text = "%s(%s)" % (function.__name__, _shown(first_args, first_kwargs))
-                crashes.append({"i": number, "call": bounded(text, 300), "failure": describe(root, fault)})
+                crashes.append(
+                    {
+                        "i": number,
+                        "call": _call_text(function, first_args, first_kwargs),
+                        "failure": describe(root, fault),
+                    }
+                )
+            text = "raises %s" % bounded(type(fault).__name__, _ANSWER_TEXT)
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
         kind = answer.split(" ", 1)[0]
         out.append(kind + ":" + hashlib.sha256(answer.encode("utf-8", "surrogatepass")).hexdigest()[:16])
-    return out, crashes
+        texts.append("does not end in time" if text == "late" else text)
+    return out, crashes, texts
+
+
+def _in_words(result: Any, came: str, before: Tuple[Any, Any], after: Tuple[Any, Any]) -> str:
+    """What came back, and the arguments where they are others now; "" where showing it takes too long or fails."""
+    try:
+        signal.setitimer(signal.ITIMER_PROF, _CALL_SECONDS)
+        text = bounded(came if hasattr(result, "__next__") else show(result), _ANSWER_TEXT)
+        if shape(before) != shape(after):
+            text += ", its arguments then: " + bounded(_shown(*after), _ANSWER_TEXT)
+        return text
+    except BaseException:
+        return ""
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def _call_text(function: types.FunctionType, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> str:
+    return bounded("%s(%s)" % (function.__name__, _shown(args, kwargs)), _CALL_TEXT)
 
 
 def _shown(args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> str:
@@ -129,7 +169,8 @@ def table(
     """Rows of digests, one per program (empty when it could not be asked), columns are calls.
 
     `kept` tells which columns are neighbours that keep the relations of a call the tests make; `seen` which are such
-    calls themselves; `crashes` are a few per program, of kept columns.
+    calls themselves; `crashes` are a few per program, of kept columns; `shown` are columns in which programs differ,
+    with the call and each program's answer in words.
     """
     capture.start()
     try:
@@ -142,21 +183,44 @@ def table(
     return {
         "kept": [kept for _, _, _, kept in calls],
         "seen": [id(args) in originals for _, args, _, _ in calls],
-        "rows": [row for row, _ in answers],
-        "crashes": [crashes for _, crashes in answers],
+        "rows": [row for row, _, _ in answers],
+        "crashes": [crashes for _, crashes, _ in answers],
+        "shown": _telling(calls, answers),
     }
 
 
-def _ask(
-    root: str, calls: List[Input], program: Callable[[], None], seconds: float
-) -> Tuple[List[str], List[Dict[str, Any]]]:
+def _telling(calls: List[Input], answers: List[Told]) -> List[Dict[str, Any]]:
+    """Columns in which programs differ: those that keep a test's relations first, then the shortest calls.
+
+    Only a few of those that divide the programs alike, so that every division is shown.
+    """
+    known = [(row, texts) for row, _, texts in answers if row]
+    found = []
+    for number, (function, args, kwargs, kept) in enumerate(calls):
+        cells = [row[number] for row, _ in known]
+        if len(set(cells)) > 1:
+            text = _call_text(function, args, kwargs)
+            found.append((not kept, len(text), text, number, tuple(map(cells.index, cells))))
+    shown: List[Dict[str, Any]] = []
+    divided: Dict[Tuple[int, ...], int] = {}
+    for _, _, text, number, division in sorted(found):
+        divided[division] = divided.get(division, 0) + 1
+        if divided[division] <= SHOWN_ALIKE and len(shown) < SHOWN_LIMIT:
+            told = [texts[number] if row else "" for row, _, texts in answers]
+            shown.append({"i": number, "call": text, "answers": told})
+    return shown
+
+
+def _ask(root: str, calls: List[Input], program: Callable[[], None], seconds: float) -> Told:
     def answers() -> Dict[str, Any]:
         program()
-        row, crashes = call_all(root, calls)
-        return {"row": row, "crashes": crashes}
+        row, crashes, texts = call_all(root, calls)
+        return {"row": row, "crashes": crashes, "texts": texts}
 
     told = answer_of_child(answers, seconds, 2 * seconds + 1)
-    row, crashes = told.get("row"), told.get("crashes")
+    row, crashes, texts = told.get("row"), told.get("crashes"), told.get("texts")
     if isinstance(row, list) and len(row) == len(calls) and all(isinstance(x, str) for x in row):
-        return row, crashes if isinstance(crashes, list) else []
-    return [], []
+        if not isinstance(texts, list) or len(texts) != len(row) or not all(isinstance(x, str) for x in texts):
+            texts = [""] * len(row)
+        return row, crashes if isinstance(crashes, list) else [], texts
+    return [], [], []

@@ -13,6 +13,7 @@ from time import monotonic as _monotonic
 from typing import Any, Dict, List, Optional, Set, Tuple
 
 from . import confine, tables
+from .drawing import settle
 from .failures import describe, know_loaded_files, plain
 from .forked import Forks
 from .lines import LineTracer
@@ -146,6 +147,7 @@ class Session:
         self._watch.disarm()
         self._items = list(session.items)
         self._collected = True
+        settle(int(self._request["seed"]))
         capture = getattr(session.config.pluginmanager.getplugin("capturemanager"), "_global_capturing", None)
         for stream in ("out", "err"):
             file = getattr(getattr(capture, stream, None), "tmpfile", None)

@@ -223,7 +223,7 @@ class Supervisor:
             return {"kind": "behaved", "rows": []}
         if request["op"] == "differ":
             return {"kind": "differed", **{k: record[k] for k in ("calls", "live", "missed") if k in record}}
-        return {"kind": "behaved", **{k: record.get(k, []) for k in ("rows", "kept", "seen", "crashes")}}
+        return {"kind": "behaved", **{k: record.get(k, []) for k in ("rows", "kept", "seen", "crashes", "shown")}}
 
     def _run(self, request: Dict[str, Any]) -> Dict[str, Any]:
         name = str(request["session"])
