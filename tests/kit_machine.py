@@ -26,7 +26,7 @@ done
 mkdir /run/home
 mount -t proc proc /proc
 echo ready
-while :; do  # the first process of a machine takes away what ended without a parent: locks ask whether their owner lives
+while :; do # takes away what ended without a parent, as init does: locks ask whether their owner lives
     sleep 86400 &
     wait $!
 done
