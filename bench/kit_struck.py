@@ -99,6 +99,7 @@ def machine_kills(work: Path, count: int, dice: random.Random) -> bool:
         print("kills for the machine: NOT TRIED, they need root and a kernel that lets overlays be mounted")
         return True
     appliance = Appliance(work / "appliance")
+    at = 0
     seen: Counter[str] = Counter()
     wrong = done = 0
     try:
@@ -108,17 +109,22 @@ def machine_kills(work: Path, count: int, dice: random.Random) -> bool:
             moments[step] = appliance.finished(step)
             seconds[step] = time.monotonic() - began
         while done < count or appliance.machine.version():
-            step, kind = STEPS[done % len(STEPS)], done // len(STEPS) % 3
+            step, kind = STEPS[at % len(STEPS)], at // len(STEPS) % 3
             if kind == 0:
                 stood, faults = appliance.struck(step, None, dice.uniform(0, seconds[step]))
             else:
                 first = max(0, moments[step] - NEAR_THE_END) if kind == 2 else 0
                 stood, faults = appliance.struck(step, dice.randrange(first, moments[step]))
             done += 1
+            at += 1
             seen[f"{step.name}: {stood}"] += 1
             wrong += bool(faults)
             for fault in faults:
                 print(f"WRONG: {step.name}, {stood}: {fault}")
+            if faults:  # what comes after must not suffer from it
+                appliance.end()
+                appliance = Appliance(work / f"appliance-{done}")
+                at += -at % len(STEPS)
     finally:
         appliance.end()
     for line, times in sorted(seen.items()):
