@@ -119,8 +119,8 @@ class Judge:
 
     def _altered(self, baseline: Baseline) -> tuple[str, ...]:
         """Doctests that pytest collects here and that ask something else once the patch is there."""
-        texts = {f.path: (f.before, f.after) for f in self._every}
-        texts |= {c.path: (c.before, c.after) for c in self._others if not c.path.is_python}
+        texts = {f.source: (f.before, f.after) for f in self._every}
+        texts |= {c.source: (c.before, c.after) for c in self._others if not c.path.is_python}
         return altered(texts, [t.id for t in baseline.tests])
 
     def _basis(self, full: FullResult, evidence: Evidence) -> tuple[Basis, ...]:

@@ -17,7 +17,7 @@ _Examples = tuple[tuple[str, str], ...]
 
 
 def altered(texts: Mapping[RepoPath, tuple[bytes, bytes]], ids: Collection[str]) -> tuple[str, ...]:
-    """Those of the collected ids that are doctests of files (before, after) and miss an example, or ask it otherwise."""
+    """Those of the collected ids that are doctests and miss an example, or ask it otherwise. `texts`: before, after."""
     by_path: dict[str, list[str]] = {}
     for name in ids:
         path, _, item = name.partition("::")
