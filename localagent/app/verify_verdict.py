@@ -14,6 +14,7 @@ from localagent.domain.task import Snapshot
 from localagent.domain.verification import Basis, Verification, VerifyVerdict
 from localagent.verify.baseline import NoTests
 from localagent.verify.changed import ChangedFile
+from localagent.verify.doctests import altered
 from localagent.verify.patches import unreached
 
 _NAMED = 5
@@ -102,6 +103,11 @@ class Judge:
         run.warnings += [*evidence.notes, *full.remarks]
         rests = self._basis(full, evidence)
         run.known["rests_on"] = rests
+        if baseline is not None and (doctests := self._altered(baseline)):
+            reason = f"it alters what doctests expect, so a person has to say what is right: {_names(doctests)}"
+            return run.answer(
+                VerifyVerdict.NEEDS_PERSON, reason, remedy="leave the examples as they are, or confirm them"
+            )
         verdict, reason, remedy = self._said(baseline, full, evidence, rests)
         grade = evidence.strength.grade if evidence.strength is not None else None
         if verdict.yes and least is not None and (grade is None or not grade.reaches(least)):
@@ -110,6 +116,12 @@ class Judge:
             reason = f"{found}, and {run.asks} asks for {least}" + (f" ({short})" if short else "")
             return run.answer(VerifyVerdict.TOO_WEAK, reason, remedy="add tests for what the patch changes")
         return run.answer(verdict, "; ".join((reason, *full.remarks)), remedy=remedy)
+
+    def _altered(self, baseline: Baseline) -> tuple[str, ...]:
+        """Doctests that pytest collects here and that ask something else once the patch is there."""
+        texts = {f.source: (f.before, f.after) for f in self._every}
+        texts |= {c.source: (c.before, c.after) for c in self._others if not c.path.is_python}
+        return altered(texts, [t.id for t in baseline.tests])
 
     def _basis(self, full: FullResult, evidence: Evidence) -> tuple[Basis, ...]:
         """What was asked and answered. Tests count only where one of them ran what the patch changes."""

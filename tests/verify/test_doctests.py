@@ -1,8 +1,14 @@
 """Doctests that the project's own configuration has pytest collect are tests like others."""
 
+import textwrap
+
 import pytest
 from house_builder import house
 from verify_builder import patch, verified
+
+from localagent.domain.paths import RepoPath
+from localagent.domain.verification import VerifyVerdict
+from localagent.verify.doctests import altered
 
 DOUBLE = 'def double(n):\n    """\n    >>> double(3)\n    6\n    """\n    return n + n\n'
 MODULES = "[pytest]\naddopts = --doctest-modules\n"
@@ -42,9 +48,42 @@ def test_a_patch_that_breaks_one_is_refused() -> None:
     assert "m.py::m.double" in told.reason
 
 
-def test_an_expectation_that_a_patch_alters_is_no_test_that_it_passes() -> None:
-    """The doctest passes before and after, and means something else: old against new shows it, and nobody verified."""
+def test_an_expectation_that_a_patch_alters_needs_a_person() -> None:
+    """The doctest passes before and after, and means something else."""
     files = {"m.py": DOUBLE, "pytest.ini": MODULES}
-    altered = DOUBLE.replace("    6\n", "    9\n").replace("n + n", "n * 3")
-    told = verified(files, patch(files, {**files, "m.py": altered}))
-    assert not told.verdict.yes, told.reason
+    after = DOUBLE.replace("    6\n", "    9\n").replace("n + n", "n * 3")
+    told = verified(files, patch(files, {**files, "m.py": after}))
+    assert told.verdict is VerifyVerdict.NEEDS_PERSON, told.reason
+    assert "m.py::m.double" in told.reason
+
+
+PATH, GUIDE_PATH = RepoPath("pkg/m.py"), RepoPath("docs/guide.rst")
+NESTED = f"class C:\n    if True:\n{textwrap.indent(DOUBLE, ' ' * 8)}"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "found"),
+    [
+        (DOUBLE, DOUBLE.replace("    6", "    7"), ["pkg.m.double"]),
+        (DOUBLE, DOUBLE.replace(">>> double(3)", ">>> double(3)  # doctest: +SKIP"), ["pkg.m.double"]),
+        (DOUBLE, DOUBLE.replace("    >>> double(3)\n    6\n", ""), ["pkg.m.double"]),
+        (DOUBLE, DOUBLE.replace("    6\n", "    6\n    >>> double(0)\n    0\n"), []),
+        (DOUBLE, DOUBLE.replace("    6\n", "    6\n\n    It doubles.\n"), []),
+        (NESTED, NESTED.replace(" 6", " 7"), ["pkg.m.C.double"]),
+        (DOUBLE, "def (", ["pkg.m.double"]),
+    ],
+)
+def test_altered_is_what_loses_an_example(before: str, after: str, found: list[str]) -> None:
+    ids = ["pkg/m.py::pkg.m.double", "pkg/m.py::pkg.m.C.double", "pkg/m.py::test_double", "other.py::pkg.m.double"]
+    told = altered({PATH: (before.encode(), after.encode())}, ids)
+    assert told == tuple(f"pkg/m.py::{name}" for name in found)
+
+
+def test_what_pytest_does_not_collect_is_no_doctest() -> None:
+    texts = {PATH: (DOUBLE.encode(), DOUBLE.replace("    6", "    7").encode())}
+    assert altered(texts, ["pkg/m.py::test_double"]) == ()
+
+
+def test_a_text_file_is_one_doctest() -> None:
+    texts = {GUIDE_PATH: (GUIDE.encode(), GUIDE.replace("\n8", "\n9").encode())}
+    assert altered(texts, ["docs/guide.rst::guide.rst"]) == ("docs/guide.rst::guide.rst",)
