@@ -12,9 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from localagent.app.approving import refuse_unapproved
+from localagent.app.approving import approve_by, needs_person, refuse_unapproved
 from localagent.app.evidence import BUNDLE, land_recorded
 from localagent.app.fix_request import FixOutcome, FixRequest
+from localagent.app.policies import open_policy
 from localagent.app.settings import Settings
 from localagent.daemon.approvals import note, service_of
 from localagent.domain.edit import Patch, digest_of
@@ -201,10 +202,21 @@ def _taken_home(
             write_through(request.out, diff)
         if request.apply:
             outcome = _landed(request, record, patch, outcome, settings)
+    elif (remedy := _of_a_person(request, record, settings)) and outcome.exit:
+        outcome = replace(outcome, remedy=remedy)
     record.adopt_report(report)
     if request.report is not None:
         write_report(request.report, report)
     return replace(outcome, report=report)
+
+
+def _of_a_person(request: FixRequest, record: TaskRecord, settings: Settings) -> str:
+    """How the first proposal gets in, where it touches what a person must look at; "" where it does not."""
+    policy = open_policy(settings, request.policy, request.repo).policy
+    first = record.proposal(1)
+    if first is None or not needs_person(first, policy):
+        return ""
+    return f"{approve_by(record.id, policy.approvals)}, then `localagent apply {record.id} --choose 1`"
 
 
 def _patches(client: Client, record: TaskRecord, report: dict[str, Any]) -> Patch | None:

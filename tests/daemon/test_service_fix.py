@@ -60,6 +60,7 @@ def test_what_needs_a_person_is_judged_where_it_was_made(daemon: Served) -> None
         ran = place.fix("--daemon", str(daemon.socket), "--python", "this")
         assert (ran.code, ran.report["outcome"]) == (1, "needs-person"), (ran, daemon.log())
         task = ran.report["task"]
+        assert f"localagent approve {task} --reason WHY" in ran.out
         shown = json.loads(place.run("tasks", "patches", task, "--daemon", str(daemon.socket), "--json").out)
         (patch,) = shown["patches"]
         assert (patch["number"], patch["verdict"], patch["approvals"]) == (1, "needs-person", [])
