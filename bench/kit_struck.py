@@ -129,5 +129,8 @@ def machine_kills(work: Path, count: int, dice: random.Random) -> bool:
         appliance.end()
     for line, times in sorted(seen.items()):
         print(f"  {line}: {times}")
-    print(f"kills for the machine: {done - wrong} of {done} left the old or new version with whole units")
+    print(
+        f"kills for the machine: {done - wrong} of {done} left the old or new version with whole units;"
+        f" {sum(n for line, n in seen.items() if ': killed' in line)} came before the end"
+    )
     return wrong == 0
