@@ -6,6 +6,7 @@ where as many came as went. Not seen: one that was rewritten together with other
 """
 
 import ast
+import copy
 from collections import Counter
 from collections.abc import Iterator
 
@@ -47,6 +48,7 @@ LOOSER = Rule(
         Example(before=_PLAN, after=_PLAN.replace("x.kind == KIND", "x.kind in ('a', 'b')")),
         Example(before=_FULL, after=_FULL.replace("match(x)", "match(x.strip())")),
         Example(before=_RANGE, after=_RANGE.replace("n <= 0", "n < 1")),
+        Example(before=_RANGE, after=_RANGE.replace("n <= 0", "0 >= n")),
     ),
     asks_person=True,
 )
@@ -114,6 +116,8 @@ def _conditions(function: Function) -> list[ast.expr]:
 
 def _how(was: ast.expr, now: ast.expr) -> str:
     """In which way a condition is looser than the one before, "" if in none."""
+    if _one_way(was) == _one_way(now):
+        return ""
     old, new = _features(was), _features(now)
     gone, come = old - new, new - old
     if gone["and"] and come["or"] and old["and"] + old["or"] >= new["and"] + new["or"]:
@@ -132,6 +136,23 @@ def _how(was: ast.expr, now: ast.expr) -> str:
     if gone["isinstance"] and not come["isinstance"] and come["hasattr"]:
         return "a type is not asked for any more"
     return ""
+
+
+class _Flip(ast.NodeTransformer):
+    """Writes `a > b` as `b < a`: the same question."""
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        self.generic_visit(node)
+        ways: dict[type[ast.cmpop], type[ast.cmpop]] = {ast.Gt: ast.Lt, ast.GtE: ast.LtE}
+        if not all(type(op) in ways for op in node.ops):
+            return node
+        first, *rest = reversed([node.left, *node.comparators])
+        return ast.Compare(left=first, ops=[ways[type(op)]() for op in reversed(node.ops)], comparators=rest)
+
+
+def _one_way(node: ast.expr) -> str:
+    """A condition with every order written in one direction."""
+    return ast.dump(_Flip().visit(copy.deepcopy(node)))
 
 
 def _turned(node: ast.expr) -> set[str]:

@@ -62,10 +62,13 @@ def _total(value: object, kind: type) -> Any:
     return sum((n for n in numbers if isinstance(n, int | float)), start=kind(0))
 
 
+_JUDGED = frozenset({"accepted", "gave-up", "all-denied", "untrusted-tests", "ambiguous", "needs-person"})
+
+
 def stats_of(rows: Iterable[Row]) -> dict[str, Any]:
     """Sums over tasks. `success` is accepted tasks over those judged: interruptions and faults are left out."""
     every = list(rows)
-    judged = [r for r in every if r.outcome in ("accepted", "gave-up", "all-denied", "untrusted-tests", "needs-person")]
+    judged = [r for r in every if r.outcome in _JUDGED]
     accepted = sum(r.outcome == "accepted" for r in judged)
     outcomes = sorted({r.outcome for r in every})
     return {

@@ -17,6 +17,7 @@ _HEADLINES = {
     "no-tests": "no tests were found",
     "untrusted-tests": "the tests cannot be trusted to judge a patch",
     "all-denied": "every candidate was refused before it ran",
+    "ambiguous": "ambiguous: several patches pass, and nothing tells which is right",
     "needs-person": "a person has to look at this",
     "interrupted": "interrupted before an answer; the tree is as it was",
     "cannot-enforce": "a boundary cannot be enforced: nothing of the repository ran",

@@ -104,15 +104,16 @@ def test_stats_sum_up_and_count_only_judged_tasks(store: TaskStore, capsys: pyte
         seconds={"search": 1.5},
     )
     keep(store, Verdict.GAVE_UP, enumerated=5, verified=5)
+    keep(store, Verdict.AMBIGUOUS)
     keep(store, Verdict.INTERRUPTED)
     assert main(["stats", "--json"]) == 0
     stats = json.loads(capsys.readouterr().out)
-    assert stats["tasks"] == 3
-    assert stats["success"] == 0.5
+    assert stats["tasks"] == 4
+    assert stats["success"] == pytest.approx(1 / 3, abs=1e-4)
     assert (stats["candidates_enumerated"], stats["candidates_denied"], stats["candidates_verified"]) == (15, 3, 9)
     assert (stats["model_tokens"], stats["seconds"]) == (7, 1.5)
     assert main(["stats"]) == 0
-    assert "50% (1 of 2)" in capsys.readouterr().out
+    assert "33% (1 of 3)" in capsys.readouterr().out
 
 
 def test_stats_of_nothing(store: TaskStore, capsys: pytest.CaptureFixture[str]) -> None:
