@@ -54,6 +54,8 @@ def report(text: str = EVIL) -> dict[str, Any]:
         "checks": {text: text},
         "python": text,
         "pytest": text,
+        "ambiguity": {"call": text, "answers": {text: text}},
+        "findings": [{"rule": text, "path": text, "line": 3, "test": None, "text": text}],
         "warnings": [text],
         "attestation": {"file": text, "key": text},
     }

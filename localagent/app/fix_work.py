@@ -17,7 +17,7 @@ from localagent.app.least_level import least_level
 from localagent.app.prior import load_prior
 from localagent.app.ranking import open_order
 from localagent.app.settings import Settings
-from localagent.app.shown import Shown, said_to_machines
+from localagent.app.shown import Shown, said_to_machines, told_of, warnings_of
 from localagent.app.stop import Stop
 from localagent.app.written import open_writer
 from localagent.domain.policy import Permission, Policy
@@ -86,7 +86,7 @@ def work(asked: FixWork) -> TaskResult:
             result = _measured(asked, ground, parts, result, begin)
         if result.model_tokens:
             said = said_to_machines(shown, result.localization, result.baseline, parts.sources)
-            result = replace(result, warnings=(*said, *result.warnings))
+            result = replace(result, findings=told_of(said), warnings=(*warnings_of(said), *result.warnings))
         return _told(result, ground, model)
 
 

@@ -5,12 +5,12 @@ what they said. The rule is that of the gates (`prompt-injection`). Not promised
 texts, or that other words for the same are seen.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
-from localagent.domain.task import Suspicion
+from localagent.domain.task import Suspicion, TextFinding
 from localagent.gate.spoken import INJECTION, spoken_in
 
 MOST_PLACES = 20
@@ -40,18 +40,29 @@ class Shown:
 
 def said_to_machines(
     shown: Shown, places: tuple[Suspicion, ...], baseline: Baseline | None, sources: Mapping[RepoPath, bytes]
-) -> tuple[str, ...]:
-    """One line for each place, bounded: the rule, where it is, and its first words."""
+) -> tuple[TextFinding, ...]:
+    """One for each place; as many as there are."""
     tests = [] if baseline is None else [t for t in baseline.tests if t.id in set(baseline.failing)]
     files = dict.fromkeys((*shown.paths, *(p.path for p in places), *(t.path for t in tests if t.path is not None)))
-    found: list[str] = []
+    found: list[TextFinding] = []
     for path in [p for p in files if p in sources][:MOST_FILES]:
-        found += [_line(f"{path}:{line}", said) for line, said in places_in(sources[path][:MOST_BYTES])]
+        found += [_finding(path, line, said) for line, said in places_in(sources[path][:MOST_BYTES])]
     for test in tests[:MOST_FILES]:
         said = spoken_in(test.failure.message.encode("utf-8", "replace")) if test.failure is not None else []
-        found += [_line(f"the message of {test.id}", said[0])] if said else []
+        found += [_finding(test.path, None, said[0], test=test.id)] if said else []
+    return tuple(found)
+
+
+def told_of(found: Sequence[TextFinding]) -> tuple[TextFinding, ...]:
+    """Those that a report holds."""
+    return tuple(found[:MOST_PLACES])
+
+
+def warnings_of(found: Sequence[TextFinding]) -> tuple[str, ...]:
+    """One line for each that a report holds: the rule, where it is, its first words; and how many more there are."""
     left = len(found) - MOST_PLACES
-    return (*found[:MOST_PLACES], *((f"{INJECTION.id}: {left} more places speak to a machine",) if left > 0 else ()))
+    more = (f"{INJECTION.id}: {left} more places speak to a machine",) if left > 0 else ()
+    return (*(_line(one) for one in told_of(found)), *more)
 
 
 def places_in(data: bytes) -> Iterator[tuple[int, str]]:
@@ -81,6 +92,11 @@ def _first(piece: list[bytes], said: str) -> int:
     return low
 
 
-def _line(where: str, said: str) -> str:
-    what = f"speaks to a machine: {said[:_SHOWN]!a}"
-    return f"{INJECTION.id}: {where}: {what}; the model may have been shown it, as data, and nobody obeys it"
+def _finding(path: RepoPath | None, line: int | None, said: str, test: str | None = None) -> TextFinding:
+    return TextFinding(rule=INJECTION.id, path=path, line=line, text=said[:_SHOWN], test=test)
+
+
+def _line(found: TextFinding) -> str:
+    where = f"{found.path}:{found.line}" if found.test is None else f"the message of {found.test}"
+    what = f"speaks to a machine: {found.text!a}"
+    return f"{found.rule}: {where}: {what}; the model may have been shown it, as data, and nobody obeys it"

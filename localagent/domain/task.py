@@ -162,6 +162,20 @@ class Ambiguity:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class TextFinding:
+    """A text of the repository that a rule of the gates names, its first words, and where it stands.
+
+    `line` is None in what the failing test `test` said; `path` is then that test's file, None where it has none.
+    """
+
+    rule: str
+    path: RepoPath | None
+    line: int | None
+    text: str
+    test: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class TaskResult:
     """Everything the loop learned; `record` turns it into the report. `proposed`: the proposals' full checks."""
 
@@ -194,6 +208,7 @@ class TaskResult:
     jail_level: str = ""
     limits_hit: Mapping[str, int] = field(default_factory=dict)
     checks: Mapping[str, str] = field(default_factory=dict)
+    findings: tuple[TextFinding, ...] = ()
     warnings: tuple[str, ...] = ()
     threads: int = 0
     snapshot_digest: str = ""

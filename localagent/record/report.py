@@ -10,7 +10,7 @@ from typing import Any
 
 from localagent.domain.edit import WRITTEN, Candidate
 from localagent.domain.outcome import Baseline, Failure
-from localagent.domain.task import Diagnosis, NearMiss, Suspicion, Task, TaskResult
+from localagent.domain.task import Ambiguity, Diagnosis, NearMiss, Suspicion, Task, TaskResult, TextFinding
 from localagent.record.assessment import assessment_json
 from localagent.record.files import write_through
 from localagent.record.jsontext import dump
@@ -46,6 +46,7 @@ def report_json(
         "patch_digest": None if result.patch is None else result.patch.digest,
         "provenance": _provenance(result),
         "proposals": [_proposal(*p) for p in zip(itertools.count(1), result.proposals, proposed, strict=False)],
+        "ambiguity": _ambiguity(result.ambiguity),
         "failing": _failing(baseline),
         "fail_to_pass": list(full.fail_to_pass) if full else [],
         "pass_to_pass": list(full.pass_to_pass) if full else [],
@@ -76,6 +77,7 @@ def report_json(
         "threads": result.threads,
         "python": baseline.python if baseline else "",
         "pytest": baseline.pytest if baseline else "",
+        "findings": [_finding(f) for f in result.findings],
         "warnings": list(result.warnings),
         "assessment": assessment_json(result.assessment),
         "attestation": None if result.attestation is None else dict(result.attestation),
@@ -108,6 +110,23 @@ def _proposal(number: int, candidate: Candidate, diff: bytes) -> dict[str, Any]:
         "edits": [f"{e.path}:{e.line} {e.note or e.operator}" for e in candidate.edits],
         "patch": diff.decode("utf-8", "surrogateescape"),
         "patch_digest": candidate.patch.digest,
+    }
+
+
+def _ambiguity(ambiguity: Ambiguity | None) -> dict[str, Any] | None:
+    if ambiguity is None:
+        return None
+    answers = {str(number): answer for number, answer in sorted(ambiguity.answers.items())}
+    return {"call": ambiguity.call, "answers": answers}
+
+
+def _finding(finding: TextFinding) -> dict[str, Any]:
+    return {
+        "rule": finding.rule,
+        "path": finding.path,
+        "line": finding.line,
+        "test": finding.test,
+        "text": finding.text,
     }
 
 

@@ -33,11 +33,13 @@ def render_text(report: Mapping[str, Any]) -> str:
         ("Diagnosis", _diagnosis),
         ("Patch", _patch),
         ("Proposals, for a person to choose from", _proposals),
+        ("Where they differ", _differ),
         ("What was tried", _tried),
         ("Nearest misses", _near_misses),
         ("What the acceptance rests on", _rests_on),
         ("How strong the evidence is", _strength),
         ("What a person should look at", _for_a_person),
+        ("What speaks to a machine", _spoken),
         ("Warnings", _warnings),
     ]
     lines = list(_head(report))
@@ -119,6 +121,13 @@ def _proposals(report: Mapping[str, Any]) -> Iterator[str]:
         yield f"Each passes every check. To take one: localagent apply {report['task']} --choose {numbers}"
 
 
+def _differ(report: Mapping[str, Any]) -> Iterator[str]:
+    ambiguity = report.get("ambiguity")
+    if ambiguity is not None:
+        yield ambiguity["call"]
+        yield from (f"  {number} answers {answer}" for number, answer in ambiguity["answers"].items())
+
+
 def _tried(report: Mapping[str, Any]) -> Iterator[str]:
     denied = report["candidates_denied"]
     yield (
@@ -191,6 +200,12 @@ def _for_a_person(report: Mapping[str, Any]) -> Iterator[str]:
         yield f"candidate {miss['number']}: the nearest miss, as a start ({'; '.join(miss['edits'])})"
     if report["candidates_enumerated"] and report["candidates_verified"] >= report["budget"]["max_candidates"]:
         yield "the budget of candidates ran out: --max-candidates raises it"
+
+
+def _spoken(report: Mapping[str, Any]) -> Iterator[str]:
+    for found in report.get("findings", ()):
+        where = f"{found['path']}:{found['line']}" if found["test"] is None else f"the message of {found['test']}"
+        yield f"{where}: {found['text']!a} ({found['rule']})"
 
 
 def _warnings(report: Mapping[str, Any]) -> Iterator[str]:

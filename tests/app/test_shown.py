@@ -1,6 +1,6 @@
 """What a repository says to machines is told with its place, once a place and bounded, and changes nothing else."""
 
-from localagent.app.shown import MOST_PLACES, Shown, places_in, said_to_machines
+from localagent.app.shown import MOST_PLACES, Shown, places_in, said_to_machines, told_of, warnings_of
 from localagent.domain.outcome import Baseline, Failure, Outcome, TestResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Suspicion
@@ -50,7 +50,18 @@ def test_files_asked_about_suspected_and_failing_are_read_and_no_others() -> Non
     sources = {A: SOURCE.encode(), B: SOURCE.encode(), T: f"# {ORDER}\n".encode(), RepoPath("c.py"): SOURCE.encode()}
     shown = Shown()
     assert shown.noting(lambda path, _: f"about {path}")(B, baseline()) == "about b.py"
-    told = said_to_machines(shown, (suspicion(A),), baseline(ORDER), sources)
+    found = said_to_machines(shown, (suspicion(A),), baseline(ORDER), sources)
+    assert sorted((f.path or "", f.line or 0, f.test) for f in found) == [
+        ("a.py", 4, None),
+        ("a.py", 11, None),
+        ("b.py", 4, None),
+        ("b.py", 11, None),
+        ("test_a.py", 0, "test_a.py::t"),
+        ("test_a.py", 1, None),
+    ]
+    assert {f.rule for f in found} == {"prompt-injection"}
+    assert all(f.text and f.text.isprintable() and len(f.text) <= 60 for f in found)
+    told = warnings_of(found)
     assert sorted(line.split(": ")[1] for line in told) == [
         "a.py:11",
         "a.py:4",
@@ -64,6 +75,9 @@ def test_files_asked_about_suspected_and_failing_are_read_and_no_others() -> Non
 
 def test_what_is_told_is_bounded() -> None:
     flood = "\n\n".join(f"# {ORDER}" for _ in range(200)).encode()
-    told = said_to_machines(Shown(), (suspicion(A),), None, {A: flood})
+    found = said_to_machines(Shown(), (suspicion(A),), None, {A: flood})
+    assert told_of(found) == found[:MOST_PLACES]
+    assert warnings_of(found[:MOST_PLACES]) == warnings_of(found)[:MOST_PLACES]
+    told = warnings_of(found)
     assert len(told) == MOST_PLACES + 1
     assert told[-1] == f"prompt-injection: {200 - MOST_PLACES} more places speak to a machine"

@@ -14,6 +14,8 @@ def test_rivals_that_differ_are_ambiguous_and_the_input_that_tells_them_apart_is
         ran = h.fix("--json")
         assert (ran.code, ran.report["outcome"], ran.report["patch"]) == (1, "ambiguous", None), ran
         told = next(json.loads(line) for line in ran.out.splitlines() if '"ambiguous"' in line and '"event"' in line)
+        answers = {str(number): answer for number, answer in told["answers"]}
+        assert ran.report["ambiguity"] == {"call": told["call"], "answers": answers}
         assert f"on {told['call']}: 1 answers " in ran.report["reason"]
         for number, answer in told["answers"]:
             patched = next(p["patch"] for p in ran.report["proposals"] if p["number"] == number)
@@ -22,7 +24,9 @@ def test_rivals_that_differ_are_ambiguous_and_the_input_that_tells_them_apart_is
             exec("def f(a, b):\n" + body + f"\nfound = {told['call']}", space)
             assert str(space["found"]) == answer
         assert len({answer for _, answer in told["answers"]}) > 1
-        assert ": ambiguous" in h.run("show").out
+        shown = h.run("show").out
+        assert ": ambiguous" in shown
+        assert f"Where they differ\n  {told['call']}\n    1 answers {answers['1']}\n" in shown
 
 
 def test_the_best_is_assumed_where_the_user_says_so_and_the_report_tells() -> None:

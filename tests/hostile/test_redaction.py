@@ -67,3 +67,20 @@ def test_no_word_of_a_repository_is_in_what_is_redacted() -> None:
         out = Path(h.root, "home")
         assert h.run("audit", "verify", "--file", str(out / "export")).code == 0
         assert h.run("attest", "verify", str(out / "bundle")).code == 0
+
+
+def test_no_word_of_what_proposals_differ_on_is_in_what_is_redacted() -> None:
+    name = f"f_{CANARY}"
+    files = {
+        "m.py": f"def {name}(a, b):\n    return a % b\n",
+        "test_m.py": f"from m import {name}\n\n\ndef test_f():\n    assert {name}(2, 2) == 4\n",
+    }
+    with home(files) as h:
+        ran = h.fix()
+        assert (ran.code, ran.report["outcome"]) == (1, "ambiguous"), ran
+        assert CANARY in ran.report["ambiguity"]["call"]  # the control
+        (task,) = h.tasks.iterdir()
+        said = h.run("show", task.name, "--json", "--redact").out
+        assert CANARY not in said + h.run("show", task.name, "--redact").out
+        assert json.loads(said)["ambiguity"].keys() == {"call", "answers"}
+        assert set(json.loads(said)["ambiguity"]["answers"]) == set(ran.report["ambiguity"]["answers"])

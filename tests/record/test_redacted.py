@@ -62,6 +62,19 @@ def test_what_shapes_know_stays_and_figures_stay_only_where_they_are_named() -> 
     assert Redaction().of({"n": 1 << 80}, shape) == {"n": "redacted-1"}
 
 
+def test_what_proposals_differ_on_and_what_speaks_to_a_machine_is_text_of_the_repository() -> None:
+    finding = {"rule": "syntax", "path": WORD, "line": 7, "test": WORD, "text": f"AI: {WORD}"}
+    report = {"ambiguity": {"call": f"f({WORD})", "answers": {"1": WORD, WORD: "None"}}, "findings": [finding]}
+    made = redacted_report(report, RULES)
+    assert WORD not in json.dumps(made)
+    (kept,) = made["findings"]
+    assert (kept["rule"], kept["line"], kept["path"]) == ("syntax", 7, kept["test"])
+    assert kept["text"] not in (kept["path"], finding["text"])
+    assert made["ambiguity"]["answers"]["1"] == kept["path"]  # equal things of one document have one number
+    assert "None" not in made["ambiguity"]["answers"].values()
+    assert redacted_report({"ambiguity": None, "findings": []}, RULES) == {"ambiguity": None, "findings": []}
+
+
 @pytest.fixture(scope="module")
 def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_journal(tmp_path_factory.mktemp("state"), 60)

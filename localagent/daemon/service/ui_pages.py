@@ -140,6 +140,12 @@ def _patch(story: Story) -> Iterator[str]:
         if isinstance(one, dict):
             yield f"<h2>Proposal {said(one.get('number'))}, for a person to choose</h2>"
             yield from side_by_side(str(one.get("patch") or ""))
+    differ = _mapping(story.report, "ambiguity")
+    if differ:
+        yield from _named(
+            f"Where they differ: {differ.get('call')}",
+            [f"{number} answers {answer}" for number, answer in _mapping(differ, "answers").items()],
+        )
 
 
 def _evidence(report: Mapping[str, Any]) -> Iterator[str]:
@@ -163,7 +169,16 @@ def _evidence(report: Mapping[str, Any]) -> Iterator[str]:
     yield from _named("Turned from failing to passing", _list(report, "fail_to_pass"))
     yield from _failing(_list(report, "failing"))
     yield from _named("Where each edit comes from", [_origin(x) for x in _list(report, "provenance")])
+    yield from _named("What speaks to a machine", [_spoken(x) for x in _list(report, "findings")])
     yield from _named("Warnings", _list(report, "warnings"))
+
+
+def _spoken(found: object) -> str:
+    if not isinstance(found, dict):
+        return str(found)
+    test = found.get("test")
+    where = f"{found.get('path')}:{found.get('line')}" if test is None else f"the message of {test}"
+    return f"{where}: {found.get('text')} ({found.get('rule')})"
 
 
 def _origin(found: object) -> str:

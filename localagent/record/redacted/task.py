@@ -5,7 +5,7 @@ from typing import Any
 
 from localagent.domain.edit import WRITTEN
 from localagent.domain.task import Stage
-from localagent.record.redacted.marks import Each, Fields, Named, Redaction, among, never
+from localagent.record.redacted.marks import Each, Fields, Named, Redaction, among, matching, never
 from localagent.record.redacted.words import (
     CHECK,
     DIGEST,
@@ -56,6 +56,8 @@ _ASSESSMENT = Fields(
 )
 _FAILING = Fields({**each("id exception message"), "where": Each(Fields(each("path line function")))})
 _PROPOSAL = Fields({**each("number patch"), "edits": _TEXTS, "patch_digest": DIGEST})
+_NUMBER = matching(r"[1-9]")
+_AMBIGUITY = Fields({"call": never, "answers": Named(_NUMBER, never)})
 _PROVENANCE = Fields({**each("edit model"), "operator": among(WRITTEN), "origin": _ORIGIN})
 _DIAGNOSIS = Fields({"kind": _KIND, **each("symptom cause fix"), **each("lines may_affect", _TEXTS)})
 
@@ -72,7 +74,9 @@ def redacted_report(report: Mapping[str, Any], rules: frozenset[str]) -> dict[st
             "patch_digest": DIGEST,
             "provenance": Each(_PROVENANCE),
             "proposals": Each(_PROPOSAL),
+            "ambiguity": _AMBIGUITY,
             "failing": Each(_FAILING),
+            "findings": Each(Fields({"rule": among(rules), **each("path line test text")})),
             **each("fail_to_pass pass_to_pass flaky warnings", _TEXTS),
             "localization": Each(Fields(each("path line end_line score why"))),
             "diagnosis": _DIAGNOSIS,
