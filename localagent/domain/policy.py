@@ -185,7 +185,7 @@ class ApprovalRules:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LimitRules:
-    """What one jail that runs the repository's code may use where that is less than is built in; None: what is built in.
+    """What one jail that runs the repository's code may use where it is less than is built in; None: what is built in.
 
     MiB of memory of the whole tree, processes and threads together, processor seconds of the whole tree, seconds from
     start to end, MiB of one file, MiB written. A worker that is kept warm for many candidates is given its seconds for

@@ -27,9 +27,7 @@ finally:
 """
 SPIN = "while True:\n    pass\n"
 WAIT = "import time\ntime.sleep(60)\n"
-WRITE = (
-    "with open('/tmp/big', 'wb') as f:\n    for _ in range(8):\n        f.write(bytes(1 << 20))\n        f.flush()\n"
-)
+WRITE = "with open('/tmp/big', 'wb') as f:\n    for _ in range(8):\n        f.write(bytes(1 << 20))\n"
 MANY = "for n in range(8):\n    with open(f'/tmp/{n}', 'wb') as f:\n        f.write(bytes(1 << 20))\n"
 
 

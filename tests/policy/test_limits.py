@@ -58,12 +58,12 @@ def test_more_than_is_built_in_is_a_fault_that_says_how_much_that_is(key: str) -
 
 @pytest.mark.parametrize("value", ["0", "-1", "true", "1.5", "'64'", "[]"])
 def test_what_is_no_limit_is_a_fault(value: str) -> None:
-    with pytest.raises(UsageFault, match="limits.memory_mib: must be an integer from 1 to 1536"):
+    with pytest.raises(UsageFault, match=r"limits\.memory_mib: must be an integer from 1 to 1536"):
         layered(f"memory_mib = {value}")
 
 
 def test_an_unknown_key_is_a_fault() -> None:
-    with pytest.raises(UsageFault, match="limits.gpu_mib: unknown key"):
+    with pytest.raises(UsageFault, match=r"limits\.gpu_mib: unknown key"):
         layered("gpu_mib = 1")
 
 
