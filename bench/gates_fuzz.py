@@ -34,6 +34,7 @@ from localagent.errors import AnswerIsNo, UsageFault  # noqa: E402
 from localagent.gate.catalogue import RULES, for_a_person, own_ids, rule_texts  # noqa: E402
 from localagent.gate.patch import PatchGates  # noqa: E402
 from localagent.policy.layers import LAYER_SCHEMA, Source, combine  # noqa: E402
+from localagent.policy.limits import meet_limits  # noqa: E402
 from localagent.policy.load import load_policy, parse_policy  # noqa: E402
 from localagent.tree.applied import apply_diff  # noqa: E402
 from localagent.tree.unified import parse_diff  # noqa: E402
@@ -143,12 +144,13 @@ class Fuzz:
         sizes = [field.name for field in fields(loose.size)]
         small = all(getattr(tight.size, k) <= getattr(loose.size, k) for k in sizes)
         small = small and all(getattr(tight.patches.size, k) <= getattr(loose.patches.size, k) for k in sizes)
+        bounds = tight.limits == meet_limits(tight.limits, loose.limits)
         denied = set(loose.paths.denied) <= set(tight.paths.denied)
         denied = denied and set(loose.patches.denied) <= set(tight.patches.denied)
         firm = (own_ids() | {d.id for d in loose.dangers}) - for_a_person(loose)
         people = "*" in loose.approvals.people or set(tight.approvals.people) <= set(loose.approvals.people)
         asked = people and not firm & for_a_person(tight)
-        return small and denied and asked and set(loose.dangers) <= set(tight.dangers)
+        return small and bounds and denied and asked and set(loose.dangers) <= set(tight.dangers)
 
     def _a_diff(self, chance: random.Random) -> str:
         data = _rubble(chance) if chance.random() < 0.1 else _mutated(chance, chance.choice(self._diffs))

@@ -123,7 +123,8 @@ def _work(run: Run, policy: Policy, settings: Settings, stop: Stop) -> Verificat
         )
         sources = {file.path for file in files}
         others = tuple(change for change in changes if change.path not in sources)
-        return Judge(run, subject, files, others).verdict(old, brings_tests=brings_tests)
+        said = Judge(run, subject, files, others).verdict(old, brings_tests=brings_tests)
+        return replace(said, warnings=(*said.warnings, *verifier.limits_reached))
 
 
 def _task(request: VerifyRequest) -> Task:

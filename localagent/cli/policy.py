@@ -106,6 +106,8 @@ def _plain(value: object) -> object:
 
 
 def _short(value: object) -> str:
+    if value is None:
+        return "the built-in limit"
     if isinstance(value, list):
         lists = [v for v in value if isinstance(v, list)]
         if lists and len(lists) == len(value):

@@ -184,6 +184,23 @@ class ApprovalRules:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class LimitRules:
+    """What one jail that runs the repository's code may use where it is less than is built in; None: what is built in.
+
+    MiB of memory of the whole tree, processes and threads together, processor seconds of the whole tree, seconds from
+    start to end, MiB of one file, MiB written. A worker that is kept warm for many candidates is given its seconds for
+    each request, not for its life.
+    """
+
+    memory_mib: int | None = None
+    processes: int | None = None
+    cpu_seconds: int | None = None
+    wall_seconds: int | None = None
+    file_mib: int | None = None
+    disk_mib: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Policy:
     """A whole policy.
 
@@ -205,6 +222,7 @@ class Policy:
     mypy: Switch
     unanswered: Permission
     least_jail_level: JailLevel
+    limits: LimitRules
     min_strength: LeastStrength
     dependencies: DependencyRules
     patches: PatchRules

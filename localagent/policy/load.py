@@ -1,6 +1,7 @@
 """A policy file (TOML) becomes a `Policy`, or a UsageFault that lists every fault of it.
 
-Nothing is merged, inherited or defaulted silently: what a file does not say is a fault of that file.
+Nothing is merged, inherited or defaulted silently: what a file does not say is a fault of that file, but for the limits
+of the jails, which are built in and can only be made tighter.
 """
 
 import re
@@ -25,6 +26,7 @@ from localagent.domain.policy import (
 from localagent.errors import UsageFault
 from localagent.policy.commands import parse_commands
 from localagent.policy.globs import pattern_fault
+from localagent.policy.limits import parse_limits
 from localagent.policy.table import Faults, Table
 
 SCHEMA = "localagent/policy/1"
@@ -102,6 +104,7 @@ def policy_of(values: dict[str, Any], faults: Faults, taken: frozenset[str] = fr
         mypy=checks.take_choice("mypy", Switch),
         unanswered=checks.take_choice("unanswered", Permission),
         least_jail_level=jail.take_choice("least_level", JailLevel),
+        limits=parse_limits(top.take_table("limits", required=False)),
         min_strength=verification.take_choice("min_strength", LeastStrength),
         dependencies=_dependencies(top.take_table("dependencies")),
         patches=_patches(patches, path_rules.tests),

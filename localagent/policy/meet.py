@@ -23,6 +23,7 @@ from localagent.domain.policy import (
     SizeRules,
     Switch,
 )
+from localagent.policy.limits import meet_limits
 
 ANYBODY = "*"
 _E = TypeVar("_E", bound=StrEnum)
@@ -52,6 +53,7 @@ def meet(earlier: Policy, later: Policy) -> Policy:
         mypy=tighter(earlier.mypy, later.mypy),
         unanswered=tighter(earlier.unanswered, later.unanswered),
         least_jail_level=tighter(earlier.least_jail_level, later.least_jail_level),
+        limits=meet_limits(earlier.limits, later.limits),
         min_strength=tighter(earlier.min_strength, later.min_strength),
         dependencies=_dependencies(earlier.dependencies, later.dependencies),
         patches=_patches(earlier.patches, later.patches),

@@ -56,9 +56,9 @@ class Table:
         """Note a fault of a key's value."""
         self._faults.add(self.at(key), what)
 
-    def take_table(self, key: str) -> "Table":
-        """A table below this one."""
-        return Table(self._take(key, {}), self.at(key), self._faults)
+    def take_table(self, key: str, *, required: bool = True) -> "Table":
+        """A table below this one; an empty one where it may be missing and is."""
+        return Table(self._take(key, {}, required=required), self.at(key), self._faults)
 
     def take_tables(self, key: str) -> list["Table"]:
         """An array of tables, maybe empty."""
@@ -110,6 +110,18 @@ class Table:
             return found
         self.fault(key, f"must be an integer from 1 to {most}, not {_kind(found)}")
         return 1
+
+    def take_limit(self, key: str, *, built_in: int) -> int | None:
+        """An integer from 1 to the built-in limit, None where there is none."""
+        found = self._take(key, None, required=False)
+        if found is None:
+            return None
+        if isinstance(found, int) and not isinstance(found, bool) and 1 <= found <= built_in:
+            return found
+        looser = isinstance(found, int) and not isinstance(found, bool) and found > built_in
+        why = f": the built-in limit is {built_in}, and a policy can only tighten it" if looser else ""
+        self.fault(key, f"must be an integer from 1 to {built_in}, not {_kind(found)}{why}")
+        return built_in
 
     def take_flag(self, key: str, *, instead: bool | None = None) -> bool:
         """True or false, nothing that stands for it. `instead` is for a key that may be missing."""

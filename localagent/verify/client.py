@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from localagent.domain.outcome import Ending
+from localagent.domain.outcome import Ending, Failure, Outcome
+from localagent.jail.bounded import Bounds
 from localagent.jail.worker.wire import Reader, WireClosed, WireFault, WireTimeout, send
 from localagent.ports import JailProcess
 from localagent.verify.answers import (
@@ -103,11 +104,12 @@ class DifferRequest:
 
 
 class WorkerClient:
-    """One worker. `root` is the repository's path inside its jail."""
+    """One worker. `root` is the repository's path inside its jail; no request gets more than `bounds` allow."""
 
-    def __init__(self, process: JailProcess, root: str) -> None:
+    def __init__(self, process: JailProcess, root: str, bounds: Bounds | None = None) -> None:
         self._process = process
         self._root = root
+        self._bounds = bounds or Bounds()
         self._reader = Reader(process.channel.fileno())
         self._nonce = secrets.token_hex(16)
         self._number = 0
@@ -124,6 +126,7 @@ class WorkerClient:
 
     def open(self, request: OpenRequest) -> Collected | Refused:
         """Collect in a new session; the old one ends."""
+        wall_seconds = self._bounds.wall(request.wall_seconds)
         message: dict[str, Any] = {
             "op": "open",
             "session": request.session,
@@ -133,11 +136,11 @@ class WorkerClient:
             "trace": request.trace,
             "swap": request.swap,
             "seed": request.seed,
-            "cpu_seconds": request.cpu_seconds,
-            "wall_seconds": request.wall_seconds,
+            "cpu_seconds": self._bounds.cpu(request.cpu_seconds),
+            "wall_seconds": wall_seconds,
             "memory_bytes": request.memory_bytes,
         }
-        answer = self._ask(message, request.wall_seconds)
+        answer = self._ask(message, wall_seconds)
         try:
             if answer.get("kind") == "collected":
                 return collected_of(answer)
@@ -149,7 +152,8 @@ class WorkerClient:
 
     def run(self, request: RunRequest) -> Ran:
         """Run items of the open session."""
-        items = list(request.items)
+        items, bounds = list(request.items), self._bounds
+        budget_seconds, wall_seconds = bounds.wall(request.budget_seconds), bounds.wall(request.wall_seconds)
         message: dict[str, Any] = {
             "op": "run",
             "session": request.session,
@@ -159,18 +163,23 @@ class WorkerClient:
             "inline": request.inline,
             "stop_on_bad": request.stop_on_bad,
             "grace_tests": request.grace_tests,
-            "cpu_seconds": request.cpu_seconds,
-            "cpu_after_hang_seconds": request.cpu_after_hang_seconds,
-            "wall_seconds": request.wall_seconds,
-            "budget_seconds": request.budget_seconds,
+            "cpu_seconds": bounds.cpu(request.cpu_seconds),
+            "cpu_after_hang_seconds": bounds.cpu(request.cpu_after_hang_seconds),
+            "wall_seconds": wall_seconds,
+            "budget_seconds": budget_seconds,
             "memory_bytes": request.memory_bytes,
             "hung": list(request.hung),
         }
-        answer = self._ask(message, request.budget_seconds + request.wall_seconds)
+        answer = self._ask(message, budget_seconds + wall_seconds)
         try:
-            return ran_of(answer, items)
+            ran = ran_of(answer, items)
         except Malformed as fault:
             raise self._lost(str(fault)) from None
+        for result in ran.results.values():
+            self._hear(result.outcome, request.cpu_seconds, result.failure)
+        if ran.why == "hung" and wall_seconds < request.wall_seconds:
+            bounds.reached("wall_seconds")
+        return ran
 
     def command(
         self,
@@ -187,14 +196,18 @@ class WorkerClient:
             "argv": list(argv),
             "pythonpath": list(pythonpath),
             "trace": trace,
-            "cpu_seconds": cpu_seconds,
-            "wall_seconds": wall_seconds,
+            "cpu_seconds": self._bounds.cpu(cpu_seconds),
+            "wall_seconds": self._bounds.wall(wall_seconds),
             "memory_bytes": 2 << 30,
         }
         try:
-            return command_of(self._ask(message, wall_seconds))
+            ran = command_of(self._ask(message, self._bounds.wall(wall_seconds)))
         except Malformed as fault:
             raise self._lost(str(fault)) from None
+        self._hear(ran.outcome, cpu_seconds, None)
+        if not ran.outcome.good:
+            self._bounds.heard(ran.output)
+        return ran
 
     def behave(
         self,
@@ -206,7 +219,8 @@ class WorkerClient:
         cpu_seconds: float,
     ) -> Mapping[str, Any]:
         """The behaviour table (`rows`) of programs, each given as swap orders; the hot session must be open."""
-        wall_seconds = min(BEHAVE_SECONDS, 5.0 + 2 * cpu_seconds * (len(programs) + len(items)))
+        longest = 5.0 + 2 * cpu_seconds * (len(programs) + len(items))
+        wall_seconds = self._bounds.wall(min(BEHAVE_SECONDS, longest))
         message: dict[str, Any] = {
             "op": "behave",
             "session": "hot",
@@ -214,7 +228,7 @@ class WorkerClient:
             "functions": [list(f) for f in functions],
             "programs": [list(p) for p in programs],
             "seed": seed,
-            "cpu_seconds": cpu_seconds,
+            "cpu_seconds": self._bounds.cpu(cpu_seconds),
             "wall_seconds": wall_seconds,
             "memory_bytes": 768 << 20,
         }
@@ -223,7 +237,7 @@ class WorkerClient:
     def differ(self, request: DifferRequest) -> Mapping[str, Any]:
         """What functions of the open hot session answer (`calls`), on recorded, varied and given inputs."""
         longest = 10.0 + 8 * request.cpu_seconds + 2 * request.test_seconds * len(request.items)
-        wall_seconds = min(request.wall_seconds, longest)
+        wall_seconds = self._bounds.wall(min(request.wall_seconds, longest))
         message: dict[str, Any] = {
             "op": "differ",
             "session": request.session,
@@ -234,8 +248,8 @@ class WorkerClient:
             "letters": list(request.letters),
             "numbers": list(request.numbers),
             "seed": request.seed,
-            "cpu_seconds": request.cpu_seconds,
-            "test_seconds": request.test_seconds,
+            "cpu_seconds": self._bounds.cpu(request.cpu_seconds),
+            "test_seconds": self._bounds.cpu(request.test_seconds),
             "wall_seconds": wall_seconds,
             "memory_bytes": 768 << 20,
         }
@@ -253,6 +267,13 @@ class WorkerClient:
         """End the jail and the channel."""
         self._process.kill()
         self._process.channel.close()
+
+    def _hear(self, outcome: Outcome, cpu_seconds: float, failure: Failure | None) -> None:
+        """Note what of the policy's limits a result speaks of."""
+        if outcome is Outcome.TIMED_OUT and self._bounds.cpu(cpu_seconds) < cpu_seconds:
+            self._bounds.reached("cpu_seconds")
+        if failure is not None:
+            self._bounds.heard(failure.message)
 
     def _ask(self, message: dict[str, Any], seconds: float) -> dict[str, Any]:
         self._number += 1

@@ -47,9 +47,16 @@ class PatchVerifier:
 
         def rooms(tree: Snapshot) -> Rooms:
             store = Path(tree.store)
-            return Rooms(
-                Place.make(jail=jail, repo=task.repo, store=store, scratch=scratch, python=python, limits=limits)
+            place = Place.make(
+                jail=jail,
+                repo=task.repo,
+                store=store,
+                scratch=scratch,
+                python=python,
+                limits=limits,
+                tighter=policy.limits,
             )
+            return Rooms(place)
 
         self.before, self.after = rooms(before), rooms(after)
         self._old: Rooms | None = None
@@ -61,6 +68,12 @@ class PatchVerifier:
     def notes(self) -> tuple[str, ...]:
         """What a reader should know of how the tests were found."""
         return tuple(self._runner.notes)
+
+    @property
+    def limits_reached(self) -> tuple[str, ...]:
+        """The policy's limits that were reached in the jails, with what to do."""
+        trees = (self.before, self.after, *([self._old] if self._old is not None else []))
+        return tuple(dict.fromkeys(remark for rooms in trees for remark in rooms.place.bounds.remarks))
 
     def baseline(self) -> Baseline:
         """Outcomes before. NoTests where there are none, AnswerIsNo where they cannot be run."""

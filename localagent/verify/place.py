@@ -10,14 +10,15 @@ from pathlib import Path
 
 from localagent.domain.jailspec import Access, Bind, JailLimits, JailSpec
 from localagent.domain.paths import RepoPath
+from localagent.domain.policy import LimitRules
 from localagent.jail.binds import interpreter_binds
+from localagent.jail.bounded import OPEN_ENDED_SECONDS, BoundedJail, Bounds
 from localagent.jail.host import fresh_uid
 from localagent.jail.workspace import Workspace
 from localagent.ports import Jail, JailProcess
 
 WORKER_SOURCE = Path(__file__).resolve().parent.parent / "jail" / "worker"
 WORKER_INSIDE = "/run/la/_la_worker"
-LONG_SECONDS = 1e6
 
 
 class Use(StrEnum):
@@ -33,7 +34,7 @@ ACCESS = {Use.BASELINE: Access.READ_WRITE, Use.QUICK: Access.READ_ONLY, Use.FULL
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Place:
-    """Everything that is the same for each worker of a task."""
+    """Everything that is the same for each worker of a task. What `jail` runs stays within `bounds`."""
 
     jail: Jail
     repo: str
@@ -42,15 +43,32 @@ class Place:
     executable: str
     binds: tuple[Bind, ...]
     limits: Mapping[Use, JailLimits]
+    bounds: Bounds
 
     @classmethod
     def make(
-        cls, *, jail: Jail, repo: str, store: Path, scratch: Path, python: str, limits: Mapping[Use, JailLimits]
+        cls,
+        *,
+        jail: Jail,
+        repo: str,
+        store: Path,
+        scratch: Path,
+        python: str,
+        limits: Mapping[Use, JailLimits],
+        tighter: LimitRules | None = None,
     ) -> "Place":
-        """UsageFault when `python` cannot be shown in a jail."""
+        """UsageFault when `python` cannot be shown in a jail. `tighter`: a policy's limits, for all that runs here."""
         executable, binds = interpreter_binds(python)
+        bounds = Bounds(tighter)
         return cls(
-            jail=jail, repo=repo, store=store, scratch=scratch, executable=executable, binds=binds, limits=limits
+            jail=BoundedJail(jail, bounds),
+            repo=repo,
+            store=store,
+            scratch=scratch,
+            executable=executable,
+            binds=binds,
+            limits=limits,
+            bounds=bounds,
         )
 
     def workspace(self, changes: Mapping[RepoPath, bytes], use: Use) -> Workspace:
@@ -69,7 +87,7 @@ class Place:
         """The worker's jail. A warm worker lives as long as it is needed: there the worker limits what it starts."""
         limits = self.limits.get(use) or JailLimits()
         if use is Use.QUICK:
-            limits = replace(limits, wall_seconds=LONG_SECONDS, cpu_seconds=LONG_SECONDS)
+            limits = replace(limits, wall_seconds=OPEN_ENDED_SECONDS, cpu_seconds=OPEN_ENDED_SECONDS)
         access = ACCESS[use]
         return JailSpec(
             argv=(self.executable, f"{WORKER_INSIDE}/__main__.py", "{channel}"),

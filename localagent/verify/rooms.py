@@ -76,7 +76,7 @@ class Rooms:
         try:
             if self._cancelled:
                 process.kill()
-            return WorkerClient(process, self.place.repo)
+            return WorkerClient(process, self.place.repo, self.place.bounds)
         finally:
             with self._lock:
                 self._starting.remove(process)

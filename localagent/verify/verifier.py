@@ -43,7 +43,13 @@ class JailVerifier:
         self._sink = sink
         self._policy = policy
         place = Place.make(
-            jail=jail, repo=task.repo, store=Path(snapshot.store), scratch=scratch, python=python, limits=limits
+            jail=jail,
+            repo=task.repo,
+            store=Path(snapshot.store),
+            scratch=scratch,
+            python=python,
+            limits=limits,
+            tighter=None if policy is None else policy.limits,
         )
         self._rooms = Rooms(place)
         self._runner = BaselineRunner(self._rooms, task)
@@ -53,7 +59,8 @@ class JailVerifier:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the report should know."""
-        return (*self._runner.notes, *(note for quick in self._quick for note in quick.notes))
+        quick = (note for quick in self._quick for note in quick.notes)
+        return (*self._runner.notes, *quick, *self._rooms.place.bounds.remarks)
 
     @property
     def rooms(self) -> Rooms:
@@ -75,7 +82,7 @@ class JailVerifier:
     def baseline(self, *, patience: float = 1.0) -> Baseline:
         """Run the unpatched tree. AnswerIsNo when there is nothing to run."""
         baseline = self._runner.run(patience=patience)
-        for note in baseline.notes:
+        for note in (*baseline.notes, *self._rooms.place.bounds.remarks):
             self._sink.emit(Event(kind="warning", at_seconds=baseline.seconds, data={"text": note}))
         return baseline
 

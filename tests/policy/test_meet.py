@@ -17,6 +17,7 @@ from localagent.gate.catalogue import for_a_person, own_ids
 from localagent.policy.commands import why_denied
 from localagent.policy.facts import facts
 from localagent.policy.layers import LAYER_SCHEMA, Source, combine
+from localagent.policy.limits import BUILT_IN
 from localagent.policy.load import load_policy
 from localagent.policy.meet import meet
 
@@ -81,6 +82,14 @@ layers = some(
         unanswered=permission,
     ),
     jail=some(least_level=st.sampled_from([s.value for s in JailLevel]), third_party_binaries=permission),
+    limits=some(
+        memory_mib=count,
+        processes=st.integers(1, 128),
+        cpu_seconds=count,
+        wall_seconds=st.integers(1, 600),
+        file_mib=st.integers(1, 256),
+        disk_mib=st.integers(1, 512),
+    ),
     verification=some(min_strength=st.sampled_from([s.value for s in LeastStrength])),
     dependencies=some(
         allow=st.lists(st.sampled_from([*PACKAGES, "flask-*", "n*"]), max_size=4),
@@ -164,6 +173,9 @@ def allowed(policy: Policy) -> set[object]:
     found |= {"tests may be made weaker"} if q.weaker_tests is Permission.ALLOW else set()
     for name, rules in (("size", policy.size), ("patches.size", q.size)):
         found |= {(name, f.name, n) for f in fields(rules) for n in range(1, 1000, 111) if n <= getattr(rules, f.name)}
+    for key, most in BUILT_IN.items():
+        limit = getattr(policy.limits, key)
+        found |= {(key, n) for n in (*range(1, most, max(1, most // 40)), most) if limit is None or n <= limit}
     found |= {("danger", s) for s in order if order.index(s) < order.index(policy.deny_at)}
     found |= {("bandit", s) for s in order if order.index(s) < order.index(policy.bandit_deny_at)}
     table = {(r.id, r.names, r.severity, r.asks_person) for r in policy.dangers}
@@ -285,5 +297,5 @@ def test_the_law_looks_at_every_key() -> None:
 
     keys(layers, "")
     named = {f"{s}.{k}" for s, table in text.items() if isinstance(table, dict) for k in table}
-    named |= {f"patches.size.{k}" for k in text["patches"]["size"]}
+    named |= {f"patches.size.{k}" for k in text["patches"]["size"]} | {f"limits.{k}" for k in BUILT_IN}
     assert named - generated == {"dependencies.known_names"}

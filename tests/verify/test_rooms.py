@@ -9,6 +9,7 @@ import pytest
 from localagent.domain.jailspec import JailResult
 from localagent.domain.outcome import Ending
 from localagent.errors import Interrupted
+from localagent.jail.bounded import Bounds
 from localagent.jail.workspace import Workspace
 from localagent.verify.place import Place, Use
 from localagent.verify.rooms import Rooms
@@ -34,6 +35,7 @@ class Somewhere:
     """A place that starts it; the workspace is only removed."""
 
     repo = "/repo"
+    bounds = Bounds()
     removed = False
 
     def __init__(self, process: Mute) -> None:

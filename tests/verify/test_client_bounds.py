@@ -1,0 +1,102 @@
+"""What a worker is asked stays within a policy's seconds, whatever the request wants; what ran out of them is told."""
+
+import socket
+import threading
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+
+from localagent.domain.jailspec import JailResult
+from localagent.domain.outcome import Ending
+from localagent.domain.policy import LimitRules
+from localagent.jail.bounded import Bounds
+from localagent.jail.worker.wire import Reader, send
+from localagent.ports import JailProcess
+from localagent.verify.answers import Item
+from localagent.verify.client import DifferRequest, OpenRequest, RunRequest, WorkerClient, WorkerLost
+
+ITEM = Item(index=0, id="test_it.py::test", path=None, line=1)
+HELLO: dict[str, Any] = {"python": [3, 12, 0], "pytest": "8"}
+RAN = {"kind": "ran", "results": []}
+Ask = Callable[[WorkerClient], object]
+
+
+class Heard:
+    """A worker that keeps what it is asked and gives the answers it was told."""
+
+    def __init__(self, answer: dict[str, Any]) -> None:
+        self.channel, self._theirs = socket.socketpair()
+        self.messages: list[dict[str, Any]] = []
+        self._answers = [HELLO, answer]
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        reader = Reader(self._theirs.fileno())
+        for answer in self._answers:
+            message = reader.receive(None)
+            self.messages.append(message)
+            send(reader.fd, {**answer, "nonce": message["nonce"], "seq": message["seq"]})
+
+    def kill(self) -> JailResult:
+        self._thread.join()
+        return JailResult(
+            ending=Ending.CANCELLED, returncode=-9, stdout=b"", stderr=b"", wall_seconds=0.0, backend="", level=""
+        )
+
+
+def asked(bounds: Bounds, ask: Ask, answer: dict[str, Any]) -> dict[str, Any]:
+    worker = Heard(answer)
+    client = WorkerClient(cast("JailProcess", worker), "/repo", bounds)
+    try:
+        ask(client)
+    except WorkerLost:  # the answer was none to this request
+        assert answer == {"kind": "?"}
+    worker.kill()
+    worker.channel.close()
+    worker._theirs.close()
+    return worker.messages[1]
+
+
+def command(client: WorkerClient) -> object:
+    return client.command(["make"], trace=False, cpu_seconds=60, wall_seconds=120)
+
+
+def behave(client: WorkerClient) -> object:
+    return client.behave(items=[ITEM], functions=[], programs=[[]] * 9, seed=0, cpu_seconds=60)
+
+
+def differ(client: WorkerClient) -> object:
+    request = DifferRequest(items=[ITEM], functions=[], inverses=[], given=[], letters=[], numbers=[], seed=0)
+    return client.differ(request)
+
+
+@pytest.mark.parametrize(
+    ("ask", "answer"),
+    [
+        (lambda c: c.open(OpenRequest()), {"kind": "?"}),
+        (lambda c: c.run(RunRequest(items=[ITEM], cpu_seconds=60)), RAN),
+        (command, {"kind": "?"}),
+        (behave, {"kind": "behaved"}),
+        (differ, {"kind": "differed"}),
+    ],
+    ids=["open", "run", "command", "behave", "differ"],
+)
+def test_no_request_gets_more_than_the_policy_gives(ask: Ask, answer: dict[str, Any]) -> None:
+    free = asked(Bounds(), ask, answer)
+    bound = asked(Bounds(LimitRules(cpu_seconds=3, wall_seconds=7)), ask, answer)
+    assert free["cpu_seconds"] > 3
+    assert free["wall_seconds"] > 7
+    assert (bound["cpu_seconds"], bound["wall_seconds"]) == (3, 7)
+    assert bound.get("budget_seconds", 7) == 7
+    assert bound.get("test_seconds", 3) <= 3
+
+
+def test_a_command_that_ran_out_of_the_policys_seconds_is_told() -> None:
+    late = {"kind": "command", "outcome": "timed-out", "status": -9, "seconds": 3.0, "output": "", "lines": None}
+    tight, wide = Bounds(LimitRules(cpu_seconds=3)), Bounds(LimitRules(cpu_seconds=100))
+    asked(tight, command, late)
+    asked(wide, command, late)
+    assert [r.partition(";")[0] for r in tight.remarks] == ["the policy's limits.cpu_seconds = 3 was reached"]
+    assert wide.remarks == ()
