@@ -98,8 +98,8 @@ def find_backend(kind: Kind | None = None, *, allow_third_party: bool = True) ->
     raise CannotEnforce(
         f"no sound jail on this machine: {why}; the policy takes none out of a Python package "
         "(jail.third_party_binaries = deny)",
-        remedy=f"install the system's own (Debian/Ubuntu: apt install {kind or Kind.BUBBLEWRAP}), or choose a policy that "
-        f"takes one out of a package; {_NAMESPACES}",
+        remedy=f"install the system's own (Debian/Ubuntu: apt install {kind or Kind.BUBBLEWRAP}), or choose a policy "
+        f"that takes one out of a package; {_NAMESPACES}",
     )
 
 
