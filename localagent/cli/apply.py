@@ -52,9 +52,12 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
 def _nothing(record: TaskRecord, chosen: int | None) -> AnswerIsNo:
     report = record.result_json() or {}
     numbers = [str(p["number"]) for p in report.get("proposals", ())]
+    accepted = chosen is not None and record.patch() is not None
     what = "no accepted patch" if chosen is None else f"no proposal {chosen}"
     if numbers:
         remedy = f"`localagent show {record.id}` shows its proposals; --choose {'|'.join(numbers)} takes one"
+    elif accepted:
+        remedy = f"it has one accepted patch, and nothing to choose from: `localagent apply {record.id}` writes it"
     else:
         remedy = f"`localagent show {record.id}` says why"
     return AnswerIsNo(f"task {record.id} has {what}", remedy=remedy)

@@ -79,7 +79,8 @@ def _by_daemon(args: argparse.Namespace, render: Render) -> int:
     if not args.withdraw:
         for line in patch["asked"]:
             render.line(f"  {line}")
-        render.note(f"who ordered it writes it into the repository: localagent apply {args.what}")
+        number = f" --choose {patch['number']}" if patch["number"] else ""
+        render.note(f"who ordered it writes it into the repository: localagent apply {args.what}{number}")
     if not told["recorded"]:
         render.note("it does not count yet: the daemon waits for its recorder")
     return 0

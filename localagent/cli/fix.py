@@ -182,5 +182,9 @@ def _show(outcome: FixOutcome, render: Render) -> None:
         render.note(f"why, and what was tried: localagent show {outcome.task_id}")
         if outcome.diff and not outcome.applied and not outcome.exit:
             render.note(f"to write it into the repository: localagent apply {outcome.task_id}")
+        if numbers := [str(p["number"]) for p in outcome.report.get("proposals", ())]:
+            render.note(
+                f"to write one of its proposals: localagent apply {outcome.task_id} --choose {'|'.join(numbers)}"
+            )
         if outcome.applied:
             render.note(f"applied; to take it back: localagent undo {outcome.task_id}")

@@ -91,9 +91,16 @@ def find_backend(kind: Kind | None = None, *, allow_third_party: bool = True) ->
     for result in results:
         if result.backend is not None:
             return result.backend
-    wanted = kind or "bubblewrap or nsjail"
+    wanted = f"{'' if allow_third_party else 'system '}{kind or 'bubblewrap or nsjail'}"
     why = "; ".join(f"{result.name} {result.version}: {result.detail}" for result in results) or f"no {wanted} found"
-    raise CannotEnforce(f"no sound jail on this machine: {why}", remedy=REMEDIES[kind])
+    if allow_third_party:
+        raise CannotEnforce(f"no sound jail on this machine: {why}", remedy=REMEDIES[kind])
+    raise CannotEnforce(
+        f"no sound jail on this machine: {why}; the policy takes none out of a Python package "
+        "(jail.third_party_binaries = deny)",
+        remedy=f"install the system's own (Debian/Ubuntu: apt install {kind or Kind.BUBBLEWRAP}), or choose a policy "
+        f"that takes one out of a package; {_NAMESPACES}",
+    )
 
 
 def try_binary(name: str, program: str, needs: tuple[str, ...] = (), *, kind: Kind = Kind.BUBBLEWRAP) -> Probed:

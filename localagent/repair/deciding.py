@@ -28,6 +28,10 @@ _ASSUMED = (
     "the tests are too few to tell this patch from others or to prove it; taken because of --assume, where a person "
     "would have been asked"
 )
+_NATURAL = (
+    "{} candidates pass the few tests and do not all behave alike; this one was taken because to the model it reads "
+    "most naturally"
+)
 _FIRST = "the first patch that passes every check was taken (--first): it was compared with no other"
 
 Accepted = tuple[Candidate, FullResult]
@@ -49,13 +53,14 @@ def more_after_first(run: Run) -> int:
 class _Weighed:
     """Plausible candidates in order, what stands beside the first, and why a person might have to look.
 
-    `near` is what they do; `rivals` are those that nothing tells from the first; `sturdier` is the first with the edit
-    that ends its crashes.
+    `near` is what they do; `rivals` are those that nothing tells from the first, `read` is true where the model's
+    reading told them; `sturdier` is the first with the edit that ends its crashes.
     """
 
     near: Behaviours
     order: Sequence[Standing]
     rivals: Sequence[Standing]
+    read: bool
     sturdier: Candidate | None
     crash: Crash | None
     doubtful: bool
@@ -90,8 +95,9 @@ def _weigh(run: Run, open_ones: Sequence[Candidate], hardening: Hardening) -> _W
     few = tests <= FEW_TESTS
     order = ranked(open_ones, near, shaky=SHAKY if few else 0.0, tested=_tested(run))
     rivals = undecided(order, tests, s.verified)
+    read = False
     if rivals and (told := _read(run, order)) is not None:
-        order, rivals = told, []
+        order, rivals, read = told, [], True
     if rivals:
         order, rivals = by_mass(order, rivals)
     first = order[0].candidate
@@ -113,7 +119,14 @@ def _weigh(run: Run, open_ones: Sequence[Candidate], hardening: Hardening) -> _W
         run.emit("undecided", numbers=[first.number, *(r.candidate.number for r in rivals)])
     crash = next(iter(near.crashes.get(first.number, ())), None)
     return _Weighed(
-        near=near, order=order, rivals=rivals, sturdier=sturdier, crash=crash, doubtful=doubtful, unsure=unsure
+        near=near,
+        order=order,
+        rivals=rivals,
+        read=read,
+        sturdier=sturdier,
+        crash=crash,
+        doubtful=doubtful,
+        unsure=unsure,
     )
 
 
@@ -157,6 +170,8 @@ def _best_accepted(run: Run, weighed: _Weighed) -> Accepted | None:
     for candidate in [sturdier] if sturdier is not None else [x.candidate for x in weighed.order[:FULL_CHECKS]]:
         full = _full(run, candidate, run.baseline)
         if full.accepted:
+            if weighed.read:
+                s.warnings.append(_NATURAL.format(len(weighed.order)))
             if weighed.unsure:
                 s.warnings.append(_ASSUMED + _differing(weighed, candidate))
             if sturdier is not None and weighed.crash is not None:
@@ -203,13 +218,7 @@ def _read(run: Run, order: Sequence[Standing]) -> list[Standing] | None:
     if not natural:
         return None
     again = reread(order, natural)
-    if not settled(again, run.state.verified):
-        return None
-    run.state.warnings.append(
-        f"{len(order)} candidates pass the few tests and do not all behave alike; "
-        "this one was taken because to the model it reads most naturally"
-    )
-    return again
+    return again if settled(again, run.state.verified) else None
 
 
 def _proposals(run: Run, standings: Sequence[Standing]) -> list[Accepted]:

@@ -94,6 +94,14 @@ def test_apply_of_a_task_without_patch(repo: Path, tmp_path: Path, capsys: pytes
     assert "no accepted patch" in capsys.readouterr().err
 
 
+def test_a_task_with_one_accepted_patch_has_nothing_to_choose_from(
+    repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = keep_task(tmp_path, repo)
+    assert main(["apply", record.id, "--choose", "1"]) == 1
+    assert f"nothing to choose from: `localagent apply {record.id}` writes it" in capsys.readouterr().err
+
+
 def test_apply_of_an_unknown_task_is_a_usage_fault(repo: Path) -> None:
     assert main(["apply", "nothing"]) == 2
     assert main(["undo", "nothing"]) == 2

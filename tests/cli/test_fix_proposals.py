@@ -55,6 +55,8 @@ def test_a_person_sees_the_rivals_and_takes_one() -> None:
         assert "IndexError in third([" in ran.reason  # right, but who would know from one list of four?
         assert len(proposals) > 1
         wanted = next(p["number"] for p in proposals if "+    return items[2]" in p["patch"])
+        chosen = f"localagent apply {ran.report['task']} --choose {'|'.join(str(p['number']) for p in proposals)}"
+        assert f"to write one of its proposals: {chosen}" in ran.err
         shown = h.run("show").out
         assert f"--choose {'|'.join(str(p['number']) for p in proposals)}" in shown
         task = ran.report["task"]

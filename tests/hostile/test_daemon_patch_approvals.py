@@ -191,6 +191,7 @@ def test_another_approves_and_the_asker_s_verbs_see_it(scene: Scene) -> None:
     )
     assert told.returncode == 0, told.stderr
     assert f"approved {scene.judged[0].patch} of task {scene.task} as {FIRST}" in told.stdout
+    assert f"localagent apply {scene.task} --choose 1\n" in told.stderr
     gate = scene.gate()
     assert (gate.returncode, f"approved by {FIRST}" in gate.stdout) == (0, True)
     assert scene.apply().returncode == 0

@@ -337,8 +337,9 @@ def test_a_subjects_name_leads_back_to_its_path(path: str) -> None:
 
 
 def test_another_diff_is_not_the_attested_one() -> None:
-    with pytest.raises(NotVerified, match="the patch has the digest"):
+    with pytest.raises(NotVerified, match="the patch has the digest") as no:
         verify_bundle(BUNDLE, KEYS, patch=DIFF + b"\n")
+    assert "the diff that `fix --out` wrote" in no.value.remedy
 
 
 def test_a_forged_fact_signed_anew_by_the_key_is_beyond_what_a_signature_shows() -> None:

@@ -65,6 +65,19 @@ def test_what_the_entries_say(tmp_path: Path) -> None:
     assert [n["kind"] for n in report["notable"]] == ["key-made"]
 
 
+def test_a_word_that_names_the_ordered_task_is_no_second_task(tmp_path: Path) -> None:
+    """At a daemon the attempt has a name of its own, and an approval names what was ordered."""
+    log = AuditLog(tmp_path)
+    log.append(AuditKind.TASK_STARTED, {"task": "attempt", "ordered_task": "ordered", "repo": "/srv/r", "by": 0})
+    log.append(AuditKind.TASK_ENDED, ended("attempt", outcome="needs-person", ordered_task="ordered"))
+    log.append(AuditKind.APPROVED, {"what": "patch", "task": "ordered", "by": 1})
+    log.append(AuditKind.WITHDRAWN, {"what": "patch", "task": "ordered", "by": 1})
+    report = audit_report(check_audit(log.folder), (), (), since=LONG_AGO)
+    assert [t["task"] for t in report["tasks"]] == ["attempt"]
+    assert report["totals"]["outcomes"] == {"needs-person": 1}
+    assert (report["totals"]["approved"], report["totals"]["withdrawn"]) == (1, 1)
+
+
 def test_what_came_before_is_left_out_but_still_checked(tmp_path: Path) -> None:
     report = audit_report(check_audit(written(tmp_path)), (), (), since=date(2999, 1, 1))
     assert (report["entries"], report["tasks"]) == (0, [])

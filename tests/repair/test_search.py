@@ -17,6 +17,7 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.task import Budget, Choosing, Event, Suspicion, Task, TaskResult, Verdict
 from localagent.localize.fuse import SpectrumLocalizer
 from localagent.ports import EditWriter, QuickCheck, Sources
+from localagent.repair import deciding
 from localagent.repair.expansion import unparsed
 from localagent.repair.ranker import Ranker, knows_nothing
 from localagent.repair.search import Repair
@@ -437,6 +438,17 @@ def test_of_rivals_the_one_that_reads_most_naturally_is_taken_and_said_to_be() -
     assert result.patch.after(M) == b"a = 6\n"
     assert any("reads most naturally" in w for w in result.warnings)
     assert any(e.kind == "read" for e in events.seen)
+
+
+def test_what_reads_most_naturally_and_is_left_to_a_person_is_not_said_to_be_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(deciding, "unproven", lambda *_: True)
+    tests = {"a": lambda s: s["a"] in (5, 6)}
+    result, events = repair(Laboratory(b"a = 1\n", tests), reader=Taste(b"6", 9.0))
+    assert (result.verdict, result.patch) == (Verdict.NEEDS_PERSON, None)
+    assert any(e.kind == "read" for e in events.seen)
+    assert not any("reads most naturally" in w for w in result.warnings)
 
 
 @pytest.mark.parametrize("nats", [None, 0.0, 0.5])

@@ -116,7 +116,11 @@ def _whole(
         raise NotVerified("review and provenance are of different tasks")
     found = Attested(task=task, key_id=key_id, subjects=subjects, predicates=predicates)
     if patch is not None and digest_of(patch) != found.diff:
-        raise NotVerified(f"the patch has the digest {digest_of(patch)}, the attested one {found.diff}")
+        raise NotVerified(
+            f"the patch has the digest {digest_of(patch)}, the attested one {found.diff}",
+            remedy="name the diff that `fix --out` wrote, byte for byte (git's own has other headers), "
+            "or hold the files against it: --tree DIR",
+        )
     return found
 
 

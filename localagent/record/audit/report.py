@@ -96,7 +96,7 @@ def _tasks(entries: Iterable[Entry]) -> list[dict[str, Any]]:
     rows: dict[str, dict[str, Any]] = {}
     for entry in entries:
         task = entry.data.get("task")
-        if not isinstance(task, str) or entry.kind is AuditKind.REPLAYED:
+        if not isinstance(task, str) or entry.kind not in _OF_TASKS:
             continue
         row = rows.setdefault(task, _row(task))
         data = entry.data
@@ -111,8 +111,6 @@ def _tasks(entries: Iterable[Entry]) -> list[dict[str, Any]]:
                 row["applied"] = entry.at
             case AuditKind.UNDONE:
                 row["undone"] = entry.at
-            case _:
-                continue
     return list(rows.values())
 
 
@@ -128,6 +126,10 @@ def _fitting(value: object, default: object) -> object:
     return value if isinstance(value, wanted) else default
 
 
+# A word of a person names the task that was ordered, which at a daemon is not the name of the attempt at it.
+_OF_TASKS = frozenset(
+    {AuditKind.TASK_STARTED, AuditKind.TASK_ENDED, AuditKind.ATTESTED, AuditKind.APPLIED, AuditKind.UNDONE}
+)
 _ENDED = ("outcome", "exit", "jail", "policy", "model", "patch", "verified", "denied", "limits_hit")
 
 
