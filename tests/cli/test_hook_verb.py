@@ -179,7 +179,7 @@ def test_what_the_gates_deny_is_not_written(repo: Repo, hook: Run) -> None:
     many = b"".join(b"a%d = not x in y\n\n\n" % n for n in range(61))
     repo.stage("a.py", many)
     code, out = hook("fix")
-    assert (code, "not repaired: size-lines" in out) == (1, True)
+    assert (code, "not repaired: size-hunks" in out) == (1, True)
     assert (repo.staged("a.py"), repo.read("a.py")) == (many, many)
 
 

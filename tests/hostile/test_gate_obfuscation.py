@@ -94,7 +94,7 @@ BODY = "import os, sys, operator, functools, builtins\nRUN = os.system\nNAME = '
         ("for os.environ['A'] in x: y = 1", "process-state"),
         ("with x as os.environ['A']: y = 1", "process-state"),
         ("[os.environ['A']] = [y]", "process-state"),
-        ("y = x; import subprocess as o", "run-process"),
+        ("y = x; import pty as o", "run-process"),
         ("from os import (system as y)", "run-process"),
         ("y = __import__('os').system(x)", "run-process"),
         ("assert exec(x)", "run-text"),
@@ -138,7 +138,12 @@ def test_a_hidden_danger_is_refused_by_its_rule(chain: GateChain, line: str, rul
         # decorators, defaults, class bodies, module level
         ("def f(x):\n    return x\n", "@eval\ndef f(x):\n    return x\n", "run-text"),
         ("class A:\n    x = 1\n", "class A:\n    x = eval('1')\n", "run-text"),
-        ("x = 1\n", "import subprocess\nx = 1\n", "run-process"),
+        ("x = 1\n", "import pty\nx = 1\n", "run-process"),
+        ("x = 1\n", "import subprocess\nx = 1\n", ""),
+        ("x = 1\n", "import subprocess\nx = subprocess.PIPE\n", ""),
+        ("x = 1\n", "import subprocess\nx = subprocess.Popen\n", "run-process"),
+        ("x = 1\n", "import subprocess as o\nx = vars(o)\n", "run-process"),
+        ("def f(x):\n    return subprocess.run(x)\n", "import subprocess\ndef f(x):\n    return subprocess.run(x)\n", "run-process"),
         ("class A:\n    def f(self):\n        return 1\n", "class A(metaclass=exec):\n    def f(self):\n        return 1\n", "run-text"),
     ],
 )  # fmt: skip
