@@ -10,12 +10,13 @@ from localagent.app.settings import Settings
 from localagent.domain.outcome import Baseline, FullResult
 from localagent.domain.strength import Strength, graded
 from localagent.domain.task import Snapshot
-from localagent.domain.verification import Differential, Mutants, Symbolic, compared_share, mutants_share
+from localagent.domain.verification import Contracts, Differential, Mutants, Symbolic, compared_share, mutants_share
 from localagent.edit.space import open_edit_space
 from localagent.errors import AnswerIsNo
 from localagent.repair.identity import behaviour_key
 from localagent.tree.sources import SourceMap
 from localagent.verify.changed import ChangedFile
+from localagent.verify.contracts import ask_contracts
 from localagent.verify.covering import Covered, covered, nothing_covered
 from localagent.verify.differential import Differ
 from localagent.verify.disagreement import DIFFERENCES_SHOWN
@@ -38,6 +39,7 @@ class Evidence:
 
     differential: Differential | None = None
     symbolic: tuple[Symbolic, ...] | None = None
+    contracts: tuple[Contracts, ...] | None = None
     mutants: Mutants | None = None
     strength: Strength | None = None
     ran: bool = False
@@ -73,9 +75,11 @@ def gather(subject: Subject, baseline: Baseline | None, full: FullResult) -> Evi
         turned = [i for i in full.fail_to_pass if not i.startswith(("check:", "collect:"))]
         near = differ.compare(baseline, seen.tests, turned)
     symbolic: tuple[Symbolic, ...] | None = None
+    contracts: tuple[Contracts, ...] | None = None
     if subject.crosshair:
         with timer.timed("crosshair"):
             symbolic = ask_crosshair(verifier.after, files)
+            contracts = ask_contracts(verifier.before, verifier.after, files)
         near = _joined(near, symbolic)
     unknown: dict[str, str] = {}
     mutants: Mutants | None = None
@@ -88,6 +92,7 @@ def gather(subject: Subject, baseline: Baseline | None, full: FullResult) -> Evi
     return Evidence(
         differential=near,
         symbolic=symbolic,
+        contracts=contracts,
         mutants=mutants,
         strength=strength,
         ran=seen.share.part > 0,

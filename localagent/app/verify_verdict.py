@@ -99,10 +99,12 @@ class Judge:
     def _judged(self, baseline: Baseline | None, full: FullResult, evidence: Evidence) -> Verification:
         run, least = self._run, self._run.request.least
         run.known.update(differential=evidence.differential, mutants=evidence.mutants, strength=evidence.strength)
-        run.known.update(symbolic=evidence.symbolic)
+        run.known.update(symbolic=evidence.symbolic, contracts=evidence.contracts)
         run.warnings += [*evidence.notes, *full.remarks]
         rests = self._basis(full, evidence)
         run.known["rests_on"] = rests
+        if (no := _contracts_say(evidence)) is not None:
+            return run.answer(no[0], no[1], remedy="look at the call, then mend the patch or confirm it")
         if baseline is not None and (doctests := self._altered(baseline)):
             reason = f"it alters what doctests expect, so a person has to say what is right: {_names(doctests)}"
             return run.answer(
@@ -164,6 +166,19 @@ class Judge:
             return VerifyVerdict.NEEDS_PERSON, reason, "look at the table of differences, or add a test that wants them"
         reason = f"{told}; what it touches answers as before on all {near.inputs} inputs that were tried{tail}"
         return VerifyVerdict.CHARACTERIZED, reason, ""
+
+
+def _contracts_say(evidence: Evidence) -> tuple[VerifyVerdict, str] | None:
+    """What contracts have against the patch. Only where one was confirmed before is the patch alone at fault."""
+    asked = evidence.contracts or ()
+    broken = [(c, b) for c in asked for b in c.broken]
+    told = [f"{c.function} breaks its contract `{b.contract}`: {b.found}" for c, b in broken]
+    if any(b.held for _, b in broken):
+        return VerifyVerdict.REFUSED, f"it breaks what held before: {_names(told)}"
+    told += [f"{c.function} no longer has the contract `{text}`" for c in asked for text in c.dropped]
+    if told:
+        return VerifyVerdict.NEEDS_PERSON, f"a person has to say what is right: {_names(told)}"
+    return None
 
 
 def _blind(evidence: Evidence) -> bool:

@@ -19,7 +19,7 @@ _STAGES = {
     "gates": "asking the gates; nothing runs yet",
     "coverage": "running the tests as patched, line by line",
     "differential": "asking old and new with equal inputs",
-    "crosshair": "asking CrossHair for an input on which old and new differ",
+    "crosshair": "asking CrossHair for inputs on which old and new differ or a contract breaks",
     "mutants": "trying mutants of the changed lines",
     "strength": "measuring how strong the evidence is",
     "record": "writing down what happened",

@@ -141,6 +141,42 @@ class Symbolic:
     differences: tuple[Difference, ...] = ()
 
 
+class ContractSaid(StrEnum):
+    """What CrossHair says of a function's contracts after the patch. HELD: on every path that it knows."""
+
+    HELD = "held"
+    NOTHING_FOUND = "nothing-found"
+    BROKEN = "broken"
+    WAS_BROKEN = "broken-before-too"
+    COULD_NOT = "could-not-answer"
+    NOT_ASKED = "not-asked"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ContractBreak:
+    """A contract that a call violates after the patch, and none was found to before.
+
+    `held`: it was confirmed before, of a function whose head and contracts the patch leaves standing.
+    """
+
+    contract: str
+    line: int
+    found: str
+    held: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Contracts:
+    """The contracts of one touched function. `dropped` are conditions that it had before and has no more."""
+
+    path: RepoPath
+    function: str
+    said: ContractSaid
+    why: str = ""
+    broken: tuple[ContractBreak, ...] = ()
+    dropped: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mutants:
     """What became of mutants of the changed, covered lines. `alive` tells some of those that no test noticed.
@@ -219,6 +255,7 @@ class Verification:
     mutants: Mutants | None = None
     strength: Strength | None = None
     symbolic: tuple[Symbolic, ...] | None = None
+    contracts: tuple[Contracts, ...] | None = None
     least_strength: str = ""
     seconds: Mapping[str, float] = field(default_factory=dict)
     jail_backend: str = ""

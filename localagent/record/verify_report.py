@@ -5,7 +5,15 @@ from typing import Any
 
 from localagent import __version__
 from localagent.domain.strength import Share, Strength
-from localagent.domain.verification import Basis, Differential, Mutants, Symbolic, Verification, VerifyVerdict
+from localagent.domain.verification import (
+    Basis,
+    Contracts,
+    Differential,
+    Mutants,
+    Symbolic,
+    Verification,
+    VerifyVerdict,
+)
 from localagent.record.gate_report import review_json, review_text
 from localagent.record.near_text import near_lines
 from localagent.record.visible import ends, one_line
@@ -65,6 +73,7 @@ def verification_json(v: Verification) -> dict[str, Any]:
         "checks": {} if full is None else {one_line(k): one_line(t, 1_000) for k, t in full.checks.items()},
         "differential": differential_json(near),
         "crosshair": _symbolic(v.symbolic),
+        "contracts": _contracts(v.contracts),
         "mutants": mutants_json(v.mutants),
         "strength": strength_json(v.strength),
         "min_strength": v.least_strength or None,
@@ -138,6 +147,25 @@ def _symbolic(symbolic: Sequence[Symbolic] | None) -> list[dict[str, Any]] | Non
     ]
 
 
+def _contracts(contracts: Sequence[Contracts] | None) -> list[dict[str, Any]] | None:
+    if contracts is None:
+        return None
+    return [
+        {
+            "path": c.path,
+            "function": one_line(c.function),
+            "said": c.said.value,
+            "why": one_line(c.why, 500),
+            "broken": [
+                {"contract": one_line(b.contract, 400), "line": b.line, "found": one_line(b.found, 400), "held": b.held}
+                for b in c.broken
+            ],
+            "dropped": [one_line(text, 400) for text in c.dropped],
+        }
+        for c in contracts
+    ]
+
+
 def mutants_json(mutants: Mutants | None) -> dict[str, Any] | None:
     """Mutants, null where none were tried."""
     if mutants is None:
@@ -196,6 +224,11 @@ def _lines(v: Verification) -> Iterator[str]:
         yield from near_lines(near, most=_SHOWN_DIFFERENCES, whole=True)
     for s in v.symbolic or ():
         yield f"CrossHair on {one_line(s.function)}: {s.said}" + (f" ({one_line(s.why, 200)})" if s.why else "")
+    for c in v.contracts or ():
+        yield f"contracts of {one_line(c.function)}: {c.said}" + (f" ({one_line(c.why, 200)})" if c.why else "")
+        for b in c.broken:
+            yield f"  broken: {one_line(b.contract, 200)}: {one_line(b.found, 300)}"
+        yield from (f"  no longer there: {one_line(text, 200)}" for text in c.dropped)
     if v.jail_backend:
         took = sum(v.seconds.values())
         yield f"ran in {v.jail_backend}, level {v.jail_level}; seed {v.seed}; {took:.1f} s"

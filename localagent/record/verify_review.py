@@ -29,6 +29,8 @@ _RULES = (
     _rule("verify-unproven", Severity.MEDIUM, "nothing speaks for the patch", _TEST),
     _rule("verify-answer", Severity.HIGH, "no verdict could be reached", "see the message"),
     _rule("verify-differs", Severity.LOW, "old and new answer otherwise, and no test wants it", _LOOK, person=True),
+    _rule("verify-contract", Severity.HIGH, "a contract that was confirmed before is broken", _MEND),
+    _rule("verify-contract-asked", Severity.LOW, "a contract is broken or gone", _LOOK, person=True),
     _rule("verify-property", Severity.LOW, "a property that held before is broken", _LOOK, person=True),
 )
 _MAPPED = {VerifyVerdict.NEEDS_PERSON: PatchVerdict.NEEDS_PERSON}
@@ -39,7 +41,10 @@ def as_review(v: Verification) -> PatchReview:
     base = v.review
     decisions = [*(base.decisions if base is not None else ()), *_decisions(v)]
     rules = {**(base.rules if base is not None else {}), **{rule.id: rule for rule in _RULES}}
-    gates = tuple(dict.fromkeys((*(base.gates if base is not None else ()), "tests", "tools", "behaviour", "strength")))
+    asked = ("contracts",) if v.contracts is not None else ()
+    gates = tuple(
+        dict.fromkeys((*(base.gates if base is not None else ()), "tests", "tools", "behaviour", *asked, "strength"))
+    )
     return PatchReview(
         verdict=PatchVerdict.ALLOWED if v.verdict.yes else _MAPPED.get(v.verdict, PatchVerdict.REFUSED),
         policy=base.policy if base is not None else "",
@@ -91,6 +96,20 @@ def _decisions(v: Verification) -> Iterator[Decision]:
             for b in near.broken_properties
         ]
         yield _decision("behaviour", found, allow=v.verdict is not VerifyVerdict.NEEDS_PERSON)
+    against = [
+        _finding(
+            "verify-contract" if b.held else "verify-contract-asked", f"{c.function}: {b.contract}: {b.found}", c.path
+        )
+        for c in v.contracts or ()
+        for b in c.broken
+    ]
+    against += [
+        _finding("verify-contract-asked", f"{c.function} no longer has the contract {text}", c.path)
+        for c in v.contracts or ()
+        for text in c.dropped
+    ]
+    if v.contracts is not None:
+        yield _decision("contracts", against)
     if v.verdict is VerifyVerdict.TOO_WEAK:
         yield _decision("strength", [_finding("verify-strength", v.reason)])
     elif v.verdict is VerifyVerdict.UNPROVEN:

@@ -58,10 +58,11 @@ class _Place:
 def ask_crosshair(rooms: Rooms, files: Sequence[ChangedFile]) -> tuple[Symbolic, ...]:
     """What it says of each touched function. `rooms` hold the tree after."""
     until = time.monotonic() + SECONDS
-    return tuple(_one(rooms, file, old, new, until) for file, old, new in _touched(files))
+    return tuple(_one(rooms, file, old, new, until) for file, old, new in touched(files))
 
 
-def _touched(files: Sequence[ChangedFile]) -> Iterator[tuple[ChangedFile, Region, Region]]:
+def touched(files: Sequence[ChangedFile]) -> Iterator[tuple[ChangedFile, Region, Region]]:
+    """The functions that are asked about, as they were and as they are."""
     pairs = [(file, old, new) for file in files for old, new in file.touched()]
     yield from pairs[:FUNCTIONS_LIMIT]
 
@@ -82,8 +83,9 @@ def _one(rooms: Rooms, file: ChangedFile, old: Region, new: Region, until: float
         return answer(SymbolicSaid.NOT_ASKED, f"the {SECONDS:.0f} s for all functions were used up")
     seconds = min(FUNCTION_SECONDS, left)
     with rooms.place.workspace({place.beside: file.before}, Use.QUICK) as workspace:
-        names = (f"{place.before}.{old.name}", f"{place.after}.{new.name}")
-        result = rooms.place.jail.run(_spec(rooms, str(workspace.tree), names, seconds))
+        options = ("--exception_equivalence", "SAME_TYPE", "--per_condition_timeout", f"{seconds:.1f}")
+        words = ("diffbehavior", *options, f"{place.before}.{old.name}", f"{place.after}.{new.name}")
+        result = rooms.place.jail.run(spec(rooms, str(workspace.tree), words, seconds))
     said, why, found = read_answer(result)
     shown = tuple(
         Difference(
@@ -117,14 +119,20 @@ def _place(path: RepoPath) -> _Place | None:
     )
 
 
-def _spec(rooms: Rooms, tree: str, names: tuple[str, str], seconds: float) -> JailSpec:
+def module_of(path: RepoPath) -> str | None:
+    """The name by which a file is imported, None where it has none."""
+    place = _place(path)
+    return None if place is None else place.after
+
+
+def spec(rooms: Rooms, tree: str, words: tuple[str, ...], seconds: float) -> JailSpec:
+    """CrossHair with these words on a tree, read only. The whole may take a few times the `seconds` of a condition."""
     place = rooms.place
     executable, binds = interpreter_binds(sys.executable)
-    options = ("--exception_equivalence", "SAME_TYPE", "--per_condition_timeout", f"{seconds:.1f}")
     inside = place.repo.rstrip("/")
     sources = ":".join([inside, *(f"{inside}/{folder}" for folder in discovery.SOURCE_FOLDERS)])
     return JailSpec(
-        argv=(executable, "-sP", "-m", "crosshair", "diffbehavior", *options, *names),
+        argv=(executable, "-sP", "-m", "crosshair", *words),
         cwd=place.repo,
         binds=(
             *(bind for bind in binds if not bind.target.startswith(inside + "/")),

@@ -12,6 +12,9 @@ from localagent.domain.outcome import FullResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.strength import Share, graded
 from localagent.domain.verification import (
+    ContractBreak,
+    Contracts,
+    ContractSaid,
     Difference,
     Differential,
     FunctionReach,
@@ -48,6 +51,19 @@ STRENGTH = graded(
     lines=Share(part=9, whole=10, missing=("a.py:3",)), mutants=None, functions=Share(part=1, whole=1),
     unknown={"mutants": "none"},
 )  # fmt: skip
+CONTRACTS = (
+    Contracts(
+        path=PATH,
+        function=EVIL,
+        said=ContractSaid.BROKEN,
+        broken=(
+            ContractBreak(contract="post: x", line=4, found=EVIL, held=True),
+            ContractBreak(contract=EVIL, line=5, found="false", held=False),
+        ),
+        dropped=(EVIL,),
+    ),
+    Contracts(path=PATH, function="g", said=ContractSaid.COULD_NOT, why=EVIL),
+)
 WHOLE = Verification(
     verdict=VerifyVerdict.VERIFIED,
     reason="r",
@@ -59,6 +75,7 @@ WHOLE = Verification(
     differential=NEAR,
     mutants=Mutants(tried=2, killed=1, space=3, alive=(EVIL,)),
     strength=STRENGTH,
+    contracts=CONTRACTS,
     seconds={"gates": 0.5},
 )
 
@@ -117,3 +134,16 @@ def test_every_no_has_a_finding(verdict: VerifyVerdict, rule: str) -> None:
     review = as_review(one)
     assert [f.rule for d in review.decisions for f in d.findings] == [rule]
     assert ET.fromstring(junit(review)).get("failures") == "1"
+
+
+def test_contracts_against_a_patch_are_findings_and_those_that_could_not_be_asked_none() -> None:
+    review = as_review(replace(WHOLE, verdict=VerifyVerdict.REFUSED, exit=1))
+    (found,) = [d.findings for d in review.decisions if d.gate == "contracts"]
+    assert [f.rule for f in found] == ["verify-contract", "verify-contract-asked", "verify-contract-asked"]
+    assert not review.rules["verify-contract"].asks_person
+    assert review.rules["verify-contract-asked"].asks_person
+    assert "contracts" in review.gates
+    assert "contracts" not in as_review(replace(WHOLE, contracts=None)).gates
+    text = verification_text(WHOLE)
+    assert "broken: post: x: " in text
+    assert "contracts of g: could-not-answer (" in text

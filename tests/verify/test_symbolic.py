@@ -3,7 +3,7 @@
 import importlib.util
 
 import pytest
-from verify_builder import verified
+from verify_builder import patch, verified
 
 from localagent.domain.jailspec import JailResult
 from localagent.domain.outcome import Ending
@@ -15,7 +15,6 @@ DIFFERS = b"Given: (n=123456),\n  e.f : raises ZeroDivisionError('division by ze
 SAME = b"No differences found. (attempted 6 iterations)\nAll paths exhausted, functions are likely the same!\n"
 NOTHING = b"No differences found. (attempted 60 iterations)\n"
 OLD = "def f(n: int) -> int:\n    return n\n"
-NEW = "def f(n: int) -> int:\n    if n == 123456:\n        return 0\n    return n\n"
 
 
 def ended(code: int, out: bytes, err: bytes = b"", ending: Ending = Ending.EXITED) -> JailResult:
@@ -69,11 +68,13 @@ def test_without_the_extra_nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.slow
 def test_it_finds_what_nobody_draws() -> None:
     pytest.importorskip("crosshair", reason="the extra [crosshair] is not installed")
-    hunk = "".join(f"+{line}\n" for line in NEW.splitlines()[1:3])
-    text = f"--- a/m.py\n+++ b/m.py\n@@ -1,2 +1,4 @@\n def f(n: int) -> int:\n{hunk}     return n\n"
-    found = verified({"m.py": OLD}, text, crosshair=True)
+    old = "T = 123456\n\n\ndef f(n: int) -> int:\n    return max(n, 0) // T\n"
+    text = patch({"m.py": old}, {"m.py": old.replace("max(n, 0)", "(max(n, 0) + 1)")})
+    found = verified({"m.py": old}, text, crosshair=True)
     assert found.verdict is VerifyVerdict.NEEDS_PERSON, found.reason
     assert found.symbolic is not None
     assert [s.said for s in found.symbolic] == [SymbolicSaid.DIFFERS]
     assert found.differential is not None
-    assert [d.call for d in found.differential.differences if d.origin is Origin.SYMBOLIC] == ["f(n=123456)"]
+    calls = [d.call for d in found.differential.differences if d.origin is Origin.SYMBOLIC]
+    assert calls
+    assert all(int(call.removeprefix("f(n=").removesuffix(")")) % 123456 == 123455 for call in calls)
