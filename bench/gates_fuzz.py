@@ -39,7 +39,8 @@ from localagent.policy.load import load_policy, parse_policy  # noqa: E402
 from localagent.tree.applied import apply_diff  # noqa: E402
 from localagent.tree.unified import parse_diff  # noqa: E402
 
-POLICY = (ROOT / "policies" / "default.toml").read_bytes()
+LIMITS = b"\n[limits]\nmemory_mib = 512\nprocesses = 64\ncpu_seconds = 300\nfile_mib = 16\n"
+POLICY = (ROOT / "policies" / "default.toml").read_bytes().replace(b"\n[limits]\n", LIMITS)
 PIECES = [
     *(bytes([n]) for n in (0, 9, 10, 12, 13, 34, 35, 39, 40, 41, 61, 64, 91, 92, 93, 123, 125)),
     *(text.encode() for text in (
