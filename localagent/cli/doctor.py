@@ -126,7 +126,7 @@ def model_rows(settings: Settings) -> Iterator[Row]:
     except ImportError as fault:
         yield Row(part="model", name="llama.cpp", state=State.ABSENT, detail=str(fault), remedy="run `make setup`")
         return
-    remedy = "run `make setup`, or `localagent model add FILE.gguf`; tasks run with --no-model meanwhile"
+    remedy = "run `make setup`, or `localagent model add FILE.gguf`; tasks run without one meanwhile"
     try:
         model = Registry(settings.models_dir, settings.data_dir).default()
         yield Row(part="model", name=model.name, state=State.WORKS, detail=f"{model.path}, {model.bytes} bytes")

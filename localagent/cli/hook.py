@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     suggest = verbs.add_parser(
         "suggest", help="verified patches for what is staged, in a box of time", allow_abbrev=False
     )
-    suggest.add_argument("--policy", type=Path, metavar="FILE", help="whose gates judge them; default: the bundled one")
+    suggest.add_argument("--policy", type=Path, metavar="NAME|FILE", help="whose gates judge them (default: default)")
     suggest.add_argument("--json", action="store_true", help="one JSON object on standard output")
     check.add_argument("--suggest", action="store_true", help="then look for verified patches, until the deadline")
     for one in (check, suggest):

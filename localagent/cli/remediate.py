@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     p.add_argument("--suggestions", action="store_true", help="also repairs that no test vouches for")
     p.add_argument("--python", default="", metavar="PY", help="the project's interpreter or virtual environment")
     p.add_argument("--max-seconds", type=float, default=300.0, metavar="S", help="time for tests at most (300)")
-    p.add_argument("--policy", type=Path, metavar="FILE", help="a policy file instead of the default one")
+    p.add_argument("--policy", type=Path, metavar="NAME|FILE", help="another policy than the default one")
     add_backend(p)
     p.add_argument("--json", action="store_true", help="one JSON object on standard output")
 

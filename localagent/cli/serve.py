@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from localagent.app import Settings, data_root
-from localagent.app.policies import DEFAULT
+from localagent.app.policies import open_policy
 from localagent.cli.render import Render
 from localagent.daemon.service.serve import ServeRequest, serve
 from localagent.errors import UsageFault
@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--group", default="", metavar="NAME", help="the group that --socket is made for")
     parser.add_argument("--workers", type=int, metavar="N", help="tasks at the same time (default: the settings')")
     parser.add_argument("--settings", type=Path, metavar="FILE", help="default: systemd/daemon.toml as it comes")
-    parser.add_argument("--policy", type=Path, metavar="FILE", help="every task's policy (default: the bundled one)")
+    parser.add_argument("--policy", type=Path, metavar="NAME|FILE", help="every task's policy (default: default)")
     parser.add_argument("--state", type=Path, metavar="DIR", help="queue, uploads, results (default: the user's)")
     parser.add_argument(
         "--recorder", type=Path, metavar="SOCKET", help="who writes the audit journal (default: a process of this one)"
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     request = ServeRequest(
         folder=settings.state_dir / "daemon" if args.state is None else ready(args.state.absolute()),
         configuration=(args.settings or data_root() / "systemd" / "daemon.toml").absolute(),
-        policy=Path(DEFAULT) if args.policy is None else args.policy.absolute(),
+        policy=_policy(settings, args.policy),
         socket_path=args.socket,
         group=args.group,
         workers=args.workers,
@@ -47,3 +47,10 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
         recorder=None if args.recorder is None else args.recorder.absolute(),
     )
     return serve(request, settings, render.note)
+
+
+def _policy(settings: Settings, named: Path | None) -> Path:
+    """What every worker opens: a name stays one, since an owner's layers take no file; without one, what holds here."""
+    if named is None:
+        return Path(open_policy(settings).path.stem)
+    return named if len(named.parts) == 1 and not named.suffix else named.absolute()

@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     p.add_argument("--test", action="append", default=[], metavar="SPEC", help="pytest argument; may be repeated")
     p.add_argument("--check", action="append", default=[], metavar="CMD", help="a command that must exit 0 (no shell)")
     p.add_argument("--python", default="", metavar="PY", help="the project's interpreter or virtual environment")
-    p.add_argument("--policy", type=Path, metavar="FILE", help="a policy file instead of the default one")
+    p.add_argument("--policy", type=Path, metavar="NAME|FILE", help="another policy than the default one")
     add_daemon(p)
     p.add_argument("--seed", type=int, default=0, metavar="K", help="seed of everything that is drawn (0)")
     grades = [grade.value for grade in Grade]

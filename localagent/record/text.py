@@ -10,6 +10,7 @@ from typing import Any
 from localagent.record.assessment import assessment_lines
 
 _SHOWN = 10
+_NONE_TURNED = "accepted: a patch passes every check that there was"  # what rules repair turns no test
 _HEADLINES = {
     "accepted": "accepted: a patch turns every failing test and breaks none",
     "nothing-to-fix": "nothing to fix",
@@ -19,6 +20,7 @@ _HEADLINES = {
     "all-denied": "every candidate was refused before it ran",
     "ambiguous": "ambiguous: several patches pass, and nothing tells which is right",
     "needs-person": "a person has to look at this",
+    "ambiguous": "ambiguous: patches pass the tests and are known to differ; a person has to choose",
     "interrupted": "interrupted before an answer; the tree is as it was",
     "cannot-enforce": "a boundary cannot be enforced: nothing of the repository ran",
     "fault": "a fault of localagent",
@@ -52,7 +54,10 @@ def render_text(report: Mapping[str, Any]) -> str:
 
 def _head(report: Mapping[str, Any]) -> Iterator[str]:
     outcome = str(report["outcome"])
-    yield f"Task {report['task']}: {_HEADLINES.get(outcome, outcome)} (exit {report['exit']})"
+    headline = _HEADLINES.get(outcome, outcome)
+    if outcome == "accepted" and not report["fail_to_pass"]:
+        headline = _NONE_TURNED
+    yield f"Task {report['task']}: {headline} (exit {report['exit']})"
     if report["reason"]:
         yield f"Reason: {report['reason']}"
     yield f"Repository: {report['repo']}"

@@ -464,3 +464,12 @@ def test_no_daemon_is_said_so(tmp_path: Path) -> None:
         dead.bind(str(tmp_path / "dead"))
     with pytest.raises(DaemonGone, match="nobody listens"):
         Client(tmp_path / "dead").get("/version")
+
+
+def test_a_policy_is_named_as_everywhere() -> None:
+    with served(start=False) as daemon:
+        daemon.options = ("--policy", "permissive")
+        daemon.start()
+        client = daemon.client()
+        assert 'name = "permissive"' in client.get("/v1/policy").json()["text"]
+        client.close()

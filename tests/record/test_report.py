@@ -198,6 +198,14 @@ def test_the_text_of_an_accepted_task_says_what_it_rests_on() -> None:
                  "plausible is not correct", "denied by swallow: 2", "leave room for more than one"):  # fmt: skip
         assert part in text
     assert "What a person should look at" not in text
+    assert ": accepted: a patch turns every failing test and breaks none (exit 0)" in text
+
+
+def test_a_patch_that_turned_no_test_is_not_said_to_turn_every_one() -> None:
+    """What rules repaired: `remediate`, and most of a `batch`."""
+    text = render_text({**report_json(TASK, ACCEPTED, b"--- a/a.py\n"), "fail_to_pass": []})
+    assert ": accepted: a patch passes every check that there was (exit 0)" in text
+    assert "failing test and" not in text
 
 
 def test_the_text_of_a_give_up_says_what_was_suspected_tried_and_near() -> None:
