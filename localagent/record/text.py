@@ -20,7 +20,6 @@ _HEADLINES = {
     "all-denied": "every candidate was refused before it ran",
     "ambiguous": "ambiguous: several patches pass, and nothing tells which is right",
     "needs-person": "a person has to look at this",
-    "ambiguous": "ambiguous: patches pass the tests and are known to differ; a person has to choose",
     "interrupted": "interrupted before an answer; the tree is as it was",
     "cannot-enforce": "a boundary cannot be enforced: nothing of the repository ran",
     "fault": "a fault of localagent",
