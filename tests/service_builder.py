@@ -110,9 +110,13 @@ class Served:
         return self.process.wait(timeout=60)
 
     def kill(self) -> None:
+        """Not over before its children are: a front that has not yet noticed would answer in the next one's place."""
         assert self.process is not None
+        children = self.children() if self.process.poll() is None else []
         self.process.kill()
         self.process.wait()
+        while any(_command(pid) for pid in children):
+            time.sleep(0.01)
 
     def client(self) -> Client:
         client = Client(self.socket)

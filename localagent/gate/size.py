@@ -11,6 +11,9 @@ from localagent.gate.rule import Example, Rule, decide
 
 _MOST_COMPARED_LINES = 20_000
 _LINES = "".join(f"x{n} = {n}\n" for n in range(100))
+_THIRDS = tuple(
+    "".join(f"x{n} = {n + (n % 3 == new)}\n" for n in range(400)) for new in (3, 0)
+)  # 134 places between them
 
 FILES = Rule(
     id="size-files",
@@ -25,7 +28,7 @@ HUNKS = Rule(
     severity=Severity.MEDIUM,
     why="a repair of many places is not a small one",
     remedy="split the patch",
-    match=(Example(before=_LINES, after="".join(f"x{n} = {n + (n % 4 == 0)}\n" for n in range(100))),),
+    match=(Example(before=_THIRDS[0], after=_THIRDS[1]),),
     not_match=(
         Example(before=_LINES, after=_LINES.replace("x0 = 0", "x0 = 1").replace("x99 = 99", "x99 = 98")),
         Example(before=_LINES, after=_LINES.replace("x1", "y1")),
