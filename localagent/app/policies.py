@@ -87,7 +87,7 @@ def open_policy(settings: Settings, named: Path | None = None, repo: Path | None
     faults: list[str] = []
     path = owned.base(named, system, faults)
     reference = (settings.policies_dir / f"{DEFAULT}{_SUFFIX}").read_bytes()
-    source = reference if path is None else _base_bytes(path, owned, faults)
+    source = reference if path is None else _base_bytes(path, owned, reference, faults)
     project = _project(repo, faults)
     owned.refuse_unsealed()
     try:
@@ -119,14 +119,15 @@ def _reference() -> Source:
     return Source(name=str(path), data=path.read_bytes())
 
 
-def _base_bytes(path: Path, owned: "_Owned", faults: list[str]) -> bytes:
+def _base_bytes(path: Path, owned: "_Owned", reference: bytes, faults: list[str]) -> bytes:
+    """The base; with a fault that it cannot be read, the reference, so that the faults of the layers are told too."""
     if path.parent == owned.bases:
         return owned.read(path) or b""
     try:
         return read_bounded(path)
     except UsageFault as fault:
         faults += fault.faults
-        return b""
+        return reference
 
 
 def _project(repo: Path | None, faults: list[str]) -> Source | None:

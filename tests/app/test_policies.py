@@ -121,6 +121,16 @@ def test_every_fault_of_every_layer_is_told_with_its_line(machine: Machine, tmp_
     assert [f for f in told if "base.allowed[0]: '../x' is not the name of a policy" in f]
 
 
+def test_of_a_base_that_cannot_be_read_only_that_is_told_and_the_faults_of_other_layers(
+    machine: Machine, tmp_path: Path
+) -> None:
+    missing = tmp_path / "none.toml"
+    assert machine.faults(str(missing)) == (f"{missing}: cannot be read: No such file or directory",)
+    machine.project("[tool.localagent.size]\nmax_files = 'one'\n")
+    first, second = machine.faults(str(missing))
+    assert (first.startswith(str(missing)), "size.max_files: must be an integer" in second) == (True, True)
+
+
 def test_only_allowed_bases_can_be_chosen(machine: Machine, tmp_path: Path) -> None:
     own = tmp_path / "own.toml"
     own.write_text(machine.open().source.decode())
