@@ -41,7 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_passphrase(signing)
     rotating = actions.add_parser("rotate", help="go on in a new file; the chain is kept", allow_abbrev=False)
     rotating.add_argument(
-        "--set-aside", action="store_true", help="keep the journal, whole or damaged, beside a new one that names its digests"
+        "--set-aside",
+        action="store_true",
+        help="keep the journal, whole or damaged, beside a new one that names its digests",
     )
     retiring = actions.add_parser("retire", help="move old files away for keeping, on the record", allow_abbrev=False)
     retiring.add_argument("--days", type=int, required=True, metavar="N", help="only files without an entry as young")
