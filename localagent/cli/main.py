@@ -1,6 +1,7 @@
 """Entry point: parse the verb, run its module, turn errors into exit codes."""
 
 import argparse
+import difflib
 import importlib
 import platform
 import sys
@@ -47,6 +48,21 @@ VERBS: dict[str, tuple[str, str]] = {
     "deps": ("deps", "check, approve and install dependencies from an offline index"),
 }
 
+_WHAT_IT_IS = """\
+an air-gapped coding agent: repairs and improves Python repositories with a
+local model, and proves every change; nothing leaves the machine, and nothing
+of yours is changed until you say so"""
+_WHERE_TO_BEGIN = """\
+where to begin:
+  localagent doctor                       what works on this machine
+  localagent fix --repo DIR --test tests  look for a patch; nothing is written
+  localagent show ID                      why that patch, and what was tried
+  localagent apply ID                     write it into the repository
+  localagent VERB --help                  what a verb takes
+
+exit: 0 done, 1 an honest no, 2 wrong use, 3 a bug of ours,
+      4 this machine cannot, 130 interrupted"""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb. Returns the exit code of docs/errors.md; never lets an exception out."""
@@ -58,14 +74,25 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _verb(argv: Sequence[str] | None) -> int:
     args = list(sys.argv[1:] if argv is None else argv)
-    parser = argparse.ArgumentParser(prog="localagent", description=__doc__, add_help=True, allow_abbrev=False)
+    if args and not args[0].startswith("-") and args[0] not in VERBS:
+        return _unknown(args[0])
+    parser = argparse.ArgumentParser(
+        prog="localagent",
+        description=_WHAT_IT_IS,
+        epilog=_WHERE_TO_BEGIN,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
     parser.add_argument("--version", action="version", version=f"localagent {__version__}")
-    sub = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    sub = parser.add_subparsers(title="verbs", dest="verb", metavar="VERB", required=True)
     chosen = args[0] if args and args[0] in VERBS else None
     for verb, (module, text) in VERBS.items():
         child = sub.add_parser(verb, help=text, description=text, allow_abbrev=False)
         if verb == chosen:
             importlib.import_module(f"localagent.cli.{module}").add_arguments(child)
+    if not args:
+        parser.print_help(sys.stderr)
+        return UsageFault.exit_code
     render = Render()
     try:
         parsed = parser.parse_args(args)
@@ -94,6 +121,14 @@ def _verb(argv: Sequence[str] | None) -> int:
             f"please send this, once you have looked through it, for it may cite your code: {_log(bug, args)}",
         )
         return InternalFault.exit_code
+
+
+def _unknown(verb: str) -> int:
+    """Say which verbs are spelled like a word that is none."""
+    like = difflib.get_close_matches(verb, VERBS, n=3)
+    remedy = f"did you mean {' or '.join(like)}?" if like else "localagent --help lists the verbs"
+    Render().error(f"{verb!r} is no verb of localagent", remedy)
+    return UsageFault.exit_code
 
 
 def _log(bug: Exception, args: Sequence[str]) -> str:

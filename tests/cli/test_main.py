@@ -1,0 +1,36 @@
+"""What a person meets before any verb runs: the help, and words that are no verb."""
+
+import pytest
+
+from localagent.cli.main import VERBS, main
+
+
+def test_help_says_what_it_is_where_to_begin_and_names_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    out = capsys.readouterr().out
+    assert "an air-gapped coding agent" in out
+    assert "localagent doctor" in out
+    assert all(f"\n    {verb}" in out for verb in VERBS)
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def test_without_a_verb_the_help_goes_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "where to begin:" in said.err
+
+
+def test_a_misspelled_verb_is_told_with_what_is_spelled_like_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["veryfi", "x.diff"]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "'veryfi' is no verb of localagent" in said.err
+    assert "did you mean verify?" in said.err
+
+
+def test_a_word_like_none_is_told_where_the_verbs_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["\x1b[31mzzz"]) == 2
+    said = capsys.readouterr().err
+    assert "localagent --help lists the verbs" in said
+    assert "\x1b" not in said
