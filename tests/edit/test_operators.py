@@ -416,3 +416,17 @@ def test_the_lost_header_of_a_loop(broken: str, fixed: str) -> None:
     frame = Frame(path=PATH, line=3, function="f")
     failure = Failure(exception="NameError", message=f"name '{name}' is not defined", frames=(frame,))
     assert "undefined-loop" in repairs(broken, fixed, failure)
+
+
+def test_an_early_return_of_a_function_that_returns_quotients_is_a_float() -> None:
+    broken = "def mean(values):\n    return sum(values) / len(values)\n"
+    failure = Failure(
+        exception="ZeroDivisionError",
+        message="division by zero",
+        frames=(Frame(path=PATH, line=2, function="mean"),),
+    )
+    guard = "def mean(values):\n    if len(values) == 0:\n        return {}\n    return sum(values) / len(values)\n"
+    assert "reported-bounds" in repairs(broken, guard.format("0.0"), failure)
+    assert not repairs(broken, guard.format("0"), failure)
+    counted = broken.replace(" / ", " // ")
+    assert "reported-bounds" in repairs(counted, guard.format("0").replace(" / ", " // "), failure)

@@ -65,22 +65,34 @@ def _memberships(ctx: Context, s: Stmt, seen: dict[str, int]) -> dict[str, float
 
 
 def returned_values(ctx: Context, s: Stmt) -> list[tuple[str, float]]:
-    """Values for an early return: those returned elsewhere in the function first, parameters, usual constants."""
+    """Values for an early return: those returned elsewhere in the function first, parameters, usual constants.
+
+    Where the function returns quotients or float literals, nothing is 0.0 there and not 0.
+    """
     scope = ctx.function(s)
     found: dict[str, float] = {}
+    fractions = False
     for e in ctx.unit.exprs:
         if isinstance(e.parent, cst.Return) and e.scope is scope and len(e.text) < 50 and "\n" not in e.text:
             found.setdefault(e.text, 0.2)
+            fractions = fractions or _fraction(e.node)
     for place, name in enumerate(ctx.names.params.get(scope, [])[:5] if scope is not None else []):
         if name not in ("self", "cls"):
             found.setdefault(name, -0.3 - 0.1 * place)
     for place, text in enumerate(_USUAL_RETURNS):
-        found.setdefault(text, -0.1 - 0.08 * place)
+        found.setdefault("0.0" if fractions and text == "0" else text, -0.1 - 0.08 * place)
     names = sorted(names_for(ctx, s).items(), key=lambda x: -x[1])[:5]
     for name, _ in names:
         if name not in ("self", "cls"):
             found.setdefault(name, -0.7)
     return sorted(found.items(), key=lambda x: -x[1])[:10]
+
+
+def _fraction(node: cst.BaseExpression) -> bool:
+    """Whether an expression is a float by its form: a literal, or a quotient."""
+    if isinstance(node, cst.BinaryOperation):
+        return isinstance(node.operator, cst.Divide)
+    return isinstance(node, cst.Float)
 
 
 @operator("guard-return", prior=-2.6)
