@@ -8,6 +8,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Sequence
+from typing import NoReturn
 
 from localagent import __version__
 from localagent.app import Settings
@@ -64,6 +65,23 @@ exit: 0 done, 1 an honest no, 2 wrong use, 3 a bug of ours,
       4 this machine cannot, 130 interrupted"""
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says what a verb takes to who gave nothing to it, and where to read on to everybody else."""
+
+    _given: Sequence[str] | None = None
+
+    def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]  # overloads of the base
+        self._given = args
+        return super().parse_known_args(args, namespace)
+
+    def error(self, message: str) -> NoReturn:
+        if self._given:
+            self.print_usage(sys.stderr)
+            self.exit(UsageFault.exit_code, f"{self.prog}: error: {message}\n  what to do: {self.prog} --help\n")
+        self.print_help(sys.stderr)
+        self.exit(UsageFault.exit_code, f"\n{self.prog}: error: {message}\n")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb. Returns the exit code of docs/errors.md; never lets an exception out."""
     try:
@@ -76,7 +94,7 @@ def _verb(argv: Sequence[str] | None) -> int:
     args = list(sys.argv[1:] if argv is None else argv)
     if args and not args[0].startswith("-") and args[0] not in VERBS:
         return _unknown(args[0])
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="localagent",
         description=_WHAT_IT_IS,
         epilog=_WHERE_TO_BEGIN,

@@ -34,3 +34,22 @@ def test_a_word_like_none_is_told_where_the_verbs_are(capsys: pytest.CaptureFixt
     said = capsys.readouterr().err
     assert "localagent --help lists the verbs" in said
     assert "\x1b" not in said
+
+
+@pytest.mark.parametrize("verb", ["hook", "audit", "model", "key", "deps", "policy", "tasks", "batch"])
+def test_a_verb_of_several_given_nothing_says_what_it_takes(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([verb]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith(f"usage: localagent {verb} [-h] ")
+    assert VERBS[verb][1] in " ".join(said.err.split())
+    assert f"localagent {verb}: error: the following arguments are required" in said.err
+
+
+def test_wrong_use_names_the_help_of_just_that_action(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["audit", "verify", "--heda", "x"]) == 2
+    said = capsys.readouterr().err
+    assert "unrecognized arguments" in said
+    assert said.endswith("what to do: localagent --help\n")
+    assert main(["audit", "verify", "--head"]) == 2
+    assert capsys.readouterr().err.endswith("what to do: localagent audit verify --help\n")
