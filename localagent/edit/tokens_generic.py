@@ -15,6 +15,9 @@ _INSERTED = (
     0.9), ("!=", 0.8), ("<=", 0.9), (">=", 0.9), ("->", 0.9), ("[]", 0.9), ("()", 0.9), ('""', 0.9), ("def", 1.0),
     ("return", 0.9), ("lambda", 1.1), ("from", 1.1), ("while", 1.1), ("self", 0.9), ("pass", 0.9),
 )  # fmt: skip
+_BEGINNERS = frozenset(
+    ("assert", "break", "class", "continue", "def", "del", "global", "import", "nonlocal", "raise", "return", "while")
+)  # keywords that stand nowhere but at the beginning of a statement
 _REACH_BACK = 4
 _REACH_ON = 2
 
@@ -131,6 +134,10 @@ def whole_lines(view: View) -> Iterator[Fix]:
         for left, right in itertools.pairwise(row):
             cut = (left.end, right.start, newline + blanks)
             near = 0.0 if left.end <= view.fault.offset <= right.end else 0.6
+            before = view.text[x.code_start : left.end]
+            if right.text in _BEGINNERS and not _says_something(before):
+                begun = ((x.code_start, right.start, ""),)
+                yield Fix(distance + 1.1 + near, begun, "tokens.drop-stray", f"drop {before}")
             yield Fix(distance + 1.2 + near, (cut,), "tokens.split-line", "begin a new line")
             yield Fix(
                 distance + 1.8 + near,

@@ -55,7 +55,7 @@ class Beam:
         """Best first. How far a failure moved does not count: deleting moves it furthest."""
         if progress >= 1:
             return (-progress, cost)
-        return (-0.5, cost + sum(malus(e) for e in edits))
+        return (-0.5, cost + sum(malus(e, choosing=False) for e in edits))
 
     def build_upon(self, kept: Lineage) -> None:
         """Enumerate the edits on top of a kept candidate, if it still has its place."""

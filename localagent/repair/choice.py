@@ -71,13 +71,14 @@ _WORDS = re.compile(rb"\w+|[^\w\s]")
 Rows = Mapping[int, Row]
 
 
-def malus(edit: Edit, before: bytes | None = None) -> float:
+def malus(edit: Edit, before: bytes | None = None, *, choosing: bool = True) -> float:
     """What an edit costs when choosing: by its operator, for contraries, and for what it takes away.
 
-    The strongest part of the operator's name counts; `before` is the text the edit replaces, when known.
+    The strongest part of the operator's name counts; `before` is the text the edit replaces, when known. Where a search
+    only goes on from it (not `choosing`), a call that is lost is no worse than one put in its place.
     """
     cost = max((v for k, v in _MALUS.items() if k in edit.operator), default=0.0)
-    if edit.operator == "missing-method-body" and "(" not in edit.note.rpartition(" -> ")[2]:
+    if choosing and edit.operator == "missing-method-body" and "(" not in edit.note.rpartition(" -> ")[2]:
         cost += _CALL_LOST
     if edit.operator == "undefined-name" and edit.note.endswith("dropped"):
         cost += _MALUS["undefined-drop"]

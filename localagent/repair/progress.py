@@ -51,8 +51,9 @@ def progress_of(
     new_stage = min(stage_of(f) for f in new)
     if new_stage > old_stage:
         return 0.6 + 0.1 * (new_stage - old_stage)
-    if new_stage == old_stage == _CRASH and before[0].exception in _NAMES and _moved_on(before[0], new[0]):
-        return 0.5
+    if new_stage == old_stage == _CRASH and before[0].exception in _NAMES:
+        later = _alone_at(before[0], path, written) and new[0].exception != "RecursionError"
+        return 0.5 if _moved_on(before[0], new[0], later=later) else 0.0
     return 0.0
 
 
@@ -123,8 +124,17 @@ def _stood_there(failure: Failure, replaced: str) -> bool:
     return bool(name) and re.search(rf"\b{re.escape(name)}\b", replaced) is not None
 
 
-def _moved_on(old: Failure, new: Failure) -> bool:
-    """The first crash is gone and another one came, further down the same function or in another function."""
+def _alone_at(failure: Failure, path: RepoPath, written: frozenset[int]) -> bool:
+    """Whether an edit wrote the line that crashed and no other: what crashes now crashes later, wherever it stands."""
+    frame = _inner(failure)
+    return frame is not None and frame.path == path and written == {frame.line}
+
+
+def _moved_on(old: Failure, new: Failure, *, later: bool) -> bool:
+    """The first crash is gone and another one came, further down the same function or in another function.
+
+    In a loop the next crash may stand further up: it counts where it is known to come `later`.
+    """
     if (old.exception, old.steady) == (new.exception, new.steady):
         return False
     a, b = _inner(old), _inner(new)
@@ -134,6 +144,7 @@ def _moved_on(old: Failure, new: Failure) -> bool:
         b.function != a.function
         or b.path != a.path
         or b.line > a.line
+        or (later and b.line < a.line)
         or (b.line == a.line and _named(old) != _named(new))
     )
 

@@ -123,6 +123,7 @@ SLIPS = {
     "clause out of line": ("            elif step", "          elif step"),
     "print without brackets": ('print("total: " + str(total))', 'print "total: " + str(total)'),
     "spaced arrow of comparison": ("step == 1", "step = = 1"),
+    "words before a return": ("return None", "stock[]return None"),
     "foreign import": ("import os\n", "import os\nimport java.util.*;\n"),
 }  # fmt: skip
 

@@ -24,6 +24,8 @@ def test_only_faults_where_most_answer_count() -> None:
 
 def test_losing_a_call_costs_more_than_correcting_its_name() -> None:
     assert malus(edit("missing-method-body", "sort(a) -> a")) > malus(edit("missing-method-body", "f(a, b) -> (a % b)"))
+    lost, kept = edit("missing-method-body", "sort(a) -> a"), edit("missing-method-body", "sort(a) -> int(a)")
+    assert malus(lost, choosing=False) == malus(kept, choosing=False)  # a search that goes on from it tries both
     assert malus(edit("undefined-name", "sort dropped")) > malus(edit("undefined-name", "sort -> sorted"))
 
 

@@ -133,7 +133,11 @@ def test_progress_is_turned_tests_or_a_failure_that_moved_on() -> None:
     assert progress_of(old, base, quick(failure=crash("AssertionError", "1 == 2", 9))) > 0.5
     assert progress_of(old, base, quick(failure=crash("NameError", "name 'y' is not defined", 6))) == 0.5
     assert progress_of(old, base, quick(failure=old[0])) == 0
-    assert progress_of(old, base, quick(failure=crash("NameError", "name 'y' is not defined", 2))) == 0
+    above = quick(failure=crash("NameError", "name 'y' is not defined", 2))
+    assert full_progress_of(old, base, above, M, frozenset({2, 4})) == 0
+    assert full_progress_of(old, base, above, M, frozenset({3})) == 0
+    assert progress_of(old, base, above) == 0.5  # a loop: only the line that crashed was written
+    assert progress_of(old, base, quick(failure=crash("RecursionError", "too deep", 2))) == 0
     assert progress_of(old, base, quick(failure=crash("NameError", "name 'y' is not defined", 4))) == 0
     second = quick(failure=crash("NameError", "name 'y' is not defined", 4))
     assert full_progress_of(old, base, second, M, frozenset({4}), "    return x(y)") == 0.5  # two faults on one line
