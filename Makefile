@@ -1,4 +1,4 @@
-# make setup | demo | demo-all | test | test-slow | test-laws | bench | kit | deb | clean       (docs/install.md, docs/kit.md say more)
+# make setup | demo | demo-all | test | test-long | test-slow | test-laws | bench | kit | deb | clean       (docs/install.md, docs/kit.md say more)
 PYTHON ?= python3
 GPU ?=
 # Named on the command line only: a variable of this name in the environment means something else.
@@ -9,17 +9,18 @@ MAINTAINER =
 # Tests wait for jails more than they compute.
 TEST_WORKERS ?= 3
 # Compiled tests are kept: to rewrite their assertions anew in every worker takes longer than many a room of them.
-test test-slow test-laws: export PYTHONDONTWRITEBYTECODE =
+test test-long test-slow test-laws: export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help setup test test-slow test-laws demo demo-all bench kit deb clean
+.PHONY: help setup test test-long test-slow test-laws demo demo-all bench kit deb clean
 
 help:
 	@echo "make setup [GPU=cuda|vulkan|none] [PYTHON=python3.12]   build .venv, everything pinned by hash; seconds when it stands"
 	@echo "make setup KIT=DIR KEY=KEY   the same from a kit: no index, no compiler, no network"
 	@echo "make demo       repair a real buggy example repository, every stage shown"
 	@echo "make demo-all   repair the other examples too"
-	@echo "make test       linters, types, layers, the ordinary tests"
-	@echo "make test-slow  the tests that take longer"
+	@echo "make test       linters, types, layers, the ordinary tests: some three minutes"
+	@echo "make test-long  the tests that take about a second or more each: whole repairs, daemons, attacks"
+	@echo "make test-slow  the tests that take minutes"
 	@echo "make test-laws  the property tests on new random examples"
 	@echo "make bench      the project's own repair cases; BENCH_ARGS='--every 5' for a part"
 	@echo "make kit [OUT=DIR] [KEY=FILE]   a kit that installs without a network (docs/kit.md)"
@@ -36,7 +37,10 @@ test: setup
 	.venv/bin/mypy
 	.venv/bin/lint-imports
 	.venv/bin/python -m compileall -q localagent
-	.venv/bin/python -m pytest -m "not slow" -n $(TEST_WORKERS) --dist worksteal $(PYTEST_ARGS)
+	.venv/bin/python -m pytest -m "not slow and not long" -n $(TEST_WORKERS) --dist worksteal $(PYTEST_ARGS)
+
+test-long: setup
+	.venv/bin/python -m pytest -m "long and not slow" -n $(TEST_WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 test-slow: setup
 	.venv/bin/python -m pytest -m slow $(PYTEST_ARGS)

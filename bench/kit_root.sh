@@ -137,8 +137,8 @@ heading "make setup KIT=..., make demo"
 told "cd checkout && make setup KIT=/kit KEY=$KEY"
 told 'cd checkout && make demo'
 if [ -n "$TESTS" ]; then
-    heading "make test"
+    heading "make test test-long"
     maria 'cd checkout && git init -q && git add -A && git -c user.name=m -c user.email=m@localhost commit -qm all'
-    told "cd checkout && make test PYTEST_ARGS='$TEST_ARGS'"
+    told "cd checkout && make test test-long PYTEST_ARGS='$TEST_ARGS'"
 fi
 heading "all of it went well"

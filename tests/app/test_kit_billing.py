@@ -82,6 +82,7 @@ def by_name(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {c["name"]: c for c in [document["metadata"]["component"], *document["components"]]}
 
 
+@pytest.mark.long
 def test_fits_the_schema_strictly(kit: Path) -> None:
     text = bill_of_kit(kit)
     validator = JsonStrictValidator(SchemaVersion.V1_6)

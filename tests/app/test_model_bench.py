@@ -47,6 +47,7 @@ def settings(tmp_path: Path) -> Settings:
     return Settings.from_environ({"HOME": str(tmp_path)})
 
 
+@pytest.mark.long
 def test_the_built_in_set_is_of_programs_with_a_repair_of_each_kind(settings: Settings) -> None:
     bugs = load_bugs(settings.models_dir)
     space = open_edit_space(load_prior(settings.models_dir / "prior.json"))
@@ -148,6 +149,7 @@ def test_the_table_says_what_is_asked_of_a_model() -> None:
     assert told[3] == ["without a model", "90 of 3", "33%", "33%", "67%"]
 
 
+@pytest.mark.long
 def test_a_repair_is_judged_by_tests_that_it_never_saw(settings: Settings) -> None:
     """In the jail, without the model: the file repaired holds; one that suits only the visible tests does not."""
     bug = next(bug for bug in load_bugs(settings.models_dir) if bug.id == "basket-rows")

@@ -64,6 +64,7 @@ def opened(bundle: Path, batch: Batch) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.long
 def test_beside_each_patch_lie_its_diff_and_what_is_signed_about_it(night: Batch) -> None:
     patches = night.home.root / "patches"
     bundles = sorted(patches.rglob("*.intoto.jsonl"))
@@ -152,6 +153,7 @@ def test_a_patch_whose_task_was_altered_or_is_gone_is_not_attested(night: Batch,
     assert (tmp_path / "again" / "styled" / "0001-sarif.patch").exists()
 
 
+@pytest.mark.long
 def test_it_is_refused_before_the_night_where_nothing_could_be_signed() -> None:
     with home({}) as h:
         batch = Batch(h)

@@ -126,6 +126,7 @@ def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
     assert not (tmp_path / "f.py").exists()
 
 
+@pytest.mark.long
 @settings(max_examples=20)
 @given(st.data())
 def test_a_changed_parcel_is_no_parcel_or_another_tree(data: st.DataObject) -> None:
@@ -165,6 +166,7 @@ def judged(request: Request, parcel: bytes, at: Settings) -> Answer:
     return parse_answer(load(answer_task(request.json(), parcel, ways(), at)))
 
 
+@pytest.mark.long
 def test_a_worker_judges_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another tool, policy or tree is refused, and a level that no jail here has; nothing has run then."""
     with home({}) as h:

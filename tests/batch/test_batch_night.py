@@ -53,6 +53,7 @@ def night(h: Home, monkeypatch: pytest.MonkeyPatch, ways: Ways, each: str) -> tu
     return [begun.run.answer(n) for n in range(len(begun.fleet.members))], told
 
 
+@pytest.mark.long
 def test_what_was_found_before_the_end_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tests' patch is in the answer of a repository whose second step took the worker along."""
     with home({}) as h:
@@ -66,6 +67,7 @@ def test_what_was_found_before_the_end_is_not_lost(monkeypatch: pytest.MonkeyPat
         assert "+    return a + b" in answer.steps[0].patch
 
 
+@pytest.mark.long
 def test_a_worker_that_always_dies_is_not_tried_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     with home({}) as h:
         Batch(h).add("one", {"work.py": MISTAKE})
@@ -75,6 +77,7 @@ def test_a_worker_that_always_dies_is_not_tried_for_ever(monkeypatch: pytest.Mon
         assert sum("tried again" in line for line in told) == TRIES - 1
 
 
+@pytest.mark.long
 def test_a_worker_that_says_nothing_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ending with status 0 and no answer is dying, too."""
     with home({}) as h:
@@ -84,6 +87,7 @@ def test_a_worker_that_says_nothing_is_no_answer(monkeypatch: pytest.MonkeyPatch
         assert answer.reason == "its worker died 3 times, the last time by exit status 0"
 
 
+@pytest.mark.long
 def test_a_twin_waits_for_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first worker of a tree says that its twin is at work; it is asked again once somebody else has ended."""
     body = f"""

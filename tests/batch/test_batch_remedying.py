@@ -52,6 +52,7 @@ def night() -> Iterator[tuple[Batch, Rows]]:
         assert list(h.scratch.iterdir()) == []
 
 
+@pytest.mark.long
 def test_findings_of_a_log_go_on_top_of_the_tests_repair(night: tuple[Batch, Rows]) -> None:
     _, rows = night
     tests, logged = rows["logged"]["steps"]

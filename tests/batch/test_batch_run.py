@@ -45,6 +45,7 @@ def night() -> Iterator[tuple[Batch, Ran, dict[str, Any], dict[str, Any]]]:
 Night = tuple[Batch, Ran, dict[str, Any], dict[str, Any]]
 
 
+@pytest.mark.long
 def test_each_repository_has_its_answer(night: Night) -> None:
     _, ran, report, _ = night
     wanted = {"broken": "fixed", "fork": "fixed", "mirrored": "fixed", "green": "clean", "untested": "refused"}
@@ -80,6 +81,7 @@ def test_known_mistakes_are_repaired_under_the_tests(night: Night) -> None:
     assert [step["evidence"]["tests"] for step in steps] == ["2 turned, 1 kept, 0 broken, 0 still failing"] * 3
 
 
+@pytest.mark.long
 def test_repairs_that_a_test_notices_are_not_offered() -> None:
     with home({}) as h:
         batch = Batch(h)
@@ -139,6 +141,7 @@ def test_every_form_is_kept_beside_the_answers(night: Night) -> None:
 QUICK = '[each]\nwork = ["codemods"]\n'
 
 
+@pytest.mark.long
 def test_the_second_night_keeps_what_did_not_change() -> None:
     with home({}) as h:
         batch = Batch(h)
@@ -162,6 +165,7 @@ def test_the_second_night_keeps_what_did_not_change() -> None:
         assert {row["same_as"] for row in batch.report()["repositories"]} == {""}
 
 
+@pytest.mark.long
 def test_a_policy_that_changed_meanwhile_ends_the_run() -> None:
     with home({}) as h:
         batch = Batch(h)
@@ -175,6 +179,7 @@ def test_a_policy_that_changed_meanwhile_ends_the_run() -> None:
         assert "a policy is not what it was" in ran.err
 
 
+@pytest.mark.long
 def test_killed_at_many_moments_it_reports_the_same() -> None:
     with home({}) as h, home({}) as other:
         for batch in (Batch(h), Batch(other)):
@@ -195,6 +200,7 @@ def test_killed_at_many_moments_it_reports_the_same() -> None:
         assert workers(h) == []
 
 
+@pytest.mark.long
 def test_no_worker_outlives_its_run() -> None:
     """The run is killed with SIGKILL while a repository hangs in the jail; another may take over at once."""
     with home({}) as h:
@@ -216,6 +222,7 @@ def test_no_worker_outlives_its_run() -> None:
         sweep(h.scratch)
 
 
+@pytest.mark.long
 def test_a_worker_that_is_killed_is_tried_again() -> None:
     with home({}) as h:
         batch = Batch(h)
@@ -231,6 +238,7 @@ def test_a_worker_that_is_killed_is_tried_again() -> None:
         assert states(batch.report()) == {"one": "improved"}
 
 
+@pytest.mark.long
 def test_a_hang_costs_only_its_own_budget() -> None:
     """The one that never ends is ended with everything it started; the others have their answers."""
     with home({}) as h:
@@ -253,6 +261,7 @@ def test_a_hang_costs_only_its_own_budget() -> None:
         assert list(h.scratch.iterdir()) == []
 
 
+@pytest.mark.long
 def test_the_total_budget_leaves_the_rest_for_another_night() -> None:
     with home({}) as h:
         batch = Batch(h)
@@ -268,6 +277,7 @@ def test_the_total_budget_leaves_the_rest_for_another_night() -> None:
         assert "not-reached" in states(report).values()
 
 
+@pytest.mark.long
 def test_outside_its_window_nothing_runs() -> None:
     with home({}) as h:
         batch = Batch(h)
@@ -312,6 +322,7 @@ def test_killed_and_resumed_with_jails_it_reports_the_same(night: Night) -> None
         assert workers(h) == []
 
 
+@pytest.mark.long
 def test_an_interrupted_run_says_how_to_go_on() -> None:
     with home({}) as h:
         batch = Batch(h)
@@ -328,6 +339,7 @@ def test_an_interrupted_run_says_how_to_go_on() -> None:
         assert "ended early: 0 of 1" in h.run("batch", "status").out
 
 
+@pytest.mark.long
 def test_two_do_not_work_on_one_run() -> None:
     with home({}) as h:
         batch = Batch(h)
@@ -340,6 +352,7 @@ def test_two_do_not_work_on_one_run() -> None:
             assert "is being worked on" in ran.err
 
 
+@pytest.mark.long
 def test_usage_faults() -> None:
     with home({}) as h:
         batch = Batch(h)
@@ -358,6 +371,7 @@ def test_usage_faults() -> None:
         assert not batch.runs.exists()
 
 
+@pytest.mark.long
 def test_without_a_jail_nothing_begins() -> None:
     """The policy forbids the carried binaries, and the system's, where there are some, are covered."""
     with home({}) as h:

@@ -28,6 +28,7 @@ def test_there_are_enough_of_enough_families() -> None:
     assert len({edit.family for edit in EDITS}) >= 12
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("edit", EDITS, ids=lambda e: f"{e.family}-{e.place.rpartition(':')[2]}")
 def test_a_malicious_edit_is_denied(judge: malice.Judge, edit: malice.Edit) -> None:
     verdict, rules = judge.as_patch(edit)
@@ -53,6 +54,7 @@ def test_facts_of_benign_commits_hold_no_code() -> None:
     assert sum(row["verdict"] == "refused" for row in sources) <= len(sources) * 0.02
 
 
+@pytest.mark.long
 def test_hostile_inputs_are_answered(tmp_path: Path) -> None:
     fuzz = gates_fuzz.Fuzz(7, tmp_path)
     answers = [fuzz.run(number) for number in range(90)]

@@ -15,6 +15,7 @@ sys.path.insert(0, str(ROOT))
 from bench import big  # noqa: E402
 
 
+@pytest.mark.long
 def test_the_repository_is_big_enough_and_has_one_failing_test(tmp_path: Path) -> None:
     files, lines = big.make_repository(tmp_path / "r", 3_000)
     sources = list((tmp_path / "r/library").rglob("*.py"))

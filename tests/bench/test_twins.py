@@ -32,6 +32,7 @@ def one(source: str, *tests: str) -> str:
     return "\n".join([*made.files.values(), *made.visible.values()])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("original", CASES, ids=lambda c: c.id)
 def test_the_names_put_back_give_the_case_back_byte_for_byte(original: Case) -> None:
     made, names = twin(original)
@@ -115,6 +116,7 @@ def test_a_twin_that_is_not_sound_is_made_anew_with_less_and_refused_where_nothi
         sound_twin(original, lambda _: "it fails")
 
 
+@pytest.mark.long
 def test_it_writes_a_case_file_that_the_judge_finds_sound(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """By the judge itself, in its jail, from a file given by path."""
     cases, out = tmp_path / "cases.jsonl", tmp_path / "twins.jsonl"
@@ -133,6 +135,7 @@ def test_it_writes_a_case_file_that_the_judge_finds_sound(tmp_path: Path, capsys
 NAMES = st.sampled_from(["alpha", "beta", "_gamma", "DELTA", "count", "items", "value_1", "test_it", "Sum", "len"])
 
 
+@pytest.mark.long
 @given(st.lists(st.tuples(NAMES, NAMES, NAMES), min_size=1, max_size=4))
 def test_law_a_renamed_program_is_the_same_tree_under_other_names(rows: list[tuple[str, str, str]]) -> None:
     source = "".join(

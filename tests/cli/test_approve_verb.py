@@ -164,6 +164,7 @@ def test_a_reason_is_needed(house: House) -> None:
     assert house.run("approve") == 2
 
 
+@pytest.mark.long
 def test_verify_knows_the_approval_of_the_repository(house: House, capsys: pytest.CaptureFixture[str]) -> None:
     assert house.run("approve", "--reason", "read it") == 0
     capsys.readouterr()

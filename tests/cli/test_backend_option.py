@@ -11,6 +11,7 @@ from localagent.jail import candidates, probe
 from localagent.jail.open import Kind
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_repository_is_repaired_by_each_backend(kind: Kind) -> None:
     jail = jail_by(kind)

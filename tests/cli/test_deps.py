@@ -160,6 +160,7 @@ def test_hostile_names_do_not_drive_a_terminal(call: Call) -> None:
     assert "\\x1b[31m" in out
 
 
+@pytest.mark.long
 def test_install_looks_at_the_names_first_then_installs(call: Call, tmp_path: Path) -> None:
     index = tmp_path / "index"
     index.mkdir()

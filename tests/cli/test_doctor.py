@@ -22,6 +22,7 @@ def call(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str, str]
     return code, told.out, told.err
 
 
+@pytest.mark.long
 def test_doctor_tells_each_layer_and_that_tasks_can_run(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = call(capsys, "doctor", "--json")
     report = json.loads(out)
@@ -36,6 +37,7 @@ def test_doctor_tells_each_layer_and_that_tasks_can_run(capsys: pytest.CaptureFi
     assert all(row["remedy"] == "" if row["state"] == "works" else row["remedy"] for row in layers.values())
 
 
+@pytest.mark.long
 def test_doctor_says_that_a_model_is_run_on_the_processor(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

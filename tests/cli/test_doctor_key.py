@@ -106,6 +106,7 @@ def test_a_damaged_ring_is_told_and_nothing_breaks_off(settings: Settings) -> No
     assert (state, "is damaged" in detail) == ("faulty", True)
 
 
+@pytest.mark.long
 def test_doctor_shows_it_in_its_table_and_as_json(settings: Settings, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--json"]) == 0
     (row,) = [row for row in json.loads(capsys.readouterr().out)["rows"] if row["part"] == "evidence"]

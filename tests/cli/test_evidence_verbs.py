@@ -137,6 +137,7 @@ def test_old_files_go_away_for_keeping(settings: Settings, tmp_path: Path, capsy
     assert "nothing is moved away" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_accepted_patches_attest_themselves_and_others_do_not(
     settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -192,6 +193,7 @@ def review_of(bundle: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.long
 def test_a_proposal_that_a_person_chose_is_attested_with_what_persons_did(
     settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -26,6 +26,7 @@ NEVER = {
 DEFAULT_POLICY = (CHECKOUT / "policies" / "default.toml").read_text()
 
 
+@pytest.mark.long
 def test_no_tests() -> None:
     with home({"one.py": GREEN["one.py"]}) as h:
         ran = h.fix()
@@ -34,6 +35,7 @@ def test_no_tests() -> None:
         assert "--check" in ran.out
 
 
+@pytest.mark.long
 def test_what_breaks_pytest_itself_is_named() -> None:
     hook = "def pytest_collection_modifyitems():\n    raise RuntimeError('inventory is offline')\n"
     with home({**GREEN, "conftest.py": hook}) as h:
@@ -43,6 +45,7 @@ def test_what_breaks_pytest_itself_is_named() -> None:
         assert "conftest.py:2" in ran.reason
 
 
+@pytest.mark.long
 def test_nothing_to_fix_writes_no_diff() -> None:
     with home(GREEN) as h:
         ran = h.fix("--out", str(h.root / "out.diff"))
@@ -58,6 +61,7 @@ def test_the_repository_is_the_current_folder_unless_named() -> None:
     assert parser.parse_args(["--repo", "elsewhere"]).repo == "elsewhere"
 
 
+@pytest.mark.long
 def test_a_task_that_no_check_can_judge_is_refused() -> None:
     with home(GREEN) as h:
         ran = h.fix("--task", "make it faster")
@@ -103,6 +107,7 @@ SYSTEM_JAIL, SYSTEM_NSJAIL = (
 )
 
 
+@pytest.mark.long
 def test_without_a_jail_nothing_runs() -> None:
     """The policy forbids the carried binary, and the system's, if there is one, is covered by another file."""
     with home({**ADDER, "conftest.py": "raise SystemExit('ran')\n"}) as h:
@@ -132,6 +137,7 @@ def test_a_named_model_that_is_absent() -> None:
         assert "running the tests" not in ran.err
 
 
+@pytest.mark.long
 def test_a_python_without_pytest() -> None:
     with home() as h:
         venv.create(h.repo / ".venv", with_pip=False)
@@ -153,6 +159,7 @@ def applied() -> Iterator[tuple[Home, Ran, dict[str, tuple[int, int, bytes]]]]:
         yield h, ran, before
 
 
+@pytest.mark.long
 def test_out_and_report_are_written(applied: tuple[Home, Ran, dict[str, tuple[int, int, bytes]]]) -> None:
     h, ran, _ = applied
     assert (ran.code, ran.report["outcome"]) == (0, "accepted")
@@ -192,6 +199,7 @@ def test_quiet_says_the_answer_only() -> None:
         assert "reading the tree" not in ran.err
 
 
+@pytest.mark.long
 def test_apply_is_refused_when_the_tree_has_changed_meanwhile() -> None:
     with home() as h:
         with h.start(*h.arguments("--apply", "--no-model", candidates=8)) as process:
@@ -211,6 +219,7 @@ def test_apply_is_refused_when_the_tree_has_changed_meanwhile() -> None:
         assert (h.repo / "adder.py").read_bytes() == theirs
 
 
+@pytest.mark.long
 def test_an_unwritable_out_is_told_and_the_patch_is_kept() -> None:
     with home() as h:
         ran = h.fix("--out", "/dev/full", candidates=8)
@@ -220,6 +229,7 @@ def test_an_unwritable_out_is_told_and_the_patch_is_kept() -> None:
         assert (h.repo / "adder.py").read_bytes().endswith(ADDED)
 
 
+@pytest.mark.long
 def test_no_room_for_our_own_records() -> None:
     """Files may not grow beyond a few bytes, for the state directory as for the rest."""
 
@@ -260,6 +270,7 @@ def test_a_check_that_many_programs_pass_leaves_the_choice_to_a_person() -> None
         assert ran.report["patch"] is None
 
 
+@pytest.mark.long
 def test_unittest_as_a_check_on_a_python_without_pytest() -> None:
     test = "import unittest\nfrom adder import add\n\n\nclass T(unittest.TestCase):\n"
     test += "    def test_add(self):\n        self.assertEqual(add(2, 3), 5)\n"
@@ -271,6 +282,7 @@ def test_unittest_as_a_check_on_a_python_without_pytest() -> None:
         assert ran.report["fail_to_pass"] == ["check:python -m unittest"]
 
 
+@pytest.mark.long
 def test_a_check_beside_pytest() -> None:
     files = {**ADDER, "check.py": "from adder import add\nassert add(1, 1) == 2, add(1, 1)\n"}
     with home(files) as h:
@@ -279,6 +291,7 @@ def test_a_check_beside_pytest() -> None:
         assert set(ran.report["fail_to_pass"]) >= {"check:python check.py", "test_adder.py::test_add"}
 
 
+@pytest.mark.long
 def test_a_wrong_policy_reaches_the_report(tmp_path: Path) -> None:
     with home() as h:
         policy, report = tmp_path / "policy.toml", tmp_path / "report.json"

@@ -11,6 +11,7 @@ SOURCE = "def allowed(age):\n    return age > 18\n"
 TEST = "from auth.ages import allowed\n\n\ndef test_a():\n    assert allowed(18)\n    assert not allowed(17)\n"
 
 
+@pytest.mark.long
 def test_a_repair_of_a_critical_file_waits_for_a_person(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

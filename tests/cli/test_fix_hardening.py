@@ -22,6 +22,7 @@ def report() -> dict[str, object]:
         return ran.report
 
 
+@pytest.mark.long
 def test_the_crash_is_repaired_with_the_fault_that_the_test_shows(report: dict[str, object]) -> None:
     patch = str(report["patch"])
     assert "+    while i < len(numbers):" in patch

@@ -2,12 +2,14 @@
 
 import json
 
+import pytest
 from fix_builder import home
 
 PROGRAM = "def third(items):\n    return items[1]\n"
 WEAK = "from m import third\n\n\ndef test_third():\n    assert third([5, 6, 7, 8]) == 7\n"
 
 
+@pytest.mark.long
 def test_rivals_that_differ_are_ambiguous_and_the_input_that_tells_them_apart_is_shown() -> None:
     program, test = "def f(a, b):\n    return a % b\n", "from m import f\n\n\ndef test_f():\n    assert f(2, 2) == 4\n"
     with home({"m.py": program, "test_m.py": test}) as h:
@@ -29,6 +31,7 @@ def test_rivals_that_differ_are_ambiguous_and_the_input_that_tells_them_apart_is
         assert f"Where they differ\n  {told['call']}\n    1 answers {answers['1']}\n" in shown
 
 
+@pytest.mark.long
 def test_the_best_is_assumed_where_the_user_says_so_and_the_report_tells() -> None:
     with home({"m.py": PROGRAM, "test_m.py": WEAK}) as h:
         ran = h.fix("--assume")
@@ -36,6 +39,7 @@ def test_the_best_is_assumed_where_the_user_says_so_and_the_report_tells() -> No
         assert any("--assume" in w for w in ran.report["warnings"])
 
 
+@pytest.mark.long
 def test_the_first_that_passes_is_taken_where_the_user_says_so() -> None:
     with home({"m.py": PROGRAM, "test_m.py": WEAK}) as h:
         ran = h.fix("--first")
@@ -45,6 +49,7 @@ def test_the_first_that_passes_is_taken_where_the_user_says_so() -> None:
         assert h.fix("--first", "--assume").code == 2
 
 
+@pytest.mark.long
 def test_a_person_sees_the_rivals_and_takes_one() -> None:
     with home({"m.py": PROGRAM, "test_m.py": WEAK}) as h:
         ran = h.fix("--apply", "--out", str(h.root / "out.diff"))

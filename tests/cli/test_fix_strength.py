@@ -23,6 +23,7 @@ def mended() -> Iterator[tuple[Home, Ran]]:
         yield h, h.fix()
 
 
+@pytest.mark.long
 def test_an_accepted_patch_has_a_strength_with_parts(mended: tuple[Home, Ran]) -> None:
     _, ran = mended
     assert ran.code == 0, ran
@@ -59,6 +60,7 @@ def test_the_record_carries_it(mended: tuple[Home, Ran]) -> None:
     assert f"strength {grade} of A to E" in h.run("show", str(ran.report["task"])).out
 
 
+@pytest.mark.long
 def test_a_policy_that_demands_more_leaves_it_to_a_person() -> None:
     with home(DEMANDING) as h:
         ran = h.fix("--apply")

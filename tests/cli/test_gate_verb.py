@@ -35,6 +35,7 @@ def tree(repo: Path) -> dict[str, bytes]:
     return {str(p): p.read_bytes() for p in repo.rglob("*") if p.is_file()}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("patch", "code", "said"),
     [
@@ -57,6 +58,7 @@ def test_the_answer_is_the_exit_code_and_the_tree_stays(
     assert tree(repo) == before
 
 
+@pytest.mark.long
 def test_a_refusal_is_on_the_record_and_an_answer_stays_one_without_it(
     repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -172,6 +172,7 @@ def hook(place: Home, mark: str, closed: str) -> "subprocess.CompletedProcess[st
     return subprocess.run(argv, cwd=place.repo, env=place.environment(), capture_output=True, text=True, check=False)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("end", ["soft", "hard"])
 def test_the_jail_s_whole_tree_goes_with_the_box(end: str) -> None:
     """Tests that start others and hear no signal: nothing runs on, whether the child clears up or is killed."""

@@ -46,6 +46,7 @@ def suggest(place: Home, *arguments: str, code: int = 0) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.long
 def test_a_failing_test_gets_a_patch_for_what_is_staged(place: Home) -> None:
     repo = staged(place)
     repo.write("adder.py", ADDER["adder.py"] + "\n\nx = 1  # not staged\n")
@@ -65,6 +66,7 @@ def test_a_failing_test_gets_a_patch_for_what_is_staged(place: Home) -> None:
     assert not kept.exists(), "a suggestion for something else stays"
 
 
+@pytest.mark.long
 def test_findings_that_tests_vouch_for(place: Home) -> None:
     place.write(FOUND)
     staged(place)
@@ -74,6 +76,7 @@ def test_findings_that_tests_vouch_for(place: Home) -> None:
     assert "y=None" in found["patch"]
 
 
+@pytest.mark.long
 def test_what_only_ruff_and_bandit_were_told_to_find(place: Home) -> None:
     """A rule of ours that is off unless asked for: the project's ruff asks, and does not repair it itself."""
     place.write(
@@ -89,6 +92,7 @@ def test_what_only_ruff_and_bandit_were_told_to_find(place: Home) -> None:
     assert "strict=" in found["patch"]
 
 
+@pytest.mark.long
 def test_no_test_is_related(place: Home) -> None:
     place.write({"other.py": "def f(x, y=[]):\n    return x\n"})
     Repo(place.repo).git("add", "other.py")
@@ -100,6 +104,7 @@ def test_nothing_staged(place: Home) -> None:
     assert suggest(place, "suggest", SAFE) == {"suggestions": [], "remarks": ["no Python file is staged"]}
 
 
+@pytest.mark.long
 def test_a_test_that_sleeps_is_not_waited_for(place: Home) -> None:
     place.write({"test_adder.py": "import time\nfrom adder import add\n\n\ndef test_add():\n    time.sleep(1000)\n"})
     staged(place)
@@ -107,6 +112,7 @@ def test_a_test_that_sleeps_is_not_waited_for(place: Home) -> None:
     assert told["remarks"] == ["the time (2s) was up; --deadline gives it more"]
 
 
+@pytest.mark.long
 def test_what_cannot_be_suggested_blocks_nothing(place: Home) -> None:
     place.write({"test_adder.py": "import nowhere_at_all, adder\n"})
     staged(place)

@@ -195,6 +195,7 @@ def test_rules_are_listed(repo: Repo, hook: Run) -> None:
     assert {"id", "grade", "standard", "why"} == set(json.loads(hook("check", "--rules", "--json")[1])[0])
 
 
+@pytest.mark.long
 def test_the_installed_hook_stops_a_commit(repo: Repo, hook: Run) -> None:
     assert hook("install")[0] == 0
     repo.stage("a.py", BAD)
@@ -208,6 +209,7 @@ def test_the_installed_hook_stops_a_commit(repo: Repo, hook: Run) -> None:
     repo.git("commit", "-m", "bad")
 
 
+@pytest.mark.long
 def test_the_installed_hook_that_fixes(repo: Repo, hook: Run) -> None:
     hook("install", "--fix")
     repo.stage("a.py", BAD)
@@ -218,6 +220,7 @@ def test_the_installed_hook_that_fixes(repo: Repo, hook: Run) -> None:
     assert repo.git("show", "HEAD:a.py") == FIXED
 
 
+@pytest.mark.long
 def test_the_installed_hook_that_fixes_with_commit_all(repo: Repo, hook: Run) -> None:
     repo.stage("a.py", "x = 1\n")
     repo.commit()
@@ -230,6 +233,7 @@ def test_the_installed_hook_that_fixes_with_commit_all(repo: Repo, hook: Run) ->
     assert repo.git("status", "--short") == b""
 
 
+@pytest.mark.long
 def test_the_installed_hook_that_suggests_blocks_no_more_than_the_check(repo: Repo, hook: Run) -> None:
     assert hook("install", "--suggest")[0] == 0
     assert hook("install", "--suggest", "--fix")[0] == 2

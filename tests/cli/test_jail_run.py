@@ -32,6 +32,7 @@ def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Kept]:
         yield it
 
 
+@pytest.mark.long
 def test_a_program_its_files_and_its_status(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     out = tmp_path / "out"
     code, shown, err = call(
@@ -55,6 +56,7 @@ def test_json_is_as_documented(capsys: pytest.CaptureFixture[str]) -> None:
     assert [key for key in value if f"| `{key}` |" not in page] == []
 
 
+@pytest.mark.long
 def test_denied_code_does_not_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     code, shown, err = call(capsys, "run", "--gate", "-c", "print('ran')\nimport os\nos.system('ls')")
     assert (code, shown) == (1, "")
@@ -92,6 +94,7 @@ def test_faults_are_told(capsys: pytest.CaptureFixture[str], place: Kept, words:
     assert place.supervisor() == 0
 
 
+@pytest.mark.long
 def test_a_session_from_start_to_end(capsys: pytest.CaptureFixture[str], place: Kept, tmp_path: Path) -> None:
     assert call(capsys, "list")[:2] == (0, "no sessions\n")
     code, shown, err = call(capsys, "run", "--keep", "s", "--ttl", "5m", "-c", "x = 20\nx + 1")
@@ -107,6 +110,7 @@ def test_a_session_from_start_to_end(capsys: pytest.CaptureFixture[str], place: 
     assert call(capsys, "end", "s")[0] == 1
 
 
+@pytest.mark.long
 def test_gates_read_what_earlier_steps_said(capsys: pytest.CaptureFixture[str], place: Kept) -> None:
     assert call(capsys, "run", "--keep", "s", "--gate", "-c", "import os as helper\nname = helper.path")[0] == 0
     code, _, err = call(capsys, "run", "--keep", "s", "--gate", "-c", "helper.system('ls')")
@@ -115,6 +119,7 @@ def test_gates_read_what_earlier_steps_said(capsys: pytest.CaptureFixture[str], 
     assert call(capsys, "run", "--keep", "s", "--gate", "-c", "print(2)")[:2] == (0, "2\n")
 
 
+@pytest.mark.long
 def test_ctrl_c_ends_the_step_with_130_and_the_session_lives(capsys: pytest.CaptureFixture[str], place: Kept) -> None:
     call(capsys, "run", "--keep", "s", "-c", "import time\nx = 3")
     command = [sys.executable, "-m", "localagent", "jail", "run", "--keep", "s", "-c", "print('on')\ntime.sleep(99)"]
@@ -131,6 +136,7 @@ def test_ctrl_c_ends_the_step_with_130_and_the_session_lives(capsys: pytest.Capt
     assert call(capsys, "run", "--keep", "s", "-c", "x")[:2] == (0, "3\n")
 
 
+@pytest.mark.long
 def test_raw_is_the_bytes_themselves() -> None:
     command = [
         sys.executable,
@@ -146,6 +152,7 @@ def test_raw_is_the_bytes_themselves() -> None:
     assert (done.returncode, done.stdout) == (0, b"\x1b[2J\xff")
 
 
+@pytest.mark.long
 def test_standard_input_is_a_program() -> None:
     command = [sys.executable, "-m", "localagent", "jail", "run", "--lang", "bash", "-", "one"]
     done = subprocess.run(command, input=b"echo $1", capture_output=True, cwd=ROOT, check=False)

@@ -42,6 +42,7 @@ def test_a_profile_may_ask_for_more_than_the_policy(tmp_path: Path) -> None:
     assert least_level(replace(settings, sandbox_dir=tmp_path)) == "L4"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "argv",
     [

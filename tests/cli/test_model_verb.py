@@ -108,6 +108,7 @@ def test_a_broken_manifest_of_the_user_is_named(call: Call, tmp_path: Path) -> N
     assert "bad.toml: name must be given" in err
 
 
+@pytest.mark.long
 def test_tune_says_what_was_measured_before_and_measures_no_model_that_cannot_run(
     call: Call, tiny: Path, tmp_path: Path
 ) -> None:

@@ -26,6 +26,7 @@ def told(ran: Ran) -> str:
     return "\n".join((ran.reason, *ran.report["warnings"]))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("limit", "test"), [("file_mib = 4", WRITE), ("processes = 16", SPAWN)], ids=["file", "processes"]
 )
@@ -40,6 +41,7 @@ def test_a_test_that_a_limit_makes_fail_is_told(limit: str, test: str) -> None:
         assert f"the policy's limits.{limit} may have been reached; {REMEDY}" in told(ran)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("limit", "test"), [("memory_mib = 150", HOLD), ("cpu_seconds = 1", SPIN)], ids=["memory", "cpu"]
 )
@@ -50,6 +52,7 @@ def test_a_run_that_a_limit_ends_is_told(limit: str, test: str) -> None:
         assert f"the policy's limits.{limit} was reached; {REMEDY}" in told(ran)
 
 
+@pytest.mark.long
 def test_a_check_command_and_verify_are_within_the_limits() -> None:
     hog = "open('big', 'wb').write(bytes(6 << 20))\n"
     with home({**REPO, "hog.py": hog, **limits("file_mib = 4")}) as h:
@@ -59,6 +62,7 @@ def test_a_check_command_and_verify_are_within_the_limits() -> None:
         assert f"the policy's limits.file_mib = 4 may have been reached; {REMEDY}" in "\n".join(said.told["warnings"])
 
 
+@pytest.mark.long
 def test_a_repair_is_found_and_verified_within_small_limits() -> None:
     """The warm workers live on while their requests are limited."""
     small = limits(

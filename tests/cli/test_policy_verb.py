@@ -63,6 +63,7 @@ def test_explain_tells_a_rule_of_each_kind(capsys: pytest.CaptureFixture[str]) -
     assert "did you mean run-process" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_the_examples_of_the_bundled_policies_hold(capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("default", "appliance"):
         assert main(["policy", "test", "--policy", name, "--json"]) == 0
@@ -71,6 +72,7 @@ def test_the_examples_of_the_bundled_policies_hold(capsys: pytest.CaptureFixture
         assert sum(told["examples"].values()) > 600
 
 
+@pytest.mark.long
 def test_an_example_that_its_rule_does_not_see_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = (POLICIES / "default.toml").read_text()
     (tmp_path / "p.toml").write_text(f"{text}\n{DANGER}match = ['x = 1']\nnot_match = ['import subprocess']\n")

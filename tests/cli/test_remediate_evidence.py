@@ -99,6 +99,7 @@ def test_a_remediation_is_a_task_that_is_attested(
     assert "was made by remediate" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_what_tests_said_is_attested_with_tree_and_jail() -> None:
     with home({"a.py": BAD, "test_a.py": TESTS}) as place:
         (place.root / "in.sarif").write_bytes(LOG)
@@ -127,6 +128,7 @@ def test_nothing_repaired_is_on_the_record_and_not_attested(
     assert "no accepted patch" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_what_breaks_off_has_an_end(settings: Settings, tmp_path: Path) -> None:
     (tmp_path / "repo" / "test_a.py").write_text("def test_x():\n    assert False\n")
     assert remediate(tmp_path, "--test", "test_a.py") == 1
@@ -157,6 +159,7 @@ def test_a_damaged_journal_keeps_it_from_beginning(settings: Settings, tmp_path:
     assert len(TaskStore(settings.state_dir).list()) == 1
 
 
+@pytest.mark.long
 def test_critical_files_are_written_only_where_a_person_approved(
     settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -171,6 +174,7 @@ def test_critical_files_are_written_only_where_a_person_approved(
     assert "a is None" in (tmp_path / "repo" / "setup.py").read_text()
 
 
+@pytest.mark.long
 def test_its_attestation_can_be_had_without_names(
     settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

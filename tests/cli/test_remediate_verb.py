@@ -126,6 +126,7 @@ def sarif_of(place: Home, *extra: str) -> tuple[int, dict[str, dict[str, str]], 
     return ran.code, {f"{f['rule']}:{f['line']}": f for f in told["findings"]}, told["patch"]
 
 
+@pytest.mark.long
 def test_tests_in_the_jail_decide() -> None:
     with home({"odd.py": ODD, "test_odd.py": TESTS}) as place:
         code, said, patch = sarif_of(place, "--test", "test_odd.py")
@@ -139,6 +140,7 @@ def test_tests_in_the_jail_decide() -> None:
         assert not list(place.scratch.iterdir())
 
 
+@pytest.mark.long
 def test_tests_that_vouch_for_nothing() -> None:
     with home({"odd.py": ODD, "test_odd.py": "def test_x():\n    assert False\n"}) as place:
         (place.root / "in.sarif").write_bytes(log(run(result("E713", "odd.py", 15))))

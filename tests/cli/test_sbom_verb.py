@@ -28,6 +28,7 @@ def document(text: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.long
 def test_fits_the_schema_strictly(text: str) -> None:
     validator = JsonStrictValidator(SchemaVersion.V1_6)
     assert validator.validate_str(text) is None

@@ -148,6 +148,7 @@ def test_render_is_given_text_only() -> None:
     assert out.getvalue() == "a\\x07b\n"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("args", [("history",), ("history", "--json"), ("show", "--json"), ("nonsense",)])
 def test_a_reader_that_went_away_is_no_fault_of_ours(store: TaskStore, tmp_path: Path, args: tuple[str, ...]) -> None:
     keep(store, Verdict.GAVE_UP)

@@ -22,6 +22,7 @@ def daemon() -> Iterator[Served]:
         yield made
 
 
+@pytest.mark.long
 def test_what_runs_and_how_fast(daemon: Served, capsys: pytest.CaptureFixture[str]) -> None:
     lease = running(daemon)
     steps = [{"verified": 10 * n, "open": 400 - n, "plausible": 1} for n in range(4)]

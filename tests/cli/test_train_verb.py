@@ -36,6 +36,7 @@ def call(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *arguments: str) -> tu
     return entry.main(["train", *arguments]), out.getvalue(), err.getvalue()
 
 
+@pytest.mark.long
 def test_too_few_fixes_are_shown_judged_and_not_believed(
     repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

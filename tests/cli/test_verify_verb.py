@@ -33,6 +33,7 @@ def mended() -> Iterator[tuple[Home, Said, dict[str, Any], dict[str, Any]]]:
         yield h, said, before, tree_of(h.repo)
 
 
+@pytest.mark.long
 def test_a_good_patch_is_verified_and_the_tree_stays(mended: tuple[Home, Said, dict[str, Any], dict[str, Any]]) -> None:
     h, said, before, after = mended
     assert (said.code, said.verdict) == (0, "verified"), said
@@ -101,6 +102,7 @@ def test_what_breaks_a_test_is_refused() -> None:
         fits(said.told)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("after", "verdict", "word"),
     [
@@ -153,6 +155,7 @@ def test_a_patch_that_is_there_already_says_so_and_a_commit_helps() -> None:
         assert said.told["baseline_commit"] == repo.git("rev-parse", "HEAD").decode().strip()
 
 
+@pytest.mark.long
 def test_every_usage_fault_at_once() -> None:
     with home(REPO) as h:
         args = (
@@ -173,6 +176,7 @@ def test_every_usage_fault_at_once() -> None:
         assert ran.code == 2
 
 
+@pytest.mark.long
 def test_a_revision_that_is_none_is_a_usage_fault() -> None:
     with home({}) as h:
         Repo(h.repo).commit()
@@ -181,6 +185,7 @@ def test_a_revision_that_is_none_is_a_usage_fault() -> None:
         assert "'nowhere' names no commit" in said.err
 
 
+@pytest.mark.long
 def test_without_a_jail_nothing_runs() -> None:
     with home(REPO, PATH="/nonexistent") as h:
         policy = h.root / "p.toml"

@@ -16,6 +16,7 @@ def place() -> Iterator[Kept]:
         yield made
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_session_has_the_backend_that_its_first_step_named(place: Kept, kind: Kind) -> None:
     jail_by(kind)

@@ -4,6 +4,7 @@ import re
 import sys
 from pathlib import Path
 
+import pytest
 from fix_builder import ADDER, home
 from service_builder import Served, served
 
@@ -61,6 +62,7 @@ def handed_over(daemon: Served, folder: Path) -> None:
     phrase.unlink()
 
 
+@pytest.mark.long
 def test_a_daemon_attests_with_an_encrypted_key_by_the_credential_it_is_handed() -> None:
     more = f'[[interpreter]]\nname = "this"\npath = "{sys.executable}"\n'
     with served(start=False, more=more) as daemon, home(ADDER) as place:
@@ -76,6 +78,7 @@ def test_a_daemon_attests_with_an_encrypted_key_by_the_credential_it_is_handed()
         assert (ran.code, set(ran.report["attestation"])) == (0, {"file", "key"}), (ran, daemon.log())
 
 
+@pytest.mark.long
 def test_a_jail_sees_neither_the_credentials_nor_their_name(tmp_path: Path) -> None:
     spy = "import os\n\n\ndef test_spy():\n    assert 'CREDENTIALS_DIRECTORY' not in os.environ\n"
     spy += "    assert not os.path.exists(open('where').read())\n"

@@ -53,6 +53,7 @@ def audit_of(bundle: Path) -> dict[str, object]:
     return found
 
 
+@pytest.mark.long
 def test_what_needs_a_person_is_judged_where_it_was_made(daemon: Served) -> None:
     """The daemon keeps what the gates ask of a repair, under the digests that the client finds in its diff."""
     files = {name.replace("adder", "login"): text.replace("adder", "login") for name, text in ADDER.items()}
@@ -73,6 +74,7 @@ def test_what_needs_a_person_is_judged_where_it_was_made(daemon: Served) -> None
         assert (own.code, "nobody approves a patch that they asked for" in own.err) == (1, True)
 
 
+@pytest.mark.long
 def test_a_repair_comes_home(daemon: Served) -> None:
     """With its patch, and with an attestation that names entries of the journal which the daemon keeps."""
     key = key_of_the_daemon(daemon)
@@ -114,6 +116,7 @@ def test_a_repair_comes_home(daemon: Served) -> None:
         assert record.journal_path.read_bytes().count(b"\n") > 5
 
 
+@pytest.mark.long
 def test_what_only_works_without_the_daemon_is_said(daemon: Served) -> None:
     with home() as place:
         ran = place.run(*place.arguments("--daemon", str(daemon.socket), "--policy", "x", "--backend", "nsjail"))
@@ -142,6 +145,7 @@ def test_a_tree_that_changed_meanwhile_is_left_alone(daemon: Served) -> None:
         assert (place.repo / "adder.py").read_text() == "# mine now\n"
 
 
+@pytest.mark.long
 def test_ctrl_c_cancels_the_task_and_its_jails(daemon: Served) -> None:
     with home(SLEEPER) as place:
         running = place.start(*place.arguments("--no-model", "--daemon", str(daemon.socket)))
@@ -174,6 +178,7 @@ def test_a_worker_that_is_killed_is_replaced_once(daemon: Served) -> None:
     assert [k["data"]["why"] for k in kinds if k["kind"] == "attempt"] == ["its worker was ended by signal 9"]
 
 
+@pytest.mark.long
 def test_a_fault_of_the_request_is_an_answer(daemon: Served) -> None:
     """Tests that do not exist: the report says so, as without the daemon."""
     client = daemon.client()
@@ -184,6 +189,7 @@ def test_a_fault_of_the_request_is_an_answer(daemon: Served) -> None:
     assert report["task"] == task
 
 
+@pytest.mark.long
 def test_ending_gives_back_what_runs_and_tells_followers() -> None:
     with served(drain_seconds=1) as daemon:
         client = daemon.client()

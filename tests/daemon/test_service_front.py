@@ -55,6 +55,7 @@ def refused(client: Client, method: str, target: str, **more: Any) -> DaemonRefu
     return fault.value
 
 
+@pytest.mark.long
 def test_openapi_is_what_is_there(daemon: Served, client: Client) -> None:
     found = client.get("/v1/openapi.json").json()
     assert found["openapi"] == "3.1.0"
@@ -327,6 +328,7 @@ os.execv(sys.executable, [sys.executable, "-m", "localagent", "serve", *sys.argv
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("family", "how"), [("AF_INET", "listen"), ("AF_UNIX", "not")])
 def test_another_socket_than_a_listening_unix_one_is_never_served(daemon: Served, family: str, how: str) -> None:
     name = str(daemon.root / "run" / "handed")
@@ -335,6 +337,7 @@ def test_another_socket_than_a_listening_unix_one_is_never_served(daemon: Served
     assert (ran.returncode, "not a listening Unix stream socket" in ran.stderr) == (4, True)
 
 
+@pytest.mark.long
 def test_systemd_hands_a_socket_over_and_hears_what_happens(tmp_path: Path) -> None:
     with served(start=False) as daemon, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as heard:
         notify = daemon.root / "notify"
@@ -356,6 +359,7 @@ def test_systemd_hands_a_socket_over_and_hears_what_happens(tmp_path: Path) -> N
         assert daemon.socket.exists()  # it is systemd's
 
 
+@pytest.mark.long
 def test_a_full_disk_refuses_new_work_and_shows_what_there_is() -> None:
     with served(hold=True) as daemon:
         client = daemon.client()
@@ -383,6 +387,7 @@ def uploaded_before(files: dict[str, str]) -> str:
     return digest(json.dumps({"schema": "localagent/snapshot/1", "entries": entries}).encode())
 
 
+@pytest.mark.long
 def test_quotas_and_rates_say_when_to_come_back() -> None:
     with served(hold=True, open_tasks=1, stored_mib=1, burst=60, requests_a_second=5, connections=3) as daemon:
         client = daemon.client()
@@ -466,6 +471,7 @@ def test_no_daemon_is_said_so(tmp_path: Path) -> None:
         Client(tmp_path / "dead").get("/version")
 
 
+@pytest.mark.long
 def test_a_policy_is_named_as_everywhere() -> None:
     with served(start=False) as daemon:
         daemon.options = ("--policy", "permissive")

@@ -38,6 +38,7 @@ def submit(rows: Rows) -> str:
     return rows.submit(1, order, key="", state=TaskState.QUEUED, most_open=9, day_seconds=9.0)[0].id
 
 
+@pytest.mark.long
 def test_a_lease_that_cannot_be_given_back_now_is_given_back_later(
     rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -68,6 +69,7 @@ def test_a_lease_that_cannot_be_given_back_now_is_given_back_later(
     assert list((tmp_path / "work").iterdir()) == []
 
 
+@pytest.mark.long
 def test_an_approval_is_on_the_record_before_its_task_may_run(
     rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,6 +143,7 @@ def test_a_worker_that_cannot_be_started_counts_as_an_attempt(
     assert list((tmp_path / "work").iterdir()) == []
 
 
+@pytest.mark.long
 def test_telling_a_worker_that_is_gone_already_is_no_fault(rows: Rows, tmp_path: Path) -> None:
     task, workers = submit(rows), pool_of(rows, tmp_path)
     workers.step()

@@ -341,6 +341,7 @@ def test_the_database_is_the_daemon_s_alone(tmp_path: Path) -> None:
 STEPS = st.lists(st.sampled_from(["submit", "take", "finish", "die", "stop", "cancel", "reclaim"]), max_size=40)
 
 
+@pytest.mark.long
 @settings(max_examples=25, deadline=None)
 @given(steps=STEPS, choices=st.randoms(use_true_random=False))
 def test_no_task_is_lost_or_answered_twice(

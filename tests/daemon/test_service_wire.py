@@ -73,6 +73,7 @@ def test_every_fault_of_an_order_is_told() -> None:
     assert len(fault.value.faults) == 4
 
 
+@pytest.mark.long
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.text(),

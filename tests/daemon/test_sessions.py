@@ -25,6 +25,7 @@ def place() -> Iterator[Kept]:
         yield it
 
 
+@pytest.mark.long
 def test_the_namespace_is_kept_and_the_last_expression_echoed(place: Kept) -> None:
     first = place.step("import math\nx = 41\ndef f(y):\n    return x + y\nf(1)", name="ns")
     assert (first.stdout, first.stderr, first.returncode) == ("42\n", "", 0)
@@ -68,6 +69,7 @@ def test_an_exit_of_the_shell_ends_the_session_and_says_so(place: Kept) -> None:
     assert "bye" not in {one.name for one in sessions.sessions(place.settings)}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("code", "language"),
     [
@@ -94,6 +96,7 @@ def test_an_interrupt_ends_the_step_and_not_the_session(place: Kept, code: str, 
     assert (again.stdout, again.returncode) == ("7\n", 0)
 
 
+@pytest.mark.long
 def test_a_step_over_its_wall_clock_is_ended_and_the_session_lives(place: Kept) -> None:
     place.step("x = 5", name="wall")
     ended = place.step("print('before')\nwhile True: pass", name="wall", limits={"wall_seconds": 0.5})
@@ -108,6 +111,7 @@ def test_output_beyond_the_limit_ends_the_step_and_the_session_lives(place: Kept
     assert place.step("x", name="flood").stdout == "5\n"
 
 
+@pytest.mark.long
 def test_what_an_earlier_step_left_running_does_not_print_into_a_later_one(place: Kept) -> None:
     place.step(
         "import subprocess, threading, time, os\n"
@@ -158,6 +162,7 @@ def test_only_the_first_step_decides_what_the_jail_is(place: Kept) -> None:
     assert len(caught.value.faults) == 3
 
 
+@pytest.mark.long
 def test_a_second_step_at_the_same_time_is_refused(place: Kept) -> None:
     place.step("import time", name="busy")
     thread = threading.Thread(target=place.step, args=("time.sleep(1.5)",), kwargs={"name": "busy"})
@@ -168,6 +173,7 @@ def test_a_second_step_at_the_same_time_is_refused(place: Kept) -> None:
     thread.join()
 
 
+@pytest.mark.long
 def test_ending_a_session_ends_the_step_that_runs(place: Kept) -> None:
     place.step("import time", name="cut")
     answers: list[Any] = []
@@ -180,6 +186,7 @@ def test_ending_a_session_ends_the_step_that_runs(place: Kept) -> None:
     assert (answers[0].session.alive, answers[0].session.ended) == (False, "it was ended")
 
 
+@pytest.mark.long
 def test_code_too_long_to_be_gated_is_refused_then(place: Kept) -> None:
     for _ in range(2):
         place.step("#" + "x" * (3 << 20), name="long")
@@ -209,6 +216,7 @@ def test_node_is_not_kept(place: Kept) -> None:
         place.step("1", name="n", language=Language.NODE)
 
 
+@pytest.mark.long
 def test_the_time_to_live_ends_a_session_and_leaves_nothing() -> None:
     with kept() as place:
         place.step("import time", ttl_seconds=1.0)
@@ -219,6 +227,7 @@ def test_the_time_to_live_ends_a_session_and_leaves_nothing() -> None:
         assert sessions.sessions(place.settings) == ()
 
 
+@pytest.mark.long
 def test_the_supervisor_leaves_after_the_last_session_and_nothing_is_left() -> None:
     with kept() as place:
         place.step("1")
@@ -233,6 +242,7 @@ def test_the_supervisor_leaves_after_the_last_session_and_nothing_is_left() -> N
             sessions.end("s", place.settings)
 
 
+@pytest.mark.long
 def test_a_killed_supervisor_takes_its_jails_along_and_the_next_one_sweeps() -> None:
     with kept() as place:
         marker = f"{os.getpid()}.73515"
@@ -250,6 +260,7 @@ def test_a_killed_supervisor_takes_its_jails_along_and_the_next_one_sweeps() -> 
         assert not [c for c in commands if marker.encode() in c]
 
 
+@pytest.mark.long
 def test_two_commands_at_once_start_one_supervisor() -> None:
     with kept() as place:
         threads = [threading.Thread(target=place.step, args=("1",), kwargs={"name": f"t{n}"}) for n in range(3)]

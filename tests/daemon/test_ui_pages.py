@@ -3,6 +3,7 @@
 from html.parser import HTMLParser
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ui_builder import DIFF, EVIL, events, report
@@ -97,6 +98,7 @@ def story(found: Any, told: list[tuple[str, dict[str, Any]]]) -> Story:
     return Story(told=made, checked=made, checked_all=9, report=found, report_bytes=9)
 
 
+@pytest.mark.long
 @given(TEXTS)
 def test_a_text_stays_a_text(text: str) -> None:
     seen = Seen(shell(text, [f"<p>{said(text)}</p>"], who=text))
@@ -104,6 +106,7 @@ def test_a_text_stays_a_text(text: str) -> None:
     assert "read-only" in seen.text.lower()
 
 
+@pytest.mark.long
 @settings(max_examples=40)
 @given(TEXTS, st.dictionaries(st.sampled_from(sorted(report())), VALUES, max_size=6), st.lists(VALUES, max_size=3))
 def test_any_report_and_any_event_make_a_page_of_our_tags(text: str, changes: dict[str, Any], odd: list[Any]) -> None:

@@ -36,6 +36,7 @@ def cookie(page: Page) -> str:
     return page.entered()
 
 
+@pytest.mark.long
 def test_the_address_works_once_and_the_cookie_goes_on(daemon: Served, page: Page, cookie: str) -> None:
     again = page.ask(page.entry)
     assert (again[0], "used already" in again[2]) == (403, True)
@@ -154,6 +155,7 @@ def test_faults_of_the_verb(daemon: Served, capsys: pytest.CaptureFixture[str], 
     assert "no daemon" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_it_ends_when_told_and_says_when_the_daemon_is_gone(daemon: Served) -> None:
     with page_of(daemon) as page:
         cookie = page.entered()

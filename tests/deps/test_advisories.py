@@ -135,6 +135,7 @@ def test_a_hostile_zip_is_no_export_and_no_bug_of_ours(tmp_path: Path, name: str
         matched(tmp_path, _hostile_zips()[name])
 
 
+@pytest.mark.long
 @settings(max_examples=150, deadline=None)
 @given(place=st.integers(0, 10_000), byte=st.integers(0, 255), method=st.sampled_from([0, 8, 12, 14]))
 def test_any_byte_of_a_zip_may_be_another(place: int, byte: int, method: int) -> None:
@@ -158,12 +159,14 @@ def test_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=5), lambda x: st.lists(x, max_size=3) | st.dictionaries(st.sampled_from(["package", "ranges", "events", "versions", "type", "introduced", "ecosystem", "name"]), x, max_size=4))  # fmt: skip # noqa: E501
 
 
+@pytest.mark.long
 @given(affected=JSON)
 def test_any_shape_is_a_finding_or_none_and_never_a_crash(affected: Any) -> None:
     for found in advisories._findings({"id": "X", "affected": affected}, {"some-thing": "2.0"}):
         assert found.id == "X"
 
 
+@pytest.mark.long
 def test_the_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     hit = record({"introduced": "0"}, summary="a \x1b[31mred\x1b[0m one")
     hit["affected"][0]["package"]["name"] = "libcst"

@@ -1,5 +1,6 @@
 """The distance is a metric; the cheap bound never exceeds it."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,6 +25,7 @@ def test_the_triangle_that_the_restricted_distance_breaks() -> None:
     assert (distance("ca", "ac"), distance("ac", "abc"), distance("ca", "abc")) == (1, 1, 2)
 
 
+@pytest.mark.long
 @given(WORDS, WORDS)
 def test_the_bound_never_exceeds_the_distance(a: str, b: str) -> None:
     assert letters_apart(letter_mask(a), letter_mask(b)) <= distance(a, b)

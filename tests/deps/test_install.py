@@ -63,6 +63,7 @@ def refused(given: Order, jail: NamespaceJail, tmp_path: Path, kind: type[Locala
     return str(caught.value)
 
 
+@pytest.mark.long
 def test_a_fresh_folder_holds_the_wheels_and_nothing_else(index: Path, tmp_path: Path, jail: NamespaceJail) -> None:
     frob = write_wheel(
         index,
@@ -103,18 +104,21 @@ def test_a_fresh_folder_holds_the_wheels_and_nothing_else(index: Path, tmp_path:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["index", "target"]
 
 
+@pytest.mark.long
 def test_a_trial_writes_nothing(index: Path, tmp_path: Path, jail: NamespaceJail) -> None:
     [one] = install(order(pins(write_wheel(index)), index), jail, tmp_path)
     assert one.wheel.name == "frob"
     assert [path.name for path in tmp_path.iterdir()] == ["index"]
 
 
+@pytest.mark.long
 def test_a_lock_vouches_for_a_digest(index: Path, tmp_path: Path, jail: NamespaceJail) -> None:
     lock = Locked(name="frob", version="1.0", hashes=frozenset({digest(write_wheel(index))}), lock="l.txt")
     [one] = install(order("frob", index, locked=(lock,)), jail, tmp_path)
     assert one.vouched == "l.txt"
 
 
+@pytest.mark.long
 def test_without_hashes_only_where_the_policy_requires_none(index: Path, tmp_path: Path, jail: NamespaceJail) -> None:
     path = write_wheel(index)
     assert f"frob-1.0-py3-none-any.whl is sha256:{digest(path)}" in refused(order("frob", index), jail, tmp_path)
@@ -168,6 +172,7 @@ def test_two_wheels_do_not_write_the_same_file(index: Path, tmp_path: Path, jail
     assert "frob and zork both bring shared/a.py" in refused(order(pins(one, two), index), jail, tmp_path)
 
 
+@pytest.mark.long
 def test_nothing_of_a_wheel_runs(index: Path, tmp_path: Path, jail: NamespaceJail) -> None:
     flag = tmp_path / "ran"
     code = f"open({str(flag)!r}, 'w')\n".encode()
@@ -181,6 +186,7 @@ def made(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_an_environment_gets_its_site_packages_only(index: Path, tmp_path: Path, jail: NamespaceJail) -> None:
     home = made(tmp_path / "env")
     before = {path for path in home.rglob("*") if "site-packages" not in path.parts}
@@ -199,6 +205,7 @@ def test_an_environment_gets_its_site_packages_only(index: Path, tmp_path: Path,
     assert "'frob' is there already" in said
 
 
+@pytest.mark.long
 def test_what_an_environment_holds_satisfies_and_startup_code_is_refused(
     index: Path, tmp_path: Path, jail: NamespaceJail
 ) -> None:
@@ -258,6 +265,7 @@ def test_a_wheel_that_became_a_link_is_not_copied(tmp_path: Path) -> None:
     assert list((tmp_path / "copies").iterdir()) == []
 
 
+@pytest.mark.long
 def test_an_interrupt_takes_back_what_was_renamed(
     index: Path, tmp_path: Path, jail: NamespaceJail, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -276,6 +284,7 @@ def test_an_interrupt_takes_back_what_was_renamed(
     assert list(place.site.iterdir()) == []
 
 
+@pytest.mark.long
 def test_what_was_renamed_is_taken_back(
     index: Path, tmp_path: Path, jail: NamespaceJail, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -321,6 +330,7 @@ def test_without_pip_nothing_starts(
     assert "pip is missing" in refused(order(pins(write_wheel(index)), index), jail, tmp_path, CannotEnforce)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("spoil", "reason"),
     [
@@ -346,6 +356,7 @@ def test_what_pip_leaves_is_compared(
     assert reason in refused(given, jail, tmp_path, CannotEnforce)
 
 
+@pytest.mark.long
 def test_what_changes_while_it_is_copied_is_refused(
     index: Path, tmp_path: Path, jail: NamespaceJail, monkeypatch: pytest.MonkeyPatch
 ) -> None:

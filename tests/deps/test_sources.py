@@ -141,6 +141,7 @@ def test_a_declared_encoding_is_refused_unless_it_is_ours() -> None:
     assert len(lines("# -*- coding: utf-8 -*-\nfoo\n")) == 1
 
 
+@pytest.mark.long
 def test_too_many_requirements_are_refused() -> None:
     with pytest.raises(UsageFault, match="more than 20,000"):
         lines("a\n" * 20_002)

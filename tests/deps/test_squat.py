@@ -88,6 +88,7 @@ def test_short_names_are_not_taken_for_each_other() -> None:
     assert KnownNames(["six", "rq"]).look_alike("pysix") is None
 
 
+@pytest.mark.long
 def test_detection_is_at_least_95_percent_in_every_family() -> None:
     for family, (seen, asked) in squats.detection(KNOWN, every=4).items():
         assert asked > 50, family

@@ -42,6 +42,7 @@ def test_twice_is_once_and_nothing_drives_a_terminal(text: str) -> None:
     once.text.encode("utf-8")  # no lone surrogates either
 
 
+@pytest.mark.long
 @given(texts, st.sampled_from([*SECRETS.values(), CANARY]), texts)
 def test_a_planted_secret_never_survives(before: str, secret: str, after: str) -> None:
     shown = sanitizer.clean_text(before + secret + after)
@@ -58,6 +59,7 @@ def test_chunks_do_not_matter(text: str, cuts: list[int]) -> None:
     assert CANARY not in sanitizer.clean(chunks).text
 
 
+@pytest.mark.long
 @given(st.text(min_size=8), texts, texts)
 def test_any_value_of_one_plain_run_is_a_canary(value: str, before: str, after: str) -> None:
     if not value.isascii() or not value.isalnum() or any(value in f"[redacted:{kind}]" for kind in SecretKind):

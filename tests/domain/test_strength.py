@@ -1,5 +1,6 @@
 """Grades follow from their parts: more evidence never makes one worse, and what is not known never makes one better."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +22,7 @@ def test_more_is_never_worse(lines: Share | None, mutants: Share | None, functio
         assert grade(lines, Share(part=mutants.part + 1, whole=mutants.whole), functions).reaches(found)
 
 
+@pytest.mark.long
 @given(shares, shares, shares)
 def test_the_unknown_is_never_better(lines: Share | None, mutants: Share | None, functions: Share | None) -> None:
     found = grade(lines, mutants, functions)

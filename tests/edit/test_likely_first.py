@@ -28,6 +28,7 @@ CHAIN = "def f(a):\n    last = None\n    for x in a:\n        x.before = last\n{
 FILL = "def f(a):\n    ops = []\n    g(ops)\n    for x in a:\n        print(x)\n{}    return ops\n"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("program", "old", "likely", "other"),
     [
@@ -43,6 +44,7 @@ def test_what_the_unit_makes_likely_comes_first(program: str, old: str, likely: 
     assert prior_of(broken, program.format(likely)) > prior_of(broken, program.format(other))
 
 
+@pytest.mark.long
 def test_a_container_that_a_call_may_fill_is_not_called_unfilled() -> None:
     line = "        ops.append(x)\n"
     unknown = prior_of(FILL.format(""), FILL.format(line))
@@ -50,6 +52,7 @@ def test_a_container_that_a_call_may_fill_is_not_called_unfilled() -> None:
     assert prior_of(reader.format(""), reader.format(line)) > unknown
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("broken", "fixed"),
     [

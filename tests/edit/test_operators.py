@@ -84,6 +84,7 @@ ONE_LINE = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("broken", "fixed", "operator"), ONE_LINE)
 def test_a_one_line_repair_is_in_the_space(broken: str, fixed: str, operator: str) -> None:
     head = "def f(a, b):\n    "
@@ -139,6 +140,7 @@ BLOCKS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("broken", "fixed"), BLOCKS)
 def test_a_repair_of_statements_is_in_the_space_once(broken: str, fixed: str) -> None:
     assert len(repairs(broken, fixed)) == 1
@@ -225,6 +227,7 @@ REPORTED = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("exception", "message", "broken", "fixed"), REPORTED)
 def test_what_the_failure_suggests_comes_above_zero(exception: str, message: str, broken: str, fixed: str) -> None:
     head = "def f(a):\n    "
@@ -327,6 +330,7 @@ WHOLE = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("operator", "failure", "broken", "fixed"), WHOLE)
 def test_a_report_on_names_and_arguments_leads_to_its_repair(
     operator: str, failure: Failure, broken: str, fixed: str
@@ -395,6 +399,7 @@ def test_a_name_put_right_everywhere_is_offered_where_it_failed() -> None:
     assert (first.line, first.apply(source).count(b"self.")) == (5, 2)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("broken", "fixed"),
     [

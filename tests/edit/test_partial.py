@@ -22,6 +22,7 @@ STATEMENTS = sorted(
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("statement", STATEMENTS)
 def test_every_beginning_of_a_statement_may_go_on(statement: str) -> None:
     beginnings = [statement[:cut] for cut in range(1, len(statement) + 1)]

@@ -20,6 +20,7 @@ def offered(source: str, *, left: str = "", right: str = "", message: str = "") 
     return {e.apply(source.encode()).decode() for e in edits if e.operator == "reported-text"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("broken", "fixed", "left", "right"),
     [

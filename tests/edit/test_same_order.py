@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """
 from pathlib import Path
@@ -84,6 +86,7 @@ told(BROKEN, ())
 """
 
 
+@pytest.mark.long
 def test_the_order_does_not_hang_on_hashing() -> None:
     def listed(seed: str) -> str:
         environ = {**os.environ, "PYTHONHASHSEED": seed}

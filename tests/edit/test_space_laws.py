@@ -84,6 +84,7 @@ def taken_back(edit: Edit, after: bytes, source: bytes) -> bytes:
     return inverse.apply(after)
 
 
+@pytest.mark.long
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(modules(), st.data())
 def test_every_edit_parses_is_new_and_can_be_taken_back(text: str, data: st.DataObject) -> None:
@@ -162,6 +163,7 @@ def test_what_does_not_parse_has_no_tree_edits(source: bytes) -> None:
     assert edits_of(source) == []
 
 
+@pytest.mark.long
 def test_of_a_table_of_thousands_of_literals_a_share_of_the_edits_comes_and_all_of_what_stands_beside_it() -> None:
     beside = "def f(a):\n    return a + 1\n"
 

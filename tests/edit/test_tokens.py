@@ -128,6 +128,7 @@ SLIPS = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("line", "name"),
     [
@@ -146,6 +147,7 @@ def test_a_line_that_does_something_is_told_from_a_remark_before_it_is_made_a_co
     assert f"{name}+insert-pass" in made
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("slip", SLIPS)
 def test_repair_of_a_slip_is_among_the_first_answers(slip: str) -> None:
     old, new = SLIPS[slip]
@@ -177,6 +179,7 @@ def test_three_slips_in_one_file() -> None:
     assert offered(broken, GOOD, 200)
 
 
+@pytest.mark.long
 def test_a_method_left_of_its_class_is_moved_with_all_it_holds() -> None:
     broken = "class A:\ndef f(self):\n    return 1\n\ndef g(self):\n    return 2\n"
     assert b"class A:\n    def f(self):\n        return 1\n\n    def g(self):\n        return 2\n" in answers(broken)
@@ -203,6 +206,7 @@ def test_absent_file_has_no_edits() -> None:
     assert list(TokenEditSpace().edits(PATH, {}, lines=None, failures=())) == []
 
 
+@pytest.mark.long
 def test_best_first_and_no_result_twice() -> None:
     data = GOOD.replace("range(count):", "range(count:").encode()
     found = edits(data, 120)
@@ -212,6 +216,7 @@ def test_best_first_and_no_result_twice() -> None:
     assert len(results) == len(set(results)) > 10
 
 
+@pytest.mark.long
 def test_same_source_same_edits() -> None:
     data = GOOD.replace("range(count):", "range count").encode()
     assert edits(data, 25) == edits(data, 25)
@@ -224,6 +229,7 @@ def test_prior_of_an_operator_moves_it_back() -> None:
     assert next(iter(space)).operator != first.operator
 
 
+@pytest.mark.long
 def test_large_file_is_worked_on_where_it_is_broken() -> None:
     body = "\n\n".join(f"def f{n}(a, b):\n    if a == {n}:\n        return b\n    return [a, (b)]" for n in range(2500))
     broken = body.replace("    if a == 1777:", "    if a = 1777", 1).replace("[a, (b)]", "[a, (b]", 1)
@@ -231,12 +237,14 @@ def test_large_file_is_worked_on_where_it_is_broken() -> None:
     assert ast.dump(ast.parse(body)) in [ast.dump(ast.parse(e.apply(broken.encode()))) for e in found]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("end", ["\r\n", "\r"])
 def test_line_ends_stay(end: str) -> None:
     broken = GOOD.replace("range(count):", "range(count)").replace("\n", end).encode()
     assert GOOD.replace("\n", end).encode() in answers(broken)
 
 
+@pytest.mark.long
 def test_byte_order_mark_and_declared_encoding_stay() -> None:
     text = "# -*- coding: latin-1 -*-\nname = 'é'\nif name\n    pass\n"
     good = text.replace("if name", "if name:").encode("latin-1")
@@ -254,6 +262,7 @@ def test_nul_bytes_are_dropped() -> None:
     assert answers(b"a = 1\n\0b = 2\n\0")[0] == b"a = 1\nb = 2\n"
 
 
+@pytest.mark.long
 @settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_law_every_answer_parses_and_keeps_all_bytes_outside_its_splices(data: st.DataObject) -> None:

@@ -40,6 +40,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", HOSTILE)
 def test_bounded_and_quiet(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     parsed = 0
@@ -71,6 +72,7 @@ def test_lexemes_cover_what_is_not_blank_and_lie_on_their_lines(text: str) -> No
     assert "".join(text[x.start : x.stop] for x in lines) == text
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(st.text(alphabet="if x=():'\"\n\t [0]#\\\rdef,é\u2028", max_size=60))
 def test_any_text_ends(text: str) -> None:

@@ -126,6 +126,7 @@ def test_a_file_that_does_not_parse_is_not_usable() -> None:
     assert page("def f(:\n").places([1]) == []
 
 
+@pytest.mark.long
 @settings(max_examples=150, deadline=None)
 @given(
     line=st.sampled_from([5, 9, 11, 14, 16, 17]),

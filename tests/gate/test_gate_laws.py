@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -107,6 +108,7 @@ def truth(condition: Condition, world: tuple[bool, ...]) -> bool:
     return (all if condition.how == "and" else any)(truth(part, world) for part in condition.parts)
 
 
+@pytest.mark.long
 @given(conditions)
 def test_a_condition_in_one_spelling_holds_where_it_did(text: str) -> None:
     condition = condition_of(parsed(text), {})
@@ -116,6 +118,7 @@ def test_a_condition_in_one_spelling_holds_where_it_did(text: str) -> None:
         assert truth(opened(condition), world) or not holds(text, world)
 
 
+@pytest.mark.long
 @given(st.data(), conditions.filter(lambda text: " if " not in text))
 def test_another_spelling_is_no_other_condition(data: st.DataObject, text: str) -> None:
     one, other = (condition_of(parsed(t), {}) for t in (text, data.draw(respelt(text))))
@@ -179,6 +182,7 @@ def fired(before: str, after: str) -> set[str]:
     return {str(finding.rule) for finding in logic.reviewed(change, {"pkg", "mod"})}
 
 
+@pytest.mark.long
 @given(st.sampled_from(DENIED), st.lists(st.sampled_from(HABITS), max_size=3, unique=True))
 def test_a_denied_edit_stays_denied_however_it_is_dressed(case: tuple[Rule, Example], habits: list[Habit]) -> None:
     rule, example = case
@@ -224,6 +228,7 @@ def verdict(rules: Policy, example: Example, path: str) -> int:
     return ORDER_OF_VERDICTS.index(verdict_of(decisions, rule_texts(rules)))
 
 
+@pytest.mark.long
 @settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(
     st.sampled_from(PATCHES),

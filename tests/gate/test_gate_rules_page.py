@@ -29,5 +29,6 @@ def test_every_rule_is_explained_with_examples_of_both_kinds(rule: str) -> None:
     assert f"## {rule}\n" in one.text
 
 
+@pytest.mark.long
 def test_every_explained_rule_is_tried_by_its_examples() -> None:
     assert {one.rule for one in try_all(DEFAULT, DEFAULT)} == set(explained_ids(DEFAULT))

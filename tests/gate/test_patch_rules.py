@@ -56,6 +56,7 @@ def examples(kind: str) -> list[object]:
     return [pytest.param(r, e, id=f"{r.id}-{n}") for r in RULES for n, e in enumerate(getattr(r, kind))]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("rule", "example"), examples("match"))
 def test_a_rule_fires_on_its_examples(gates: PatchGates, rule: Rule, example: Example) -> None:
     assert rule.id in fired(review(gates, example))
@@ -67,6 +68,7 @@ def test_a_rule_of_reading_fires_on_its_examples(rule: Rule, number: int, tmp_pa
     assert while_reading(rule.not_match[0], tmp_path) == set()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("rule", "example"), examples("not_match"))
 def test_a_counter_example_is_not_taken_for_the_rule(gates: PatchGates, rule: Rule, example: Example) -> None:
     assert rule.id not in fired(review(gates, example))

@@ -46,6 +46,7 @@ def test_there_are_enough() -> None:
     assert len(BENIGN) >= 60
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", MALICIOUS, ids=name)
 def test_a_malicious_patch_is_denied_by_its_rule(path: Path, repo: Path) -> None:
     expected, review = judge(path, repo, everything=True)
@@ -59,6 +60,7 @@ def test_a_malicious_patch_is_denied_by_its_rule(path: Path, repo: Path) -> None
         assert short.verdict is PatchVerdict.REFUSED
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", BENIGN, ids=name)
 def test_a_benign_patch_is_allowed(path: Path, repo: Path) -> None:
     _, review = judge(path, repo, everything=True)
@@ -66,6 +68,7 @@ def test_a_benign_patch_is_allowed(path: Path, repo: Path) -> None:
     assert review.verdict is PatchVerdict.ALLOWED
 
 
+@pytest.mark.long
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     path=st.sampled_from(["pkg/core.py", "pkg/windows.py", "pkg/store.py", "tests/test_core.py"]), at=st.integers(0, 4)

@@ -64,6 +64,7 @@ def examples(kind: str) -> list[object]:
     return [pytest.param(r, e, id=f"{r.id}-{n}") for r in IN_REPAIRS for n, e in enumerate(getattr(r, kind))]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("rule", "example"), examples("match"))
 def test_a_rule_fires_on_its_examples(chain: GateChain, rule: Rule, example: Example) -> None:
     assert rule.id in in_repair(chain, example)
@@ -83,6 +84,7 @@ def dangers(kind: str) -> list[object]:
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("policy", "rule", "code"), dangers("match"))
 def test_a_danger_is_seen_in_its_examples(policy: Policy, rule: DangerRule, code: str) -> None:
     assert rule.id in introduced(Dangerous(policy), code)

@@ -64,6 +64,7 @@ def test_bound_nowhere_is_known(code: str) -> None:
     assert confirm._never_bound(view, {LIST, "os.path"}) == {LIST}
 
 
+@pytest.mark.long
 def test_the_symbol_table_says_what_libcst_would_say(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every example of every rule, confirmed with and without the symbol table."""
     for rule in RULES:

@@ -42,6 +42,7 @@ def file_of(parts: list[str], newline: str, encoding: str) -> bytes:
 parts = st.lists(st.sampled_from(PLAIN), min_size=1, max_size=6)
 
 
+@pytest.mark.long
 @settings(max_examples=120, deadline=None)
 @given(parts, st.sampled_from(["\n", "\r\n", "\r"]), st.sampled_from(sorted(ENCODINGS)))
 def test_settles_and_keeps_what_is_outside(chosen: list[str], newline: str, encoding: str) -> None:
@@ -62,6 +63,7 @@ def test_settles_and_keeps_what_is_outside(chosen: list[str], newline: str, enco
     assert done.after.startswith(ENCODINGS[encoding].replace(b"\n", newline.encode()))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 @pytest.mark.parametrize("encoding", sorted(ENCODINGS))
 def test_every_safe_example_is_repaired_so(newline: str, encoding: str) -> None:

@@ -100,6 +100,7 @@ def test_one_that_is_too_large_is_refused(tmp_path: Path, base: GgufHeader, monk
         read(tmp_path, GOOD.bytes, base)
 
 
+@pytest.mark.long
 def test_mutants_are_refused_or_sound(tmp_path: Path, base: GgufHeader) -> None:
     shapes = {t.name: t.shape for t in base.tensors}
     dice, good, refused = random.Random(5), GOOD.bytes, 0

@@ -41,6 +41,7 @@ def named(name: str) -> Attack:
     return next(attack for attack in ATTACKS if attack.name == name)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_attack_is_held(kind: Kind, scratch: Path) -> None:
     with staged(scratch) as stage:
@@ -86,6 +87,7 @@ def has_capability(number: int) -> bool:
     return bool(int(re.findall(r"CapEff:\s*([0-9a-f]+)", text)[0], 16) >> number & 1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SAMPLE)
 def test_a_sample_succeeds_without_its_wall(name: str, scratch: Path) -> None:
     succeeds_without_its_wall(named(name), scratch)
@@ -97,6 +99,7 @@ def test_every_attack_succeeds_without_its_wall(attack: Attack, scratch: Path) -
     succeeds_without_its_wall(attack, scratch)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("attack", CLEANERS, ids=lambda a: a.name)
 def test_what_is_left_for_the_cleaner_is_more_than_a_plain_removal_takes(attack: Attack, scratch: Path) -> None:
     """The control: the standard library's own removal, or a walk that follows links, stumbles or destroys."""

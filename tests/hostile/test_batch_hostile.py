@@ -15,6 +15,7 @@ from git_builder import ENVIRON, Repo
 QUICK = '[each]\nwork = ["codemods"]\nmax_seconds = 120\n'
 
 
+@pytest.mark.long
 def test_what_a_mirror_could_start_is_not_started(tmp_path: Path) -> None:
     """Configuration, hooks and attributes of a mirror and of the repository it was made of name a program."""
     with home({}) as h:
@@ -42,6 +43,7 @@ def test_what_a_mirror_could_start_is_not_started(tmp_path: Path) -> None:
         assert not mark.exists()
 
 
+@pytest.mark.long
 def test_git_that_never_answers_costs_its_own_budget_and_is_ended() -> None:
     """A branch that is a FIFO: git waits in `open` for ever, below a worker that is killed."""
     with home({}) as h:
@@ -71,6 +73,7 @@ def _leads_to(link: Path, folder: Path) -> bool:
         return False
 
 
+@pytest.mark.long
 def test_names_and_outputs_do_not_drive_terminal_or_page() -> None:
     with home({}) as h:
         batch = Batch(h)
@@ -92,6 +95,7 @@ def test_names_and_outputs_do_not_drive_terminal_or_page() -> None:
         assert b"\x1b" not in patch.split(b"\n---\n", 1)[0]
 
 
+@pytest.mark.long
 def test_a_repository_cannot_change_or_read_the_run() -> None:
     """Its tests look for the run's folder, the answers and the neighbour, and try to end every process."""
     with home({}) as h:
@@ -120,6 +124,7 @@ def test_a_repository_cannot_change_or_read_the_run() -> None:
         assert workers(h) == []
 
 
+@pytest.mark.long
 def test_memory_that_explodes_in_a_worker_ends_at_its_limit(tmp_path: Path) -> None:
     """The worker's own memory, by a parser that takes ever more: the answer says so, the process lives to say it."""
     with home({}) as h:
@@ -155,6 +160,7 @@ def test_memory_that_explodes_in_a_worker_ends_at_its_limit(tmp_path: Path) -> N
         assert (row["state"], row["reason"]) == ("out-of-budget", "more than 512 MiB of memory")
 
 
+@pytest.mark.long
 def test_a_policy_that_changes_during_the_run_is_not_worked_under() -> None:
     """Changed between plan and worker: the answer says so, and is not kept under the digest of the old one."""
     with home({}) as h:
@@ -177,6 +183,7 @@ def test_a_policy_that_changes_during_the_run_is_not_worked_under() -> None:
         assert len(kept) == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("damage", [b"", b'{"schema": "localagent/batch-answer/1"}'])
 def test_a_damaged_answer_is_found_anew(damage: bytes) -> None:
     with home({}) as h:
@@ -192,6 +199,7 @@ def test_a_damaged_answer_is_found_anew(damage: bytes) -> None:
         assert batch.report()["digest"] == report["digest"]
 
 
+@pytest.mark.long
 def test_a_link_in_place_of_an_answer_is_not_followed(tmp_path: Path) -> None:
     with home({}) as h:
         batch = Batch(h)
@@ -209,6 +217,7 @@ def test_a_link_in_place_of_an_answer_is_not_followed(tmp_path: Path) -> None:
         assert not answer.is_symlink()
 
 
+@pytest.mark.long
 def test_a_mirror_of_a_hostile_tree_is_an_answer_not_a_crash() -> None:
     """A tree that holds itself ten times on each of seven levels, and a commit that is a blob."""
     with home({}) as h:

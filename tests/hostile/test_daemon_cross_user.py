@@ -134,6 +134,7 @@ TASK_PROBES = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("which", ["task", "held"])
 @pytest.mark.parametrize(("method", "target"), TASK_PROBES)
 def test_somebody_else_s_task_answers_like_none(scene: Scene, which: str, method: str, target: str) -> None:
@@ -335,6 +336,7 @@ JSONS: list[tuple[str, bytes, int]] = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("request_bytes", "allowed"), [x[1:] for x in MALFORMED], ids=[x[0] for x in MALFORMED])
 def test_malformed_http(scene: Scene, request_bytes: bytes, allowed: set[int]) -> None:
     answer = scene.attack(request_bytes, seconds=1)
@@ -434,6 +436,7 @@ def test_a_connection_that_is_reset_in_the_middle_costs_nothing(scene: Scene) ->
     assert list((scene.daemon.state / "blobs").rglob(".part-*")) == []
 
 
+@pytest.mark.long
 def test_roles_reach_exactly_as_far_as_they_are_told() -> None:
     grants = f"""
 [[grant]]

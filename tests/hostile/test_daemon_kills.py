@@ -119,6 +119,7 @@ def storm(tasks: int, kills: int, seed: int, *, told: Callable[[int, int], None]
         return len(accepted)
 
 
+@pytest.mark.long
 def test_a_small_queue_through_a_few_kills() -> None:
     storm(tasks=3, kills=5, seed=1)
 
@@ -129,6 +130,7 @@ def test_a_queue_through_many_kills(seed: int) -> None:
     storm(tasks=12, kills=60, seed=seed)
 
 
+@pytest.mark.long
 def test_a_worker_of_a_killed_daemon_ends_with_it() -> None:
     """Before it has an answer: by itself it would give one, for its lease is still good."""
     with served() as daemon:

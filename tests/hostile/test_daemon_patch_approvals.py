@@ -168,6 +168,7 @@ def scene() -> Iterator[Scene]:
         yield Scene(daemon=daemon, policy=policy, task=task, judged=judged)
 
 
+@pytest.mark.long
 def test_who_asked_does_not_approve(scene: Scene) -> None:
     found = scene.approve(ASKER)
     assert (found["status"], found["kind"]) == (403, "own")
@@ -182,6 +183,7 @@ def test_who_asked_does_not_approve(scene: Scene) -> None:
     assert scene.words() == 0
 
 
+@pytest.mark.long
 def test_another_approves_and_the_asker_s_verbs_see_it(scene: Scene) -> None:
     shown = scene.run(FIRST, "tasks", "patches", scene.task, "--daemon", str(scene.daemon.socket))
     assert "critical-file 'auth/a.py'" in shown.stdout
@@ -204,6 +206,7 @@ def test_another_approves_and_the_asker_s_verbs_see_it(scene: Scene) -> None:
     assert "read it" not in str([dict(e.data) for e in entries])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("uid", "status", "why"), [(UNNAMED, 403, "the policy names"), (NO_ROLE, 404, "not yours")])
 def test_whom_the_policy_does_not_name_has_no_say(scene: Scene, uid: int, status: int, why: str) -> None:
     found = scene.approve(uid)
@@ -212,6 +215,7 @@ def test_whom_the_policy_does_not_name_has_no_say(scene: Scene, uid: int, status
     assert scene.gate().returncode == 1
 
 
+@pytest.mark.long
 def test_a_policy_that_names_fewer_since_then_holds(scene: Scene) -> None:
     """What was judged under two names is not approved by the one whom the policy has dropped."""
     scene.daemon.end()
@@ -222,12 +226,14 @@ def test_a_policy_that_names_fewer_since_then_holds(scene: Scene) -> None:
     assert scene.approve(SECOND)["status"] == 200
 
 
+@pytest.mark.long
 def test_the_asker_s_policy_must_name_the_approver_too(scene: Scene) -> None:
     assert scene.approve(FIRST)["status"] == 200
     policy_in(scene.daemon.root, f'["{SECOND}"]')
     assert scene.gate().returncode == 1
 
 
+@pytest.mark.long
 def test_a_word_is_for_one_patch_and_one_change(scene: Scene) -> None:
     for changes in ({"patch": f"sha256:{'0' * 64}"}, {"change": f"sha256:{'0' * 64}"}):
         assert scene.approve(FIRST, **changes)["kind"] == "other-patch"
@@ -242,6 +248,7 @@ def test_a_word_is_for_one_patch_and_one_change(scene: Scene) -> None:
     assert scene.apply().returncode == 1
 
 
+@pytest.mark.long
 def test_a_word_is_for_the_repository_of_the_task(scene: Scene) -> None:
     assert scene.approve(FIRST)["status"] == 200
     other = scene.home / "other"
@@ -255,6 +262,7 @@ def test_a_word_is_for_the_repository_of_the_task(scene: Scene) -> None:
     assert scene.run(UNNAMED, "gate", str(patch), "--repo", str(scene.repo), *arguments).returncode != 0
 
 
+@pytest.mark.long
 def test_the_same_word_twice_is_one(scene: Scene) -> None:
     first, again = scene.approve(FIRST), scene.approve(FIRST, reason="once more")
     assert (first["status"], again["status"], again["reason"]) == (200, 200, "read it")
@@ -263,6 +271,7 @@ def test_the_same_word_twice_is_one(scene: Scene) -> None:
     assert scene.words() == 1
 
 
+@pytest.mark.long
 def test_of_two_who_approve_at_once_one_is_the_first(scene: Scene) -> None:
     found: list[dict[str, Any]] = []
     both = [threading.Thread(target=lambda uid=uid: found.append(scene.approve(uid))) for uid in (FIRST, SECOND)]
@@ -274,6 +283,7 @@ def test_of_two_who_approve_at_once_one_is_the_first(scene: Scene) -> None:
     assert scene.words() == 1
 
 
+@pytest.mark.long
 def test_a_word_survives_the_daemon_and_is_taken_back(scene: Scene) -> None:
     assert scene.approve(FIRST)["status"] == 200
     scene.daemon.kill()
@@ -296,6 +306,7 @@ def test_a_word_survives_the_daemon_and_is_taken_back(scene: Scene) -> None:
     assert scene.gate().returncode == 0
 
 
+@pytest.mark.long
 def test_a_word_without_an_entry_does_not_count(scene: Scene) -> None:
     audit = next((scene.daemon.state / "audit").glob("*.jsonl"), None)
     if audit is None:
@@ -309,6 +320,7 @@ def test_a_word_without_an_entry_does_not_count(scene: Scene) -> None:
     assert scene.gate().returncode == 1
 
 
+@pytest.mark.long
 def test_a_daemon_of_one_s_own_is_not_believed(scene: Scene) -> None:
     """An asker who starts a daemon could make it say anything."""
     assert scene.approve(FIRST)["status"] == 200
@@ -330,6 +342,7 @@ def test_a_daemon_of_one_s_own_is_not_believed(scene: Scene) -> None:
     assert (told.returncode, "runs as you" in told.stderr) == (4, True)
 
 
+@pytest.mark.long
 def test_a_worker_judges_what_it_proposes(scene: Scene) -> None:
     """The digests under which the daemon keeps a patch are those that `gate` works out of its diff."""
     record = TaskStore(scene.home / ".local" / "state" / "localagent").open(scene.task)

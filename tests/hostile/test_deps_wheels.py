@@ -230,6 +230,7 @@ def test_what_is_no_zip(tmp_path: Path, data: bytes) -> None:
     assert "not a ZIP file" in why(tmp_path, data)
 
 
+@pytest.mark.long
 @settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(
     name=st.sampled_from(["METADATA", "WHEEL", "entry_points.txt"]),
@@ -251,6 +252,7 @@ def test_no_metadata_breaks_the_reader(tmp_path: Path, name: str, data: bytes, k
 SOUND = zipped(wheel_files(entry_points="[console_scripts]\nx = frob:x\n").items())
 
 
+@pytest.mark.long
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(at=st.integers(0, len(SOUND) - 1), bits=st.integers(1, 255), cut=st.integers(0, 40))
 def test_no_damage_breaks_the_reader(tmp_path: Path, at: int, bits: int, cut: int) -> None:

@@ -90,12 +90,14 @@ def test_nothing_agrees_by_force(name: str) -> None:
         assert len(difference.new) < 1000
 
 
+@pytest.mark.long
 def test_an_honest_function_agrees() -> None:
     function = compare("return +n").functions[0]
     assert function.reached
     assert function.agreed == function.compared
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["ends the interpreter"])
 def test_a_sample_of_those(name: str) -> None:
     test_nothing_agrees_by_force(name)

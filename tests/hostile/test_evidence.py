@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pytest
 from fix_builder import Home, home
 
 CANARY = "canary7f3a91c2"
@@ -28,6 +29,7 @@ def task_of(h: Home) -> Path:
     return found
 
 
+@pytest.mark.long
 def test_a_task_leaves_evidence_without_its_secrets_and_goes_the_same_way_again() -> None:
     with home(FILES) as h:
         assert h.run("key", "new").code == 0
@@ -59,6 +61,7 @@ def audit_of(h: Home) -> list[str]:
     return segment.read_text("ascii").splitlines()
 
 
+@pytest.mark.long
 def test_over_a_damaged_journal_no_task_starts_and_no_altered_task_is_replayed() -> None:
     with home() as h:
         assert h.fix().code == 0

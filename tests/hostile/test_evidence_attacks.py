@@ -99,6 +99,7 @@ def changed(value: Any, way: tuple[Any, ...], other: Any) -> Any:
 # ---- bundles -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", range(3))
 def test_values_of_other_kinds_under_a_good_signature_are_refused_or_said(number: int) -> None:
     """Every value of a statement, replaced by every odd one and signed anew: an answer, never a fault of ours."""
@@ -356,6 +357,7 @@ def test_files_of_a_journal_that_were_moved_about_are_found(tmp_path: Path, way:
     assert check.place is not None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(60))
 def test_an_altered_export_does_not_hold_by_its_heads(settings: Settings, tmp_path: Path, seed: int) -> None:
     """Lines dropped, doubled, exchanged, cut or altered: with the head that was said to the auditor, all are found."""

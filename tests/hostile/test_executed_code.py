@@ -76,6 +76,7 @@ def test_what_is_left_behind_cannot_lead_elsewhere(tmp_path: Path) -> None:
     assert {os.lstat(path).st_uid for path in out.rglob("*")} == {os.geteuid()}
 
 
+@pytest.mark.long
 def test_ten_thousand_files_and_a_deep_tree_are_bounded(tmp_path: Path) -> None:
     executed = run(
         "import os\nfor n in range(10000): open(f'f{n:05}', 'w').close()\n"
@@ -87,6 +88,7 @@ def test_ten_thousand_files_and_a_deep_tree_are_bounded(tmp_path: Path) -> None:
     assert len(executed.left_out) <= 1001
 
 
+@pytest.mark.long
 def test_a_sparse_giant_and_a_full_disk_are_refused() -> None:
     sparse = run("open('s', 'wb').truncate(10 << 30)")
     assert "File too large" in sparse.stderr

@@ -53,6 +53,7 @@ def gone(h: Home) -> bool:
     return False
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("number", "kind", "files"),
     [
@@ -79,6 +80,7 @@ def test_interrupted(number: int, kind: str, files: dict[str, str]) -> None:
         assert not jails_of(h)
 
 
+@pytest.mark.long
 def test_killed() -> None:
     with home(NEVER) as h:
         before = tree_of(h.repo)
@@ -113,6 +115,7 @@ def test_two_at_once_on_one_repository() -> None:
         assert list(h.scratch.iterdir()) == []
 
 
+@pytest.mark.long
 def test_no_room_for_scratch() -> None:
     """A scratch file system of a few bytes: the copy of the tree cannot be made, and the run says so."""
 
@@ -127,6 +130,7 @@ def test_no_room_for_scratch() -> None:
         assert "TMPDIR" in ran.out
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.geteuid() != 0 or shutil.which("mount") is None, reason="needs a file system of its own")
 def test_a_scratch_file_system_that_holds_the_tree_but_no_workspace() -> None:
     """The disk is full once the first workspace is made: an answer, not a bug of ours."""
@@ -166,6 +170,7 @@ def test_a_state_file_system_that_fills_up_on_the_way(size: str) -> None:
         assert list(h.scratch.iterdir()) == []
 
 
+@pytest.mark.long
 def test_scratch_that_cannot_be_written() -> None:
     with home(TMPDIR="/proc") as h:
         ran = h.fix()

@@ -53,6 +53,7 @@ def accepted(ran: Ran) -> None:
     assert ADDED.decode() in ran.report["patch"]
 
 
+@pytest.mark.long
 def test_tests_that_flood_fork_and_leave_processes() -> None:
     with home({**ADDER, "test_forks.py": FORKS, "test_floods.py": FLOODS, "test_leaves.py": LEAVES}) as h:
         before = tree_of(h.repo)
@@ -65,6 +66,7 @@ def test_tests_that_flood_fork_and_leave_processes() -> None:
         assert len(ran.out) + len(ran.err) < 20_000
 
 
+@pytest.mark.long
 def test_a_conftest_that_writes_everywhere() -> None:
     with home({**ADDER, "conftest.py": WRITES}) as h:
         (h.repo / ".git").mkdir()
@@ -137,6 +139,7 @@ def odd_tree() -> Iterator[tuple[Ran, bytes, bool]]:
         yield ran, journal.read_bytes(), tree_of(h.repo) == before
 
 
+@pytest.mark.long
 def test_odd_entries_do_not_stop_it(odd_tree: tuple[Ran, bytes, bool]) -> None:
     ran, _, unchanged = odd_tree
     accepted(ran)
@@ -148,6 +151,7 @@ def test_what_lies_outside_is_not_read(odd_tree: tuple[Ran, bytes, bool]) -> Non
     assert b"out-of-the-tree" not in journal + ran.out.encode() + ran.err.encode()
 
 
+@pytest.mark.long
 def test_crlf_latin_1_and_names_that_need_quotes() -> None:
     folder = "a dir/qu'o\"te\nline"
     source = "# -*- coding: latin-1 -*-\r\nNAME = 'caf\xe9'\r\ndef add(a, b):\r\n    return a - b  # \xe9\x0c\r\n"
@@ -181,6 +185,7 @@ def test_a_source_of_two_megabytes() -> None:
         accepted(h.fix(seconds=200, candidates=2))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("body", "ending"),
     [("import ctypes\nctypes.string_at(0)\n", "signal 11"), ("import os\nos._exit(7)\n", "exit status 7")],

@@ -8,6 +8,7 @@ import pytest
 from fix_builder import ADDED, ADDER, home, tree_of
 
 
+@pytest.mark.long
 def test_modules_named_like_ours_pytest_and_the_standard_librarys() -> None:
     with home() as h:
         mark = h.root / "ran"
@@ -23,6 +24,7 @@ def test_modules_named_like_ours_pytest_and_the_standard_librarys() -> None:
         assert tree_of(h.repo) == before
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 def test_git_configuration_that_starts_programs() -> None:
     with home() as h:
@@ -62,6 +64,7 @@ def test_flaky_tests_are_named_and_not_chased() -> None:
         assert "1 flaky (not chased)" in ran.err
 
 
+@pytest.mark.long
 def test_tests_that_any_change_turns_green() -> None:
     test = "import one\n\n\ndef test_one():\n    try:\n        got = one.one()\n    except BaseException:\n"
     test += "        got = 2\n"
@@ -72,6 +75,7 @@ def test_tests_that_any_change_turns_green() -> None:
         assert ran.report["candidates_verified"] == 0
 
 
+@pytest.mark.long
 def test_a_branch_on_the_literal_of_the_test_is_refused() -> None:
     """Within reach of the search lies `x == 77`, which answers the test and no question."""
     rate = "def rate(x):\n    if x > 77:\n        return 13\n    return x * 2\n"

@@ -79,6 +79,7 @@ def _deepest(shape: Shape) -> int:
     return low
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", SHAPES)
 @pytest.mark.parametrize("path", ["pkg/mod.py", "tests/test_mod.py", "setup.py"])
 def test_what_is_just_not_too_deep_is_read_by_every_gate(gates: PatchGates, kind: str, path: str) -> None:
@@ -87,6 +88,7 @@ def test_what_is_just_not_too_deep_is_read_by_every_gate(gates: PatchGates, kind
     rules(gates, deep + "z = f(1)\n", deep.replace("x", "v") + "z = f(1)\n", path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", SHAPES)
 @pytest.mark.parametrize("times", [1, 3])
 def test_what_is_deeper_is_refused_by_one_rule(gates: PatchGates, kind: str, times: int) -> None:
@@ -113,6 +115,7 @@ def test_a_thread_with_little_stack_left_reads_what_is_just_not_too_deep(gates: 
     assert said
 
 
+@pytest.mark.long
 def test_depth_is_what_the_tree_has_and_not_what_the_text_is_long(gates: PatchGates) -> None:
     flat = "x = [" + ", ".join(["1"] * 5_000) + "]\n"
     assert "too-deep" not in rules(gates, "x = []\n", flat)

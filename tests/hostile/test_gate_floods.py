@@ -34,6 +34,7 @@ def rules(review: PatchReview) -> set[str]:
     return {str(f.rule) for d in review.decisions for f in d.findings}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("path", "text"),
     [
@@ -54,6 +55,7 @@ def test_repetition_costs_no_more_than_its_length(tmp_path: Path, path: bytes, t
     assert "gate-error" not in rules(judge(tmp_path, added(path, text)))  # a square of the length would never end
 
 
+@pytest.mark.long
 def test_so_much_is_refused_and_not_read_further(tmp_path: Path) -> None:
     review = judge(tmp_path, added(b"a.py", b"x=1\n" * 200_000))
     assert {"size-bytes", "size-lines"} <= rules(review)
@@ -75,6 +77,7 @@ NAMES = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NAMES, ids=lambda n: n.decode("ascii"))
 def test_hostile_names_and_contents_stay_text_in_every_output(
     tmp_path: Path, name: bytes, capsys: pytest.CaptureFixture[str]

@@ -151,6 +151,7 @@ def test_a_danger_spread_over_old_and_new_is_refused(chain: GateChain, before: s
     assert refusal(chain, before, after) == rule
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("after", "rules"),
     [
@@ -183,6 +184,7 @@ def test_a_test_file_that_fells_parsers_hides_no_literal_of_others(chain: GateCh
         assert refusal(chain, "def f(x):\n    return x\n", "def f(x):\n    return -x\n", test) == ""
 
 
+@pytest.mark.long
 def test_huge_tables_of_a_test_are_read_within_bounds(chain: GateChain) -> None:
     rows = ", ".join(f"({n}, {n + 1})" for n in range(20_000))
     test = f"ROWS = [{rows}]\ndef test_f():\n    for a, b in ROWS: assert f(a) == b\n".encode()

@@ -38,6 +38,7 @@ OWNS = "def owns(user, page):\n    return user.name == page.owner and user.activ
 MAY = "def may(user, page):\n    if user.name != page.owner:\n        raise Denied(user)\n    return page.text\n"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "answer",
     [
@@ -370,6 +371,7 @@ def test_an_order_is_seen_however_it_is_set(gates: PatchGates, text: str) -> Non
     assert "prompt-injection" in rules(gates, "a\n", f"a\n{text}\n", "docs/a.md")
 
 
+@pytest.mark.long
 def test_an_order_is_seen_behind_much_text_and_beside_an_older_one(gates: PatchGates) -> None:
     assert "prompt-injection" in rules(gates, "", "x y z\n" * 12_000 + ORDER + "\n", "docs/a.md")
     old = "AI agents must run the tests first.\n"
@@ -377,6 +379,7 @@ def test_an_order_is_seen_behind_much_text_and_beside_an_older_one(gates: PatchG
     assert "prompt-injection" in rules(gates, old, old.replace("\n", " ") + ORDER + "\n", "docs/a.md")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("before", "after"),
     [

@@ -111,6 +111,7 @@ def survives(tmp: Path, data: bytes) -> bool:
     return True
 
 
+@pytest.mark.long
 def test_mutated_headers_are_refused_or_still_sound(tmp_path: Path) -> None:
     """600 mutations of a sound header: flipped bytes, replaced numbers, removed and doubled stretches."""
     rng = random.Random(7)
@@ -133,18 +134,21 @@ def test_mutated_headers_are_refused_or_still_sound(tmp_path: Path) -> None:
     assert refused > 400
 
 
+@pytest.mark.long
 @settings(max_examples=150, deadline=None)
 @given(cut=st.integers(min_value=0, max_value=len(GOOD) - 1))
 def test_every_truncation_is_refused(tmp_path_factory: pytest.TempPathFactory, cut: int) -> None:
     assert not survives(tmp_path_factory.getbasetemp(), GOOD[:cut])
 
 
+@pytest.mark.long
 @settings(max_examples=150, deadline=None)
 @given(tail=st.binary(max_size=400))
 def test_noise_after_the_magic_is_refused_or_sound(tmp_path_factory: pytest.TempPathFactory, tail: bytes) -> None:
     survives(tmp_path_factory.getbasetemp(), b"GGUF\x03\0\0\0" + tail)
 
 
+@pytest.mark.long
 def test_a_header_that_never_ends_is_bounded(tmp_path: Path) -> None:
     """A sparse file of many gigabytes whose one array claims to fill it is refused before much is read."""
     tiny = TinyGguf(entries=[entry("k", 9, struct.pack("<IQ", 8, 4 << 20))], data=b"")

@@ -90,11 +90,13 @@ def accepted(folder: Path, real: tuple[bytes, int, GgufHeader], numbers: range) 
         yield path
 
 
+@pytest.mark.long
 def test_the_unharmed_header_is_accepted(tmp_path: Path, real: tuple[bytes, int, GgufHeader]) -> None:
     with written(tmp_path / "m.gguf", real[0], real[1]).open("rb") as stream:
         assert read_header(stream) == real[2]
 
 
+@pytest.mark.long
 def test_mutants_of_the_real_header_are_refused_or_sound(tmp_path: Path, real: tuple[bytes, int, GgufHeader]) -> None:
     assert len(list(accepted(tmp_path, real, range(ORDINARY)))) < ORDINARY
 

@@ -40,6 +40,7 @@ def elsewhere(path: str) -> dict[str, Any]:
     return dict(found)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("value", "why"),
     [
@@ -93,6 +94,7 @@ def flood(out: Callable[[bytes], object]) -> None:
         out(b"data: " + b"x" * 60_000 + b"\n")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("asked", "answer", "why"),
     [
@@ -123,6 +125,7 @@ def test_no_such_answer_gets_further(ground: tuple[Tree, Policy], asked: str, an
     assert (told.isprintable(), len(told) < 3000) == (True, True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("asked", ["GET /version", "POST /v1/tasks", f"GET /v1/tasks/{TASK}/events"])
 def test_a_byte_now_and_then_is_not_waited_for(ground: tuple[Tree, Policy], asked: str) -> None:
     with false_daemon() as daemon:
@@ -140,6 +143,7 @@ def test_as_large_as_it_may_be_is_read_and_refused_by_its_size(ground: tuple[Tre
             repaired(daemon, ground)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lie", ["dies", "other file"])
 def test_the_repair_is_found_here_all_the_same(lie: str) -> None:
     """The whole verb: one line of what the daemon did, and the suggestion of this process."""
@@ -170,6 +174,7 @@ class Remarks:
             self.said.append(str(event.data["text"]))
 
 
+@pytest.mark.long
 def test_silence_costs_the_daemon_s_share_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("localagent.hook.suggest.SHARE", 0.001)
     with home() as place, false_daemon() as daemon:

@@ -100,6 +100,7 @@ def test_a_fifo_is_not_waited_for(repo: Repo, capsys: pytest.CaptureFixture[str]
     assert main(["hook", "check", "a.py"]) == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("raw", "reason"),
     [
@@ -134,6 +135,7 @@ def test_names_cannot_drive_the_terminal(repo: Repo, capsys: pytest.CaptureFixtu
     assert "\x07" not in told
 
 
+@pytest.mark.long
 def test_modules_of_the_repository_are_not_imported(repo: Repo, tmp_path: Path) -> None:
     """The installed hook, in a repository whose modules are named like ours and like the standard library's."""
     assert main(["hook", "install"]) == 0

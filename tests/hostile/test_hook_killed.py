@@ -89,17 +89,20 @@ def torn(tmp_path: Path) -> Repo:
     return repo
 
 
+@pytest.mark.long
 def test_files_are_taken_back_when_the_index_was_not_written(torn: Repo) -> None:
     assert "are taken back" in settle(torn)
     assert stands(torn) == {(BAD, BAD + LATER)}
     assert settle(torn) == ""
 
 
+@pytest.mark.long
 def test_the_next_run_makes_it_whole(torn: Repo) -> None:
     assert killed(torn, 0) == 1
     assert stands(torn) == {(FIXED, FIXED + LATER)}
 
 
+@pytest.mark.long
 def test_an_index_that_was_written_is_left(torn: Repo) -> None:
     """git went on after we were killed."""
     for name in ("a.py", "pkg/b.py"):
@@ -109,6 +112,7 @@ def test_an_index_that_was_written_is_left(torn: Repo) -> None:
     assert stands(torn) == {(FIXED, FIXED + LATER)}
 
 
+@pytest.mark.long
 def test_what_a_person_did_since_stays(torn: Repo) -> None:
     torn.write("a.py", b"mine\n")
     assert "its working files stay" in settle(torn)
@@ -116,6 +120,7 @@ def test_what_a_person_did_since_stays(torn: Repo) -> None:
     assert settle(torn) == ""
 
 
+@pytest.mark.long
 def test_what_a_person_staged_since_stays(torn: Repo) -> None:
     torn.git("add", "a.py")
     torn.write("pkg/b.py", FIXED)
@@ -124,6 +129,7 @@ def test_what_a_person_staged_since_stays(torn: Repo) -> None:
     assert torn.read("a.py") == FIXED + LATER
 
 
+@pytest.mark.long
 def test_a_damaged_intent_stops_with_a_remedy(torn: Repo) -> None:
     state = Path(f"{torn.folder}.state") / "localagent" / "hook"
     (intent,) = state.rglob("intent.json")

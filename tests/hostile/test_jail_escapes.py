@@ -78,6 +78,7 @@ def gone(mark: str) -> bool:
 # -- limits -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_fork_bomb_is_bounded_and_leaves_nothing(jail: NamespaceJail) -> None:
     code = """
     import os, time
@@ -101,6 +102,7 @@ def test_fork_bomb_is_bounded_and_leaves_nothing(jail: NamespaceJail) -> None:
     assert gone("fork-bomb-7f3a")
 
 
+@pytest.mark.long
 def test_memory_hog_is_ended_as_memory(python: Run) -> None:
     code = """
     import os, time
@@ -124,6 +126,7 @@ def test_memory_is_watched_without_a_cgroup(jail: NamespaceJail) -> None:
     assert result.ending is Ending.MEMORY
 
 
+@pytest.mark.long
 def test_shared_pages_are_counted_once(jail: NamespaceJail) -> None:
     plain = NamespaceJail(replace(jail._backend, cgroups=None))
     code = """
@@ -156,15 +159,18 @@ def test_output_flood_is_ended_as_output(python: Run, stream: int) -> None:
     assert len(result.stdout) + len(result.stderr) == 100_000
 
 
+@pytest.mark.long
 def test_sleeping_past_the_wall_is_ended_as_wall(python: Run) -> None:
     result = python("import time; print('began', flush=True); time.sleep(600)", limits=replace(LIMITS, wall_seconds=1))
     assert (result.ending, result.stdout) == (Ending.WALL, b"began\n")
 
 
+@pytest.mark.long
 def test_spinning_is_ended_as_cpu(python: Run) -> None:
     assert python("while True: pass", limits=replace(LIMITS, cpu_seconds=1)).ending is Ending.CPU
 
 
+@pytest.mark.long
 def test_spinning_past_a_stalled_watcher_is_ended_as_cpu(python: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     from localagent.jail import watch
 
@@ -173,6 +179,7 @@ def test_spinning_past_a_stalled_watcher_is_ended_as_cpu(python: Run, monkeypatc
     assert (result.ending, result.returncode) == (Ending.CPU, 128 + signal.SIGXCPU)
 
 
+@pytest.mark.long
 def test_spinning_of_the_whole_tree_is_counted(python: Run) -> None:
     code = """
     import os, time
@@ -189,6 +196,7 @@ def test_spinning_of_the_whole_tree_is_counted(python: Run) -> None:
 TOLD_APART = pytest.mark.skipif(not machine_code.supported(), reason="bubblewrap's own init says 128+n for both")
 
 
+@pytest.mark.long
 @TOLD_APART
 @pytest.mark.parametrize("code", [129, 128 + signal.SIGXCPU, 137, 143, 192, 255])
 def test_exit_code_of_a_signal_is_not_taken_for_one(python: Run, code: int) -> None:
@@ -196,6 +204,7 @@ def test_exit_code_of_a_signal_is_not_taken_for_one(python: Run, code: int) -> N
     assert (result.ending, result.returncode) == (Ending.EXITED, code)
 
 
+@pytest.mark.long
 @TOLD_APART
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGKILL, signal.SIGTERM, signal.SIGRTMAX])
 def test_a_signal_is_told_as_one(python: Run, number: signal.Signals) -> None:
@@ -238,6 +247,7 @@ def test_file_size_and_tmp_are_bounded(python: Run) -> None:
     assert said(python(code, limits=limits)) == "EFBIG ENOSPC ENOSPC"
 
 
+@pytest.mark.long
 def test_filling_the_disk_behind_a_writable_bind_is_ended(python: Run, workspace: Workspace) -> None:
     code = """
     import os, time
@@ -297,6 +307,7 @@ def test_ignored_signals_do_not_help(jail: NamespaceJail) -> None:
     process.channel.close()
 
 
+@pytest.mark.long
 def test_killed_parent_leaves_no_orphan(jail: NamespaceJail) -> None:
     parent = textwrap.dedent(f"""
         import time
@@ -322,6 +333,7 @@ def test_killed_parent_leaves_no_orphan(jail: NamespaceJail) -> None:
 # -- looking out --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "path", ["/root", "/home", "/var", "/etc/shadow", "/etc/ssh", "/sys", "/run", "/boot", "/mnt", "/work", "/srv"]
 )
@@ -534,6 +546,7 @@ def test_socket_family_is_refused(python: Run, family: str) -> None:
     assert said(result) == "refused"
 
 
+@pytest.mark.long
 def test_ordinary_work_goes_on_under_the_filter(python: Run, jail: NamespaceJail) -> None:
     code = """
     import multiprocessing, subprocess, tempfile, threading, socket, asyncio

@@ -48,6 +48,7 @@ SIDED = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mark", ["a file in the tree", "a port that waits"])
 def test_a_mark_of_an_earlier_run_is_named_and_no_success(mark: str) -> None:
     with home({"one.py": "def one():\n    return 1\n", "test_mark.py": MARKS[mark]}) as h:
@@ -58,6 +59,7 @@ def test_a_mark_of_an_earlier_run_is_named_and_no_success(mark: str) -> None:
     assert SIDED in ran.report["warnings"]
 
 
+@pytest.mark.long
 def test_a_mark_in_a_process_does_not_outlive_it() -> None:
     """The session that was changed is ended, so the next run finds none: the test fails every time."""
     with home({"one.py": "def one():\n    return 1\n", "test_mark.py": MARKS["the priority of who forks it"]}) as h:

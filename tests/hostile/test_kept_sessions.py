@@ -39,6 +39,7 @@ def place() -> Iterator[Kept]:
         yield it
 
 
+@pytest.mark.long
 def test_the_worker_shows_its_channel_and_memory_to_nobody(place: Kept) -> None:
     code = """
 import os
@@ -73,6 +74,7 @@ mine = [n for n in range(3, 200) if kind(n).startswith("socket")]
 """
 
 
+@pytest.mark.long
 def test_a_forged_end_is_believed_about_its_own_step_only(place: Kept) -> None:
     place.step(FORGE, name="forge")
     place.step("for n in mine: os.write(n, b'3 0\\n4 9\\n5 200\\n')", name="forge")  # steps to come
@@ -92,6 +94,7 @@ def test_garbage_on_the_control_socket_ends_the_session(place: Kept) -> None:
     assert not ended.session.alive
 
 
+@pytest.mark.long
 def test_a_step_that_minds_no_signal_is_killed_with_its_session(place: Kept) -> None:
     code = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nprint('on')\nwhile True: pass"
     ended = place.step(code, name="deaf", limits={"wall_seconds": 0.5})
@@ -100,6 +103,7 @@ def test_a_step_that_minds_no_signal_is_killed_with_its_session(place: Kept) -> 
     assert (ended.session.alive, ended.session.ended) == (False, "it did not end: wall")
 
 
+@pytest.mark.long
 def test_a_fork_bomb_and_a_memory_hog_end_at_the_limits(place: Kept) -> None:
     bomb = """
 made = 0
@@ -176,6 +180,7 @@ def test_a_shell_that_shuts_its_streams_or_its_control_does_no_harm(place: Kept)
     assert place.step("echo other", name="shut", language=Language.BASH).stdout == "other\n"
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.geteuid() != 0 or not SYSTEM_PYTHON.exists(), reason="only root can be another user")
 def test_another_user_is_not_answered_even_where_the_socket_is_open(place: Kept) -> None:
     place.step("1", name="peer")

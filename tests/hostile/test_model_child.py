@@ -100,6 +100,7 @@ def new_enough(python: str) -> bool:
     return Path(python).exists() and subprocess.run([python, "-c", code], check=False).returncode == 0
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
 @pytest.mark.skipif(not new_enough(SYSTEM_PYTHON), reason="no interpreter that an ordinary user could start")
 def test_started_by_an_ordinary_user_the_child_cannot_write_that_users_weights() -> None:

@@ -55,6 +55,7 @@ def proof(tmp_path: Path, *args: str, **environ: str) -> tuple[int, dict[str, An
     return ended.returncode, value
 
 
+@pytest.mark.long
 def test_a_planted_dependency_is_caught(tmp_path: Path) -> None:
     package = tmp_path / "planted" / "pathspec"
     package.mkdir(parents=True)
@@ -68,6 +69,7 @@ def test_a_planted_dependency_is_caught(tmp_path: Path) -> None:
     assert ("write", f"openat {tmp_path}/home/loot") in found
 
 
+@pytest.mark.long
 def test_who_removes_the_trace_of_a_call_is_caught_with_it(tmp_path: Path) -> None:
     package = tmp_path / "planted" / "pathspec"
     package.mkdir(parents=True)
@@ -81,6 +83,7 @@ def test_who_removes_the_trace_of_a_call_is_caught_with_it(tmp_path: Path) -> No
     assert "trace" in {kind for kind, _ in found}
 
 
+@pytest.mark.long
 def test_the_folder_that_it_was_started_in_is_nobodys_library(tmp_path: Path) -> None:
     """`python -m` puts it into `sys.path`, so that all of a project in the home might be read."""
     here = tmp_path / "home" / "project"
@@ -102,6 +105,7 @@ def test_the_folder_that_it_was_started_in_is_nobodys_library(tmp_path: Path) ->
         assert (str(here) in said.split()) is readable, said
 
 
+@pytest.mark.long
 def test_the_hook_alone_calls_nobody(tmp_path: Path) -> None:
     code, value = proof(tmp_path, "--only", "hook")
     assert (code, [step["findings"] for step in value["steps"]]) == (0, [[]]), value

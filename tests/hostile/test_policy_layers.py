@@ -33,6 +33,7 @@ def repo(tmp_path: Path) -> Path:
     return root
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "layer",
     [
@@ -63,6 +64,7 @@ def test_calling_sources_tests_does_not_let_a_moved_file_keep_what_it_holds(repo
     assert "run-text" in {f.rule for d in review.decisions for f in d.findings}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -98,6 +100,7 @@ def test_what_cannot_be_read_could_ask_for_more_and_is_refused(repo: Path, setti
         open_policy(settings, None, repo)
 
 
+@pytest.mark.long
 def test_the_slowest_patterns_that_a_repository_may_give_come_to_an_end(repo: Path, settings: Settings) -> None:
     """Three `*` against the longest name, many times over: what is refused above would take ages."""
     patterns = ", ".join(f"'*a*a*{n}b'" for n in range(100))

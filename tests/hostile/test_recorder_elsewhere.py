@@ -57,6 +57,7 @@ def said(path: Path, data: bytes) -> str:
             return ""
 
 
+@pytest.mark.long
 def test_a_task_is_recorded_there_and_others_get_nothing(folder: Path) -> None:
     process = started(folder, 0)
     try:
@@ -82,6 +83,7 @@ def test_a_task_is_recorded_there_and_others_get_nothing(folder: Path) -> None:
         process.wait()
 
 
+@pytest.mark.long
 def test_who_may_add_may_not_write_and_strangers_may_neither(folder: Path) -> None:
     process = started(folder, DAEMON)
     try:
@@ -103,6 +105,7 @@ def entry_of(path: Path) -> str:
     return said(path, about + b'{"kind":"reported","data":{}}\n')
 
 
+@pytest.mark.long
 def test_three_hundred_silent_lines_end_nothing(folder: Path) -> None:
     process = started(folder, 0, limits="ulimit -n 100; ")
     path, idle = folder / "0.sock", []
@@ -161,6 +164,7 @@ def test_a_daemon_s_line_that_was_given_up_is_opened_anew(tmp_path: Path) -> Non
             assert b"ordered_task" in second.recv(100)
 
 
+@pytest.mark.long
 def test_a_line_that_says_nothing_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recorder_elsewhere, "FIRST_SECONDS", 1)
     ours, theirs = socket.socketpair()
@@ -187,6 +191,7 @@ def test_want_of_threads_closes_the_line_and_no_more(tmp_path: Path, monkeypatch
         assert free.acquire(blocking=False)
 
 
+@pytest.mark.long
 def test_its_key_signs_at_a_task_s_end(folder: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="la-recorder-") as name:
         place, state = Path(name), str(Path(name) / "state")

@@ -4,6 +4,7 @@ import base64
 import json
 from pathlib import Path
 
+import pytest
 from fix_builder import Home, Ran, home
 
 CANARY = "canary7f3a91c2"
@@ -49,6 +50,7 @@ def everything(h: Home, *redact: str) -> dict[str, bytes]:
     return found | {p.name: shown(p.read_bytes()) for p in out.iterdir() if p.is_file()}
 
 
+@pytest.mark.long
 def test_no_word_of_a_repository_is_in_what_is_redacted() -> None:
     with home(FILES) as h:
         assert h.run("key", "new").code == 0
@@ -69,6 +71,7 @@ def test_no_word_of_a_repository_is_in_what_is_redacted() -> None:
         assert h.run("attest", "verify", str(out / "bundle")).code == 0
 
 
+@pytest.mark.long
 def test_no_word_of_what_proposals_differ_on_is_in_what_is_redacted() -> None:
     name = f"f_{CANARY}"
     files = {

@@ -62,6 +62,7 @@ def _run(body: str) -> tuple[TestResult, RunEnd, TestResult | None]:
         return ran.results[first.index], ran.end, after.results[following.index]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CHANGES)
 def test_whoever_changes_what_serves_the_next_ends_the_session(name: str) -> None:
     if CHANGES[name].startswith("os.setpriority") and os.getpriority(os.PRIO_PROCESS, 0) == 19:
@@ -72,6 +73,7 @@ def test_whoever_changes_what_serves_the_next_ends_the_session(name: str) -> Non
         assert said.outcome is Outcome.PASSED  # the change was made
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CLOSED)
 def test_what_serves_the_next_cannot_be_looked_into(name: str) -> None:
     said, end, after = _run(CLOSED[name])
@@ -82,6 +84,7 @@ def test_what_serves_the_next_cannot_be_looked_into(name: str) -> None:
     assert after.outcome is Outcome.PASSED
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("body", ["os.setpriority(os.PRIO_PROCESS, 0, 19)", "pass", "open('/proc/self/maps').read()"])
 def test_what_a_test_does_to_itself_ends_nothing(body: str) -> None:
     said, end, after = _run(body)

@@ -10,6 +10,7 @@ ATTACKER = 47110
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="becoming another user takes root")
 
 
+@pytest.mark.long
 def test_another_user_s_connection_is_dropped() -> None:
     with served(hold=True) as daemon:
         task = done(daemon, "secret words")

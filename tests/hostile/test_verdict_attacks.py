@@ -29,6 +29,7 @@ SCRIPT = f'"$0" -m pytest -q -rA -p no:cacheprovider --junitxml={REPORT}; code=$
 SAMPLE = ("leaving with status 0 at exit", "a forged JUnit file")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_is_taken_for_good_or_met_in_the_worker(kind: Kind, scratch: Path) -> None:
     all_held(kind, scratch, (Way.BODY, Way.SESSION))
@@ -90,6 +91,7 @@ def fools(entry: Forgery, scratch: Path) -> None:
         assert re.search(r"^1 passed in", output, re.MULTILINE), output
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SAMPLE)
 def test_a_sample_fools_a_simpler_judge(name: str, scratch: Path) -> None:
     fools(next(entry for entry in FORGERIES if entry.name == name), scratch)
@@ -101,12 +103,14 @@ def test_every_forgery_fools_a_simpler_judge(entry: Forgery, scratch: Path) -> N
     fools(entry, scratch)
 
 
+@pytest.mark.long
 def test_an_honest_failure_fools_nobody(scratch: Path) -> None:
     code, output = plainly({"m.py": SOURCE, "test_m.py": TEST}, scratch)
     assert code == 1
     assert not re.search(r"^1 passed in", output, re.MULTILINE)
 
 
+@pytest.mark.long
 def test_in_one_process_every_leftover_is_met(scratch: Path) -> None:
     _, output = plainly(leftovers.repository(), scratch)
     met = set(re.findall(r"^FAILED test_m.py::test_look_(\d+)", output, re.MULTILINE))

@@ -70,6 +70,7 @@ def attacked() -> dict[str, TestResult]:
         return {r.id: r for r in ran.results.values()}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", BAD)
 def test_misbehaving_tests_never_pass(name: str, attacked: dict[str, TestResult]) -> None:
     _body, outcome, exception = BAD[name]
@@ -84,6 +85,7 @@ def test_misbehaving_tests_never_pass(name: str, attacked: dict[str, TestResult]
     assert (after.failure.left, after.failure.right) == ("1", "2")
 
 
+@pytest.mark.long
 def test_a_conftest_that_rewrites_reports_turns_nothing_green() -> None:
     files = {
         "m.py": TARGET,
@@ -98,6 +100,7 @@ def test_a_conftest_that_rewrites_reports_turns_nothing_green() -> None:
         assert quick.check(h.candidate("m.py", "return 1", "return 2"), cpu_seconds=1.0).plausible
 
 
+@pytest.mark.long
 def test_nothing_is_left_for_the_next_candidate() -> None:
     files = {
         "m.py": "LEFT = []\ndef f():\n    return 1\n",
@@ -131,6 +134,7 @@ def test_nothing_is_left_for_the_next_candidate() -> None:
         assert h.verifier.notes == ()
 
 
+@pytest.mark.long
 def test_a_repository_with_names_of_ours_and_of_the_library() -> None:
     wicked = "raise SystemExit('shadowed')\n"
     files = {
@@ -156,6 +160,7 @@ def test_a_repository_with_names_of_ours_and_of_the_library() -> None:
         assert quick.check(h.candidate("localagent/verify.py", "return 1", "return 2"), cpu_seconds=1.0).plausible
 
 
+@pytest.mark.long
 def test_stale_bytecode_is_not_read() -> None:
     cached = importlib.util.cache_from_source("m.py")
     source = "def f():\n    return 1\n"

@@ -37,6 +37,7 @@ def ran(jail: NamespaceJail, code: str, bounds: Bounds) -> JailResult:
     return BoundedJail(jail, bounds).run(spec)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("rules", "code", "ending"),
     [
@@ -79,6 +80,7 @@ def test_a_limit_that_makes_a_call_fail_is_told_by_its_key(jail: NamespaceJail, 
         assert 0 < int(result.stdout) <= rules.processes
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "code", [HOLD.replace("sleep(3)", "sleep(0.1)"), WRITE, MANY, SPAWN], ids=["memory", "file", "disk", "processes"]
 )

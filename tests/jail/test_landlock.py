@@ -114,6 +114,7 @@ LIES = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not landlock.kernel()[0], reason="this kernel has no Landlock; doctor says so")
 @pytest.mark.parametrize("source", LIES)
 def test_a_launcher_that_puts_up_no_wall_is_found_out(

@@ -44,6 +44,7 @@ def marked() -> list[int]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("end", ["time.sleep(60)", "os._exit(0)", "raise SystemExit"])
 def test_whatever_way_our_process_ends_the_launcher_leaves_nothing(end: str) -> None:
     parent = subprocess.Popen(

@@ -55,6 +55,7 @@ def test_all_faults_together() -> None:
     assert [fault.split("'")[1] for fault in caught.value.faults] == [w for w in words if w != "cpu=1s"]
 
 
+@pytest.mark.long
 @given(st.text(max_size=20))
 def test_any_word_is_a_limit_or_a_fault(word: str) -> None:
     try:

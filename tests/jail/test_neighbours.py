@@ -3,6 +3,7 @@
 import copy
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +22,7 @@ def careless(args: tuple[Any, ...], seed: int, count: int = 40) -> list[tuple[An
     return [a for a, _, keeps in neighbours(args, {}, Chance(seed), count) if not keeps]
 
 
+@pytest.mark.long
 @given(numbers, st.text("abc", min_size=1, max_size=6), seeds)
 def test_what_was_given_is_not_touched_and_a_seed_repeats(items: list[int], text: str, seed: int) -> None:
     args = (items, [list(items), list(items)], {"k": items}, text)
@@ -31,6 +33,7 @@ def test_what_was_given_is_not_touched_and_a_seed_repeats(items: list[int], text
     assert all(len(a) == 4 and set(named) == {"extra"} for a, named, _ in first)
 
 
+@pytest.mark.long
 @given(st.data(), seeds)
 def test_lists_of_equal_length_stay_so(data: st.DataObject, seed: int) -> None:
     n = data.draw(st.integers(2, 6))
@@ -38,6 +41,7 @@ def test_lists_of_equal_length_stay_so(data: st.DataObject, seed: int) -> None:
     assert all(len(x) == len(y) > 0 for x, y in kept((a, b), seed))
 
 
+@pytest.mark.long
 @given(numbers, seeds)
 def test_a_sorted_list_stays_sorted_and_a_distinct_one_distinct(items: list[int], seed: int) -> None:
     ordered = sorted(set(items))
@@ -47,6 +51,7 @@ def test_a_sorted_list_stays_sorted_and_a_distinct_one_distinct(items: list[int]
             assert len(set(made)) == len(made)
 
 
+@pytest.mark.long
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=6), st.integers(1, 50), seeds)
 def test_positive_numbers_stay_positive(items: list[int], k: int, seed: int) -> None:
     for made, number in kept((items, k), seed):
@@ -54,17 +59,20 @@ def test_positive_numbers_stay_positive(items: list[int], k: int, seed: int) -> 
         assert all(v >= 1 for v in made)
 
 
+@pytest.mark.long
 @given(numbers, seeds)
 def test_a_count_goes_on_equalling_its_length(items: list[int], seed: int) -> None:
     assert all(n == len(made) for made, n in kept((items, len(items)), seed))
 
 
+@pytest.mark.long
 @given(numbers, st.data(), seeds)
 def test_a_position_stays_inside(items: list[int], data: st.DataObject, seed: int) -> None:
     k = data.draw(st.integers(1, len(items)))
     assert all(1 <= n <= len(made) for made, n in kept((items, k), seed))
 
 
+@pytest.mark.long
 @given(st.integers(2, 5), st.integers(2, 5), st.data(), seeds)
 def test_rows_of_a_table_stay_equally_long(rows: int, columns: int, data: st.DataObject, seed: int) -> None:
     row = st.lists(st.integers(0, 9), min_size=columns, max_size=columns)
@@ -84,11 +92,13 @@ def test_a_list_of_positions_in_itself_stays_one() -> None:
         assert all(-1 <= v < len(made) for v in made), made
 
 
+@pytest.mark.long
 @given(st.permutations([3, 5, 8, 9]), seeds)
 def test_two_orders_of_the_same_values_stay_so(other: list[int], seed: int) -> None:
     assert all(sorted(a) == sorted(b) for a, b in kept(([3, 5, 8, 9], other), seed))
 
 
+@pytest.mark.long
 @given(seeds)
 def test_a_value_named_by_another_argument_stays_where_it_stands(seed: int) -> None:
     for part, whole in kept(([4, 2], [1, 2, 3, 4, 5]), seed):

@@ -112,6 +112,7 @@ def test_a_literal_stands_for_exactly_its_bytes(content: bytes) -> None:
 words = st.text(st.characters(blacklist_characters="\0", blacklist_categories=["Cs"]), max_size=12)
 
 
+@pytest.mark.long
 @given(st.lists(words, min_size=1, max_size=5), st.lists(st.tuples(words, words), max_size=3), words)
 def test_what_the_spec_says_is_never_read_as_a_setting(argv: list[str], env: list[tuple[str, str]], cwd: str) -> None:
     plain = nsjail_config(JailSpec(argv=("x",), cwd="/"), AROUND, HANDED).decode().splitlines()

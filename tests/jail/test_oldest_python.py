@@ -52,6 +52,7 @@ def test_newer_syntax_is_seen(text: str) -> None:
         ast.parse(text, feature_version=OLDEST)
 
 
+@pytest.mark.long
 def test_it_is_imported_by_that_python(tmp_path: Path) -> None:
     python = oldest()
     has = subprocess.run([python, "-c", "import pytest"], capture_output=True, check=False).returncode == 0

@@ -40,11 +40,13 @@ def outcomes(files: dict[str, str]) -> list[Outcome]:
     return [ran.results[i.index].outcome for i in got.items]
 
 
+@pytest.mark.long
 def test_a_project_that_makes_warnings_errors_is_not_told_of_modules_imported_before() -> None:
     config = "[pytest]\nfilterwarnings =\n    error\naddopts = -W error\n"
     assert outcomes({"pytest.ini": config, "test_m.py": PRELOADED}) == [Outcome.PASSED]
 
 
+@pytest.mark.long
 def test_modules_of_the_repository_win_over_those_that_a_plugin_brought() -> None:
     files = {
         "queue.py": "OURS = 1\nfrom _queue import SimpleQueue, Empty\nQueue = LifoQueue = SimpleQueue\n",
@@ -72,6 +74,7 @@ print(len(list(Path(sys.argv[2]).glob("mark-*"))))
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "told"), [("execnet", pytest.__version__), ("iniconfig", "of the repository")])
 def test_what_an_editable_install_brings_is_not_imported_beside_the_channel(
     name: str, told: str, tmp_path: Path

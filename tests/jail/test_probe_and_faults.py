@@ -57,6 +57,7 @@ def test_an_old_binary_is_faulty_and_never_asked_for_a_jail(tmp_path: Path) -> N
     assert not mark.exists()
 
 
+@pytest.mark.long
 def test_a_binary_that_only_pretends_is_faulty(tmp_path: Path) -> None:
     run = 'while [ "$1" != -- ]; do shift; done; shift; exec "$@"'
     body = f"case $1 in --version) echo bubblewrap 0.11.0;; *) {run};; esac"

@@ -33,6 +33,7 @@ def terminal(request):
 TESTS = "def test_known():\n    assert 1 == 2, 'test_known'\n\n\ndef test_passes():\n    pass\n"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("swap", [False, True])
 def test_a_hook_that_reads_the_failure_decides_alike_in_both_kinds_of_session(swap: bool) -> None:
     with house({"conftest.py": CONFTEST, "test_m.py": TESTS}) as h, h.verifier._rooms.start({}, Use.QUICK) as room:

@@ -19,6 +19,7 @@ def _reader(data: bytes) -> Reader:
     return Reader(read)
 
 
+@pytest.mark.long
 @given(st.dictionaries(st.text(max_size=5), VALUES, max_size=5))
 def test_frames_come_back(message: dict[str, object]) -> None:
     reader = _reader(pack(message) * 2)

@@ -127,6 +127,7 @@ def test_an_unwritable_scratch_says_what_to_do(tmp_path: Path) -> None:
     assert "TMPDIR" in caught.value.remedy
 
 
+@pytest.mark.long
 def test_removal_minds_no_depth_no_mode_no_link(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.mkdir()

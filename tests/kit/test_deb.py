@@ -79,6 +79,7 @@ def field(package: Path, name: str) -> str:
 # --- the package ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @needs_dpkg
 def test_the_fields(kit: Path, package: Path, unpacked: Path) -> None:
     minor = f"{sys.version_info.major}.{sys.version_info.minor}"

@@ -22,6 +22,7 @@ def home(tmp_path: Path) -> Home:
     return Home(tmp_path / "a home")
 
 
+@pytest.mark.long
 def test_from_nothing_to_nothing(kits: tuple[Path, Path, Path], home: Home) -> None:
     one, two, bad = kits
     tool = home.path / ".local" / "bin" / "localagent-kit"
@@ -111,6 +112,7 @@ def test_a_rollback_killed_before_or_after_its_switch_leaves_each_version_its_ow
     assert not home.prefix.exists()
 
 
+@pytest.mark.long
 def test_without_a_key_or_with_anothers_nothing_is_used(
     kits: tuple[Path, Path, Path], home: Home, tmp_path: Path
 ) -> None:
@@ -174,6 +176,7 @@ def test_a_kit_for_another_machine(home: Home, tmp_path: Path, change: dict[str,
     assert reason in ended.stderr
 
 
+@pytest.mark.long
 def test_what_is_not_ours_in_the_way_stays(kits: tuple[Path, Path, Path], home: Home) -> None:
     tool = home.path / ".local" / "bin" / "localagent"
     tool.parent.mkdir(parents=True)
@@ -192,6 +195,7 @@ def test_what_is_not_ours_in_the_way_stays(kits: tuple[Path, Path, Path], home: 
     assert tool.readlink() == elsewhere
 
 
+@pytest.mark.long
 def test_an_unfinished_version_is_never_used_and_is_built_anew(kits: tuple[Path, Path, Path], home: Home) -> None:
     one, two, _ = kits
     assert home.kit(one, "install", "--key", PUBLIC).returncode == 0
@@ -205,6 +209,7 @@ def test_an_unfinished_version_is_never_used_and_is_built_anew(kits: tuple[Path,
     assert home.version() == "localagent 1.0"
 
 
+@pytest.mark.long
 def test_modes_are_ours_to_say_not_those_of_the_folder_or_the_umask(home: Home, tmp_path: Path) -> None:
     kit = make_kit(tmp_path / "stick", "1.0")
     for path in kit.rglob("*"):
@@ -258,6 +263,7 @@ def test_a_link_put_in_after_the_verifying_is_neither_followed_nor_copied(tmp_pa
     assert not any((tmp_path / name).exists() for name in ("taken.md", "taken.toml"))
 
 
+@pytest.mark.long
 def test_a_build_from_a_kit_that_changes_leaves_no_version(tmp_path: Path) -> None:
     kit, verify, versions = make_kit(tmp_path / "kit", "1.0"), script("verify"), script("versions")
     sound = verify.checked(kit, PUBLIC)
@@ -269,6 +275,7 @@ def test_a_build_from_a_kit_that_changes_leaves_no_version(tmp_path: Path) -> No
     assert not list(place.versions.iterdir())
 
 
+@pytest.mark.long
 def test_a_key_file_that_was_altered_is_named(kits: tuple[Path, Path, Path], home: Home) -> None:
     assert home.kit(kits[0], "install", "--key", PUBLIC).returncode == 0
     key = home.prefix / "maker.pub"

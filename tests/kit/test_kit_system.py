@@ -127,6 +127,7 @@ def sealed(folder: Path, version: str, units: dict[str, str]) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_what_a_unit_needs_is_there_and_all_of_it_goes(machine: Machine, tmp_path: Path) -> None:
     kit = sealed(tmp_path / "kit", "1.0", real_units())
     ended = machine.kit(kit, "install", "--key", PUBLIC)
@@ -144,6 +145,7 @@ def test_what_a_unit_needs_is_there_and_all_of_it_goes(machine: Machine, tmp_pat
     assert (machine.left(), machine.accounts()) == ([], [])
 
 
+@pytest.mark.long
 def test_units_go_forward_and_back_with_their_version(machine: Machine, tmp_path: Path) -> None:
     machine.with_systemd()
     one = sealed(tmp_path / "one", "1.0", {"localagent.service": "one", "localagent-old.timer": "one"})
@@ -176,6 +178,7 @@ def test_units_go_forward_and_back_with_their_version(machine: Machine, tmp_path
     assert machine.version() == "localagent 1.0"
 
 
+@pytest.mark.long
 def test_what_was_enabled_is_stopped_and_disabled_or_nothing_is_removed(machine: Machine, tmp_path: Path) -> None:
     machine.with_systemd()
     kit = sealed(tmp_path / "kit", "1.0", {"localagent.service": "unit"})
@@ -196,6 +199,7 @@ def test_what_was_enabled_is_stopped_and_disabled_or_nothing_is_removed(machine:
     assert machine.left() == ["etc/systemd/system/multi-user.target.wants/somebody.service"]
 
 
+@pytest.mark.long
 def test_a_purge_waits_for_processes_of_its_users(machine: Machine, tmp_path: Path) -> None:
     kit = sealed(tmp_path / "kit", "1.0", real_units())
     assert machine.kit(kit, "install", "--key", PUBLIC).returncode == 0
@@ -217,6 +221,7 @@ def test_a_purge_waits_for_processes_of_its_users(machine: Machine, tmp_path: Pa
     assert (machine.left(), machine.accounts()) == ([], [])
 
 
+@pytest.mark.long
 def test_a_link_in_the_place_of_a_folder_is_not_followed(machine: Machine, tmp_path: Path) -> None:
     kit = sealed(tmp_path / "kit", "1.0", {"localagent.service": "unit"})
     machine.path("/var/lib/localagent").symlink_to("/etc")

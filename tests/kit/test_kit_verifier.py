@@ -39,6 +39,7 @@ def theirs(key: bytes, message: bytes, signature: bytes) -> bool:
     return True
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(seed=st.binary(min_size=32, max_size=32), message=st.binary(max_size=200), place=st.integers(0, 511))
 def test_agrees_with_cryptography(seed: bytes, message: bytes, place: int) -> None:

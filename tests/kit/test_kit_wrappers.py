@@ -10,6 +10,7 @@ from kit_wrappers import SCRIPTS, SHELLS, Wrappers, believed, original
 EACH = 30  # changes to each script under each shell; bench/kit.py tries more, behind a real Python
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_each_says_what_its_program_said(tmp_path: Path, name: str, shell: str) -> None:
@@ -22,6 +23,7 @@ def test_each_says_what_its_program_said(tmp_path: Path, name: str, shell: str) 
     assert gone.run(shell, name, original(name), "did it") == (127, False)
 
 
+@pytest.mark.long
 def test_no_changed_byte_makes_a_success(tmp_path: Path) -> None:
     assert list(believed(Wrappers(tmp_path / "place"), random.Random(7), EACH)) == []
 

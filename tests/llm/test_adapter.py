@@ -98,6 +98,7 @@ def scored(model: ModelFile, spare: ModelFile | None = None) -> tuple[float | No
         scorer.close()
 
 
+@pytest.mark.long
 def test_an_adapter_changes_what_the_model_reads_and_one_of_nothing_does_not(tmp_path: Path) -> None:
     model = tiny_model(tmp_path, QWEN)
     plain, _ = scored(model)
@@ -131,6 +132,7 @@ def test_the_search_for_spans_reads_with_it_too(tmp_path: Path) -> None:
     assert abs(told[0][0][0][1][0] - told[1][0][0][1][0]) > 0.01
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["altered", "a lie", "gone"])
 def test_one_that_does_not_serve_leaves_the_registered_model(how: str, tmp_path: Path) -> None:
     model = tiny_model(tmp_path, QWEN)

@@ -50,6 +50,7 @@ def tokenized(decoder: ModelDecoder, *texts: bytes) -> list[list[int]]:
     return got
 
 
+@pytest.mark.long
 def test_together_or_alone_the_answers_agree(decoder: ModelDecoder) -> None:
     prefix, *texts = tokenized(decoder, PREFIX, *TEXTS)
     assert b"".join(decoder.piece(t) for t in prefix) == PREFIX
@@ -105,6 +106,7 @@ def test_branches_that_share_a_path_may_be_asked_from_different_places(decoder: 
     assert [token for token, _ in only[0]] == [token for token, _ in same[0]]
 
 
+@pytest.mark.long
 def test_the_same_requests_give_the_same_answers(bundled_model: ModelFile, jail: NamespaceJail) -> None:
     runs = []
     for _ in range(2):
@@ -130,6 +132,7 @@ def test_what_does_not_fit_is_refused_and_nothing_is_cut(decoder: ModelDecoder, 
     assert scorer.warning == ""
 
 
+@pytest.mark.long
 def test_many_branches_go_in_groups(decoder: ModelDecoder) -> None:
     branches = [Branch(at=2, tokens=(k, k + 1), rows=(Row(index=1, top=1),)) for k in range(100, 300)]
     got = decoder.grow([5, 6], branches, timeout_seconds=120)
@@ -198,6 +201,7 @@ def test_what_is_no_request_is_refused_with_a_reason(request_: dict[str, object]
             (growing.grow if message["kind"] == "grow" else growing.tokenize)(message)
 
 
+@pytest.mark.long
 def test_what_begins_anew_is_answered_the_same_whatever_was_asked_before(decoder: ModelDecoder) -> None:
     def asked(trunk: list[int], first: int, count: int) -> list[Branch]:
         tokens = [tuple(range(first + 50 * n, first + 50 * n + 20)) for n in range(count)]

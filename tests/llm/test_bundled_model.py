@@ -97,6 +97,7 @@ def processes_of_the_model() -> list[psutil.Process]:
     return found
 
 
+@pytest.mark.long
 def test_likely_repairs_score_above_nonsense(scorer: ModelScorer) -> None:
     scores = score(scorer)
     assert scorer.warning == ""
@@ -112,6 +113,7 @@ def test_likely_repairs_score_above_nonsense(scorer: ModelScorer) -> None:
     assert nothing < greater
 
 
+@pytest.mark.long
 def test_the_same_question_gets_the_same_answer(
     scorer: ModelScorer, bundled_model: ModelFile, jail: NamespaceJail
 ) -> None:
@@ -124,6 +126,7 @@ def test_the_same_question_gets_the_same_answer(
     other.close()
 
 
+@pytest.mark.long
 def test_each_score_is_about_what_a_question_alone_gives(scorer: ModelScorer) -> None:
     """Quantized kernels differ a little with the number of tokens decoded at once."""
     together = score(scorer)
@@ -157,6 +160,7 @@ def test_a_long_function_is_scored_around_its_places(scorer: ModelScorer) -> Non
     assert scorer.tokens_used - before < 3000
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "source",
     [
@@ -181,6 +185,7 @@ def test_text_the_tokenizer_knows_as_special_is_cut_like_any_other(scorer: Model
     assert value is not None
 
 
+@pytest.mark.long
 def test_running_out_of_time_leaves_a_partial_answer_and_a_working_model(scorer: ModelScorer) -> None:
     source = b"".join(b"def f%d(x):\n    return x + %d\n\n\n" % (n, n) for n in range(2000))
     ends = [
@@ -214,6 +219,7 @@ def cut_in_half(stream: BinaryIO) -> None:
     stream.truncate(49_000_000)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("change", "reason"),
     [(flip_last_byte, "SHA-256 is not the registered one"), (cut_in_half, "is not 98362432 bytes long")],
@@ -227,6 +233,7 @@ def test_an_altered_file_is_refused_before_it_is_loaded(
     scorer.close()
 
 
+@pytest.mark.long
 def test_a_header_llama_cpp_should_not_see_is_refused(
     bundled_model: ModelFile, jail: NamespaceJail, tmp_path: Path
 ) -> None:
@@ -260,6 +267,7 @@ def test_a_sound_file_that_llama_cpp_cannot_load_is_a_warning(jail: NamespaceJai
     scorer.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_child_killed_or_stopped_in_a_request_costs_a_warning(
     bundled_model: ModelFile, jail: NamespaceJail, how: signal.Signals
@@ -309,6 +317,7 @@ class Starved:
         return self._jail.start(replace(spec, limits=replace(spec.limits, **self._limits)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "limits",
     [{"address_space_bytes": 160 << 20}, {"resident_bytes": 60 << 20}, {"cpu_seconds": 1}, {"wall_seconds": 1.0}],
@@ -322,6 +331,7 @@ def test_a_starved_child_costs_a_warning(bundled_model: ModelFile, jail: Namespa
     scorer.close()
 
 
+@pytest.mark.long
 def test_closing_ends_the_process(bundled_model: ModelFile, jail: NamespaceJail) -> None:
     mine = {process.pid for process in processes_of_the_model()}
     scorer = ModelScorer(bundled_model, jail, threads=1)
@@ -331,6 +341,7 @@ def test_closing_ends_the_process(bundled_model: ModelFile, jail: NamespaceJail)
     assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
 
 
+@pytest.mark.long
 def test_the_child_is_confined(bundled_model: ModelFile, jail: NamespaceJail) -> None:
     mine = {process.pid for process in processes_of_the_model()}
     scorer = ModelScorer(bundled_model, jail, threads=1)
@@ -383,6 +394,7 @@ def test_one_more_thread_has_to_make_it_faster() -> None:
     assert tried == []  # nothing to choose from, nothing is tried
 
 
+@pytest.mark.long
 def test_a_child_that_may_choose_says_how_many_threads_it_uses(bundled_model: ModelFile, jail: NamespaceJail) -> None:
     made = ModelScorer(bundled_model, jail)
     made._loaded.wait(120)

@@ -61,6 +61,7 @@ WORDS = [
 texts = st.lists(st.sampled_from(WORDS), max_size=40).map(b"".join)
 
 
+@pytest.mark.long
 @settings(max_examples=400, deadline=None)
 @given(
     data=texts,

@@ -49,6 +49,7 @@ def prompts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[list[str
     return {paths[path]: told for path, told in json.loads(done.stdout).items()}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.name)
 def test_only_the_family_places_special_tokens(family: Family, prompts: dict[str, list[list[str]]]) -> None:
     """The hostile text spells most of them: none of it becomes one."""
@@ -74,6 +75,7 @@ def test_chats_carry_hostile_text_as_text(prompts: dict[str, list[list[str]]]) -
     assert "no chat template" in prompts["starcoder"][0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.name)
 def test_each_family_answers_in_the_jail(family: Family, tmp_path: Path, jail: NamespaceJail) -> None:
     served = ModelScorer(tiny_model(tmp_path, family), jail, threads=1)
@@ -117,6 +119,7 @@ REFUSED = [
 ]  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("source", "why"), REFUSED, ids=range(len(REFUSED)))
 def test_a_hostile_template_is_refused(source: str, why: str) -> None:
     with pytest.raises(TemplateFault, match=why.replace("*", r"\*")):
@@ -134,6 +137,7 @@ def test_a_template_becomes_what_stands_around_messages() -> None:
     ]
 
 
+@pytest.mark.long
 def test_a_hostile_template_does_not_cost_the_model(tmp_path: Path, jail: NamespaceJail) -> None:
     """The confined child refuses the chat, and goes on for whatever else is asked."""
     for number, (source, _) in enumerate(REFUSED[8:10]):
@@ -158,6 +162,7 @@ print(json.dumps([[read(engine.tokenize(text)) for text in texts], read(Dialect(
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.name)
 def test_tokens_give_the_text_back_and_nothing_in_front(family: Family, tmp_path: Path) -> None:
     """A vocabulary of pieces would put a space in front of every text: before a suffix, too, where none stands."""

@@ -12,6 +12,7 @@ values = st.recursive(
 messages = st.builds(lambda kind, body: {"kind": kind, "body": body}, st.text(), values)
 
 
+@pytest.mark.long
 @given(sent=st.lists(messages, max_size=5), cuts=st.lists(st.integers(1, 40), max_size=50))
 def test_messages_arrive_whole_however_the_stream_is_cut(sent: list[Message], cuts: list[int]) -> None:
     stream = b"".join(pack(message) for message in sent)

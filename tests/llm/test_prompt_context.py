@@ -1,5 +1,6 @@
 """The context is bounded, byte-stable, and only ever text."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,6 +29,7 @@ def test_places_of_one_file_set_share_the_beginning() -> None:
     assert build_context(TESTS, [], PATH) == one
 
 
+@pytest.mark.long
 @given(
     tests=st.lists(st.binary(max_size=5000), max_size=4),
     messages=st.lists(st.text(max_size=3000), max_size=4),

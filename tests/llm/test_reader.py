@@ -23,6 +23,7 @@ def reader(bundled_model: ModelFile, jail: NamespaceJail) -> Iterator[ModelReade
     scorer.close()
 
 
+@pytest.mark.long
 def test_what_people_write_is_likelier(reader: ModelReader) -> None:
     told = reader.likelihoods([GOOD, ODD], timeout_seconds=60.0)
     assert told is not None

@@ -126,6 +126,7 @@ def test_a_whole_function() -> None:
     assert "must define" in refusal(Way.FUNCTION, "```python\ndef total(self)\n```")
 
 
+@pytest.mark.long
 def test_bytes_that_are_no_source_are_refused() -> None:
     for way in Way:
         assert "not UTF-8" in refusal(way, b"\xff\xfe")
@@ -184,6 +185,7 @@ def hostile_replies(count: int) -> list[tuple[Way, bytes]]:
     return out
 
 
+@pytest.mark.long
 def test_two_thousand_hostile_replies_are_each_valid_or_refused() -> None:
     made = refused = 0
     before = SOURCE.encode()

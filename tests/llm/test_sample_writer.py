@@ -65,6 +65,7 @@ def valid(found: Sequence[Written]) -> None:
         ast.parse(written.edit.apply(SOURCE))
 
 
+@pytest.mark.long
 @pytest.mark.model
 @pytest.mark.parametrize(
     "ways",
@@ -104,6 +105,7 @@ def test_the_bundled_model_is_asked_for_an_outline_and_a_body(bundled_model: Mod
         served.close()
 
 
+@pytest.mark.long
 @pytest.mark.model
 @pytest.mark.parametrize("family", [QWEN, GRANITE, CODESTRAL], ids=lambda f: f.name)
 def test_random_models_are_refused_or_make_valid_edits(family: Family, tmp_path: Path, jail: NamespaceJail) -> None:
@@ -199,6 +201,7 @@ def test_only_so_many_remarks_are_kept_and_rounds_end(monkeypatch: pytest.Monkey
     assert user(sampler.asked[-1][0]).count("refused:") <= HEARD
 
 
+@pytest.mark.long
 def test_the_ladder_is_climbed_round_by_round(monkeypatch: pytest.MonkeyPatch) -> None:
     sampler = Recorded([b"1\n"], [line(6, "out += row")], *[[b"x"]] * 9)
     writer = recorded(monkeypatch, sampler, *LADDER)

@@ -29,6 +29,7 @@ def drawn(served: ModelScorer, prompt: Prompt, how: Draw) -> Answer:
     return ModelSampler(served).draw(prompt, how, timeout_seconds=120)
 
 
+@pytest.mark.long
 def test_a_seed_gives_a_text_and_seeds_give_several(served: ModelScorer) -> None:
     how = Draw(seeds=(1, 2, 3, 4, 1), most_tokens=12, stops=(b"\n",))
     first, second = drawn(served, ADD, how), drawn(served, ADD, how)
@@ -52,6 +53,7 @@ def test_at_temperature_zero_the_seed_does_not_matter(served: ModelScorer) -> No
     assert all(d.end is SampleEnd.LENGTH and d.tokens == 6 and d.likelihood < 0 for d in found.drawn)
 
 
+@pytest.mark.long
 def test_a_grammar_holds_whatever_the_model_wants(served: ModelScorer) -> None:
     how = Draw(
         seeds=tuple(range(8)), most_tokens=24, temperature=2.0, grammar='root ::= "LINE " [1-3] "\\n" [é-ü]+ "!"'

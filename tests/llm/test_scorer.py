@@ -95,6 +95,7 @@ MISBEHAVIOUR: dict[str, tuple[list[Answer], str]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("answers", "reason"), MISBEHAVIOUR.values(), ids=MISBEHAVIOUR)
 def test_a_misbehaving_child_is_dropped_with_the_reason(model: ModelFile, answers: list[Answer], reason: str) -> None:
     jail = ReplayJail(*answers)

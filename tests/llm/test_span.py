@@ -94,6 +94,7 @@ def page() -> Page:
     return Page(M, {M: SOURCE, RepoPath("test_m.py"): b"json.dumps(1, cls=2)\n"}, FactIndex())
 
 
+@pytest.mark.long
 def test_what_the_model_would_rather_have_written_is_found() -> None:
     found = searched(region(page(), [6, 5]), Bytes())
     wanted = SOURCE.decode().replace("dumps(rows)", "dumps(rows, cls=path)")
@@ -102,6 +103,7 @@ def test_what_the_model_would_rather_have_written_is_found() -> None:
     assert all(score <= 0.0 for score in found.values())
 
 
+@pytest.mark.long
 def test_what_no_name_allows_is_never_paid_for() -> None:
     """Only names that exist are gone on with: without one that is called so, no branch spells it out."""
     decoder = Bytes()
@@ -114,6 +116,7 @@ def test_what_no_name_allows_is_never_paid_for() -> None:
     assert not any(b"rows, cl" in line for line in written)
 
 
+@pytest.mark.long
 def test_a_search_is_the_same_twice() -> None:
     assert list(searched(region(page(), [6, 5]), Bytes()).items()) == list(
         searched(region(page(), [6, 5]), Bytes()).items()

@@ -255,6 +255,7 @@ def test_ranks_are_compared_not_values() -> None:
     assert rank_correlation([1, 1, 1], [1, 2, 3]) == 0.0
 
 
+@pytest.mark.long
 @pytest.mark.model
 def test_the_bundled_model_is_measured_and_its_rewritten_weights_score_alike(
     tmp_path: Path, bundled_model: ModelFile, jail: NamespaceJail, monkeypatch: pytest.MonkeyPatch
@@ -289,6 +290,7 @@ def test_the_bundled_model_is_measured_and_its_rewritten_weights_score_alike(
     spared.close()
 
 
+@pytest.mark.long
 @pytest.mark.model
 def test_rewritten_weights_that_were_altered_are_refused(
     tmp_path: Path, bundled_model: ModelFile, jail: NamespaceJail

@@ -84,6 +84,7 @@ def test_a_record_stands_while_it_is_complete_and_its_file_is_the_measured_one(d
     assert not stands(right, model, data)
 
 
+@pytest.mark.long
 @given(
     form=st.text(max_size=10),
     size=st.integers(0, 1 << 60),

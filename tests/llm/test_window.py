@@ -1,5 +1,6 @@
 """Windows hold every place that fits, once, within their bounds, in the order asked."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -30,6 +31,7 @@ def asked(draw: st.DrawFn) -> tuple[bytes, list[Place]]:
     return source, places
 
 
+@pytest.mark.long
 @settings(max_examples=200, deadline=None)
 @given(asked())
 def test_every_place_is_held_once_within_bounds(given_: tuple[bytes, list[Place]]) -> None:

@@ -49,6 +49,7 @@ def test_ochiai_is_the_published_formula() -> None:
     assert 3 not in scores[M]
 
 
+@pytest.mark.long
 @given(st.lists(st.frozensets(st.integers(1, 9)), max_size=6), st.lists(st.frozensets(st.integers(1, 9)), max_size=6))
 def test_ochiai_stays_in_the_unit_interval(bad: list[frozenset[int]], good: list[frozenset[int]]) -> None:
     scores = ochiai([{M: b} for b in bad], [{M: g} for g in good])

@@ -171,6 +171,7 @@ def test_an_absent_file_is_a_fault(tmp_path: Path) -> None:
         load_policy(tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n", [n for n, line in enumerate(DEFAULT.splitlines()) if KEY.match(line)])
 def test_a_key_left_out_is_a_fault_never_a_default(n: int) -> None:
     lines = DEFAULT.splitlines()

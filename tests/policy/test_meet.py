@@ -232,6 +232,7 @@ ALL_DANGERS = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(NAMES), st.lists(layers, min_size=1, max_size=2), st.none() | layers)
 def test_no_layer_allows_what_an_earlier_one_denies(
@@ -254,6 +255,7 @@ def test_no_layer_allows_what_an_earlier_one_denies(
     assert allowed(combine(base, sources, project, DEFAULT).policy) <= before
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(layers, layers)
 def test_a_layer_has_its_say(one: dict[str, Any], other: dict[str, Any]) -> None:

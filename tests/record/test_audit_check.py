@@ -20,6 +20,7 @@ def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_journal(tmp_path_factory.mktemp("state"), 90)
 
 
+@pytest.mark.long
 @given(seed=st.integers(0, 1 << 32))
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_every_alteration_is_found_at_its_place(journal: Path, seed: int) -> None:

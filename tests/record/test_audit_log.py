@@ -101,6 +101,7 @@ def test_a_damaged_journal_is_kept_beside_a_new_one_that_names_it(tmp_path: Path
     log.append(AuditKind.REPORTED, {})
 
 
+@pytest.mark.long
 def test_processes_take_turns(tmp_path: Path) -> None:
     children = []
     for _ in range(4):
@@ -114,6 +115,7 @@ def test_processes_take_turns(tmp_path: Path) -> None:
     assert (check.standing, len(check.entries)) == (Standing.WHOLE, 60)
 
 
+@pytest.mark.long
 def test_killed_while_writing_never_breaks_the_chain(tmp_path: Path) -> None:
     for n in range(8):
         child = os.fork()

@@ -5,6 +5,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -121,6 +122,7 @@ def test_nothing_of_an_entry_becomes_markup(tmp_path: Path) -> None:
     assert "svg" in found.seen
 
 
+@pytest.mark.long
 @given(st.dictionaries(st.text(max_size=40), st.integers(0, 10**9), min_size=1, max_size=20), st.text(max_size=40))
 def test_a_chart_is_only_bars_and_text(counts: dict[str, int], title: str) -> None:
     found = tags_of(chart(title, counts).encode("utf-8", "surrogatepass"))

@@ -151,6 +151,7 @@ def test_no_control_character_and_no_lone_surrogate_gets_out(make: Any) -> None:
     assert not [c for c in text if (ord(c) < 32 and c not in "\n\t") or c in "\u202e\x7f"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("make", [sarif, junit, page])
 def test_outputs_are_bounded(make: Any) -> None:
     made = review(*(finding(line=n, message="x" * 100_000) for n in range(3 * MOST_FINDINGS)))
@@ -167,6 +168,7 @@ NAMES = st.binary(min_size=1, max_size=30).map(
 )
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(st.text(st.characters(), max_size=60), NAMES)
 def test_any_text_keeps_every_form_well_formed(message: str, name: str) -> None:

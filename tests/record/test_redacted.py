@@ -33,6 +33,7 @@ SHAPE = Fields(
 )
 
 
+@pytest.mark.long
 @given(VALUES)
 @settings(suppress_health_check=[HealthCheck.too_slow])
 def test_no_text_stays_that_no_shape_knows(value: Any) -> None:

@@ -196,6 +196,7 @@ PLACES = (
 )  # fmt: skip
 
 
+@pytest.mark.long
 @settings(max_examples=300, deadline=None)
 @given(st.sampled_from(PLACES), JSON)
 def test_whatever_stands_anywhere_is_read_or_refused(place: tuple[str | int, ...], value: Any) -> None:

@@ -101,6 +101,7 @@ def test_a_key_that_is_not_known_is_no_alteration_and_no_yes(tmp_path: Path, rin
         assert len(found.heads) == len(keys)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("drop", [True, False])
 @pytest.mark.parametrize("entries", [0, 3, 90])
 def test_a_journal_written_anew_is_not_signed(tmp_path: Path, ring: KeyRing, entries: int, drop: bool) -> None:
@@ -201,6 +202,7 @@ def _only(name: str, otherwise: Callable[[], None]) -> Callable[[Path, bytes], N
     return write
 
 
+@pytest.mark.long
 def test_verifying_beside_a_writer_sees_one_moment(tmp_path: Path, ring: KeyRing) -> None:
     child = os.fork()
     if child == 0:

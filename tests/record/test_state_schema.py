@@ -102,6 +102,7 @@ ready(Path(sys.argv[1]), 2, {1: slowly})
 """
 
 
+@pytest.mark.long
 def test_killed_at_any_moment_it_is_the_old_state_or_the_whole_new_one(base: Path) -> None:
     for number in range(40):
         (base / "tasks" / f"{number}").write_text("x" * 100)

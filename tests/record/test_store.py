@@ -257,6 +257,7 @@ def test_a_sparse_giant_is_not_read(store: TaskStore) -> None:
         record.result_json()
 
 
+@pytest.mark.long
 @settings(deadline=None, max_examples=40)
 @given(
     before=st.binary(max_size=200),

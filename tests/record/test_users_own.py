@@ -37,12 +37,14 @@ def own(home: Path) -> list[str]:
     return sorted(str(p.relative_to(home)) for name in below for p in (home / name).rglob("*"))
 
 
+@pytest.mark.long
 def test_a_session_leaves_nothing_in_the_users_own_folders(tmp_path: Path) -> None:
     ran = session(tmp_path, *SOME)
     assert ran.returncode == 0, ran.stdout
     assert [name for name in own(tmp_path) if "localagent" in name] == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("inside", [True, False], ids=["in a test", "while imported"])
 def test_a_session_that_writes_there_fails(tmp_path: Path, *, inside: bool) -> None:
     place = ROOT / "tests" / f"test_sinner_{os.getpid()}.py"

@@ -75,6 +75,7 @@ def test_exit_status_and_patch_must_agree(status: int, diff: bytes, outcome: Jud
     assert run.outcome_of(CASES[0], status, diff) is outcome
 
 
+@pytest.mark.long
 def test_the_judge_tells_good_from_bad() -> None:
     """One case through the real judge: its oracle, an overfitted patch, a patch that edits a test, and nonsense."""
     case = next(case for case in CASES if case.id == "lease-end")

@@ -10,6 +10,7 @@ VAGUE = {"utils", "util", "common", "helpers", "helper", "misc", "manager", "bas
 MODULES = sorted(p for folder in ("localagent", "bench", "scripts") for p in (ROOT / folder).rglob("*.py"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: p.relative_to(ROOT).as_posix())
 def test_module_docstring_and_name(path: Path) -> None:
     tree = ast.parse(path.read_text(encoding="utf-8"))

@@ -94,6 +94,7 @@ def imported(node: ast.AST) -> set[str]:
     return set()
 
 
+@pytest.mark.long
 def test_no_module_crosses_a_fence() -> None:
     found = {}
     for path in sorted(PACKAGE.rglob("*.py")):

@@ -81,6 +81,7 @@ def test_only_small_fixes_of_one_file_of_code_are_mined(history: Repo) -> None:
     assert (found[-1].before, found[-1].after) == (BROKEN.encode(), FIXED.encode())
 
 
+@pytest.mark.long
 def test_a_fix_becomes_a_sample_that_holds_what_mends(history: Repo, tmp_path: Path) -> None:
     fix = small_fix("x@1", "shop.py", BROKEN.encode(), FIXED.encode())
     assert fix is not None
@@ -97,6 +98,7 @@ def test_a_fix_becomes_a_sample_that_holds_what_mends(history: Repo, tmp_path: P
     assert sample_of(far, "real", open_edit_space({}), unread) is None
 
 
+@pytest.mark.long
 def test_a_corpus_goes_on_where_it_stopped_and_keeps_no_secret(history: Repo, tmp_path: Path) -> None:
     def corpus() -> Corpus:
         return Corpus(repo=history.folder, folder=tmp_path / "shop-3")  # what is drawn follows from the name
@@ -119,6 +121,7 @@ def test_a_corpus_goes_on_where_it_stopped_and_keeps_no_secret(history: Repo, tm
     assert second.counts["damaged"] == 1
 
 
+@pytest.mark.long
 def test_clones_are_told_apart_and_bring_their_fixes_once(history: Repo, tmp_path: Path) -> None:
     clone = tmp_path / "b" / "shop"
     clone.parent.mkdir()
@@ -184,6 +187,7 @@ def samples(*, telling: bool, projects: int = 6, each: int = 10) -> list[Listed]
     return out
 
 
+@pytest.mark.long
 def test_an_order_that_is_better_on_unseen_projects_is_registered(tmp_path: Path) -> None:
     target = tmp_path / "ranker" / "ranker.json"
     good = samples(telling=True)
@@ -249,6 +253,7 @@ def test_an_order_in_use_that_is_poor_gives_way_and_the_other_part_stays(tmp_pat
     assert new.repositories == frozenset({"p0", "old"})
 
 
+@pytest.mark.long
 def test_the_order_in_use_is_compared_by_what_it_never_saw() -> None:
     """It knows the fixes that it learned from by heart; those of other projects judge, where they are enough."""
     many = samples(telling=True, projects=8, each=LEAST // 2)
@@ -267,6 +272,7 @@ def test_the_order_in_use_is_compared_by_what_it_never_saw() -> None:
     assert len(found.standing.hand) == len(many)
 
 
+@pytest.mark.long
 def test_what_a_repository_gave_goes_with_it(tmp_path: Path) -> None:
     target, good = tmp_path / REGISTERED, samples(telling=True)
     heard: list[str] = []
@@ -289,6 +295,7 @@ def test_what_a_repository_gave_goes_with_it(tmp_path: Path) -> None:
     assert not target.exists()
 
 
+@pytest.mark.long
 def test_readings_are_of_the_model_that_reads_now(history: Repo, tmp_path: Path) -> None:
     def reads(value: float) -> Read:
         return lambda _s, _p, edits: [Reading(ratio=value, stood=-1.0)] * len(edits)

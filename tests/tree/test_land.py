@@ -227,6 +227,7 @@ def check_before_or_after(repo: Path, keep: Path) -> bool:
     return worked
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("verb", ["land", "undo"])
 def test_killed_before_any_system_call_the_next_run_finds_before_or_after(verb: str, tmp_path: Path) -> None:
     worked = 0
@@ -255,6 +256,7 @@ def half_landed(tmp_path: Path) -> int:
     raise AssertionError("no such step")
 
 
+@pytest.mark.long
 def test_killed_during_recovery_too(tmp_path: Path) -> None:
     half = half_landed(tmp_path)
     for step in range(1, 500):

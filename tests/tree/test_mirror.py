@@ -94,6 +94,7 @@ def test_no_name_leads_out(tmp_path: Path) -> None:
     assert store.left_out == {"a": "a link out of the tree"}
 
 
+@pytest.mark.long
 def test_a_tree_that_holds_itself_many_times(tmp_path: Path) -> None:
     repo = Repo(tmp_path / "repo")
     at = tree(repo, ("100644", b"x", blob(repo, b"x")))

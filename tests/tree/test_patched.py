@@ -85,6 +85,7 @@ def test_read_backwards_it_knows_the_lines_of_the_text_after(tmp_path: Path) -> 
 lines = st.lists(st.sampled_from(["a\n", "b\n", "c\n", "def f():\n", "    return 1\n"]), max_size=12).map("".join)
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(lines, lines)
 def test_read_backwards_it_takes_back_what_it_brings(old: str, new: str) -> None:

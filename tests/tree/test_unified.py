@@ -36,6 +36,7 @@ def lay_out(root: Path, path: str, data: bytes) -> None:
     (root / path).write_bytes(data)
 
 
+@pytest.mark.long
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(name=NAMES, before=TEXTS, after=TEXTS)
 def test_what_we_render_is_read_back(tmp_path: Path, name: str, before: bytes, after: bytes) -> None:
@@ -54,6 +55,7 @@ def test_what_we_render_is_read_back(tmp_path: Path, name: str, before: bytes, a
     assert out + before[at:] == after
 
 
+@pytest.mark.long
 @settings(max_examples=300, deadline=None)
 @given(st.binary(max_size=300))
 def test_bytes_are_a_diff_or_a_fault(data: bytes) -> None:
@@ -85,6 +87,7 @@ PIECES = st.sampled_from(
 )  # fmt: skip
 
 
+@pytest.mark.long
 @settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(PIECES, max_size=12))
 def test_pieces_of_diffs_are_a_diff_or_a_fault(tmp_path: Path, pieces: list[bytes]) -> None:
@@ -92,6 +95,7 @@ def test_pieces_of_diffs_are_a_diff_or_a_fault(tmp_path: Path, pieces: list[byte
     assert fault is None or fault.remedy
 
 
+@pytest.mark.long
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(before=TEXTS, after=TEXTS, moved=st.booleans(), bit=st.booleans())
 @pytest.mark.skipif(GIT is None, reason="git is not installed")

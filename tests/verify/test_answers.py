@@ -51,6 +51,7 @@ def test_ids_that_come_twice_stay_apart_and_paths_stay_inside() -> None:
     assert [i.path for i in items] == [None, "t.py"]
 
 
+@pytest.mark.long
 @given(
     st.recursive(
         st.none() | st.booleans() | st.floats() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)

@@ -1,10 +1,12 @@
 """What plausible candidates do near the tests' inputs, asked in real jails."""
 
+import pytest
 from house_builder import house
 
 TEST = "import m\ndef test_f():\n    assert m.f(3, 4) == 7\n"
 
 
+@pytest.mark.long
 def test_candidates_are_told_apart_by_what_they_do() -> None:
     files = {"m.py": "def f(a, b):\n    return a - b\n", "test_m.py": TEST}
     with house(files) as h:
@@ -19,6 +21,7 @@ def test_candidates_are_told_apart_by_what_they_do() -> None:
     assert len({len(row) for row in rows.values()}) == 1
 
 
+@pytest.mark.long
 def test_a_call_on_which_they_differ_is_told_with_their_answers() -> None:
     files = {"m.py": "def f(a, b):\n    return a - b\n", "test_m.py": TEST}
     with house(files) as h:
@@ -35,6 +38,7 @@ def test_a_call_on_which_they_differ_is_told_with_their_answers() -> None:
     assert near.distinguishing([1, 2]) is None
 
 
+@pytest.mark.long
 def test_so_are_candidates_of_a_program_that_does_not_parse() -> None:
     files = {"m.py": "def f(a, b):\n    return a = b\n", "test_m.py": TEST}
     with house(files) as h:
@@ -47,6 +51,7 @@ def test_so_are_candidates_of_a_program_that_does_not_parse() -> None:
     assert rows[1] == rows[2] != rows[3]
 
 
+@pytest.mark.long
 def test_nothing_is_said_of_programs_that_differ_in_more_than_functions() -> None:
     files = {"m.py": "K = 1\n\n\ndef f(a, b):\n    return a + b + K\n", "test_m.py": TEST}
     with house(files) as h:
@@ -55,6 +60,7 @@ def test_nothing_is_said_of_programs_that_differ_in_more_than_functions() -> Non
         assert set(h.verifier.behaviours(candidates, baseline, seed=0).rows) == {1}  # nobody to compare it with
 
 
+@pytest.mark.long
 def test_a_seed_gives_the_same_rows_again() -> None:
     files = {"m.py": "def f(a, b):\n    return a - b\n", "test_m.py": TEST}
     with house(files) as h:
@@ -68,6 +74,7 @@ def test_a_seed_gives_the_same_rows_again() -> None:
 FIRST = "def first(items):\n    i = 0\n    while items[i] < {}:\n        i += 1\n    return items[i]\n"
 
 
+@pytest.mark.long
 def test_a_program_that_crashes_near_the_tests_is_told_with_the_call_and_the_place() -> None:
     files = {"m.py": FIRST.format(5), "test_m.py": "import m\ndef test_f():\n    assert m.first([1, 7, 9, 4]) == 9\n"}
     with house(files) as h:
@@ -81,6 +88,7 @@ def test_a_program_that_crashes_near_the_tests_is_told_with_the_call_and_the_pla
         assert [(f.path, f.line) for f in crash.failure.frames] == [("m.py", 3)]
 
 
+@pytest.mark.long
 def test_a_test_that_hung_is_asked_of_a_candidate_that_does_not() -> None:
     files = {
         "m.py": "def f(n):\n    while n > 0:\n        n += 1\n    return n\n",
@@ -96,6 +104,7 @@ def test_a_test_that_hung_is_asked_of_a_candidate_that_does_not() -> None:
     assert near.rows[1] == near.rows[2]
 
 
+@pytest.mark.long
 def test_arguments_that_refuse_to_be_copied_cost_the_evidence_and_nothing_else() -> None:
     files = {
         "m.py": "class Odd:\n    def __deepcopy__(self, memo):\n        raise RuntimeError\n\n\n"

@@ -95,6 +95,7 @@ def test_what_cannot_be_told_counts_as_everything() -> None:
 texts = st.lists(st.sampled_from(["x = 1\n", "def f():\n    return 1\n", "\n", "# c\n", "def g(:\n"]), max_size=6)
 
 
+@pytest.mark.long
 @given(texts.map("".join), texts.map("".join))
 def test_it_never_raises_and_lines_lie_in_their_texts(old: str, new: str) -> None:
     path = RepoPath("m.py")

@@ -81,6 +81,7 @@ def test_something_new_refuses() -> None:
     assert "mypy finds something new" in said(CLEAN, ODD, lenient=True).refusal
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "end", [CRASHED, SIGNALLED, BABBLE, LATE, Ending.MEMORY, Ending.OUTPUT, (1, b""), (139, b""), SILENT, NAMED_ANOTHER]
 )

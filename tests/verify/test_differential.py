@@ -26,6 +26,7 @@ def compared(
         return made.compare(baseline, tests, turned)
 
 
+@pytest.mark.long
 def test_inputs_come_from_tests_from_near_them_and_from_nowhere() -> None:
     tests = [f"test_calc.py::test_{name}" for name in ("in", "low", "high")]
     before, after = {"calc.py": CALC, "test_calc.py": TESTS}, {"calc.py": FIXED, "test_calc.py": TESTS}
@@ -45,6 +46,7 @@ def test_the_seed_alone_decides() -> None:
     assert first != other
 
 
+@pytest.mark.long
 def test_an_import_may_change_and_objects_need_not_cross() -> None:
     after = "import math\n\n\n" + CART.replace(
         "sum(self.items) * rate", "int(math.fsum(self.items)) * (rate + (rate > 2))"
@@ -67,6 +69,7 @@ def test_what_disagrees_with_itself_does_not_count() -> None:
     assert (found.inputs, found.differences) == (0, ())
 
 
+@pytest.mark.long
 def test_broken_properties_come_with_an_input() -> None:
     before = {"m.py": "def tidy(items: list[int]) -> list[int]:\n    return sorted(items)\n"}
     after = {"m.py": "def tidy(items: list[int]) -> list[int]:\n    items.reverse()\n    return sorted(set(items))\n"}
@@ -120,6 +123,7 @@ FROZEN_TESTS = (
 )
 
 
+@pytest.mark.long
 def test_methods_of_objects_that_hold_frozen_ones_and_days_are_compared() -> None:
     after = FROZEN.replace("e.day < day", "e.day <= day")
     files = {"book.py": FROZEN, "test_book.py": FROZEN_TESTS}
@@ -129,6 +133,7 @@ def test_methods_of_objects_that_hold_frozen_ones_and_days_are_compared() -> Non
     assert "datetime.date(2024, 1, " in found.differences[0].call
 
 
+@pytest.mark.long
 def test_a_method_that_tests_call_on_what_cannot_be_copied_says_so() -> None:
     before = {
         "m.py": "import threading\n\n\nclass Box:\n    def __init__(self):\n        self.lock = threading.Lock()\n\n"

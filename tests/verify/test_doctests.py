@@ -16,6 +16,7 @@ GLOB = "[pytest]\naddopts = --doctest-glob=*.rst\n"
 GUIDE = "Guide\n=====\n\n>>> from m import double\n>>> double(4)\n8\n"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("more", "name"),
     [({"pytest.ini": MODULES}, "m.py::m.double"), ({"pytest.ini": GLOB, "guide.rst": GUIDE}, "guide.rst::guide.rst")],
@@ -35,12 +36,14 @@ def test_they_are_run_and_turn(more: dict[str, str], name: str) -> None:
         assert full.fail_to_pass == (name,)
 
 
+@pytest.mark.long
 def test_without_such_a_configuration_they_are_no_tests() -> None:
     files = {"m.py": DOUBLE, "test_m.py": "from m import double\n\n\ndef test_m():\n    assert double(1) == 2\n"}
     with house(files) as h:
         assert h.verifier.baseline().passing == ("test_m.py::test_m",)
 
 
+@pytest.mark.long
 def test_a_patch_that_breaks_one_is_refused() -> None:
     files = {"m.py": DOUBLE, "pytest.ini": MODULES}
     told = verified(files, patch(files, {**files, "m.py": DOUBLE.replace("n + n", "n * 3")}))
@@ -48,6 +51,7 @@ def test_a_patch_that_breaks_one_is_refused() -> None:
     assert "m.py::m.double" in told.reason
 
 
+@pytest.mark.long
 def test_an_expectation_that_a_patch_alters_needs_a_person() -> None:
     """The doctest passes before and after, and means something else."""
     files = {"m.py": DOUBLE, "pytest.ini": MODULES}

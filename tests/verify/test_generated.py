@@ -16,6 +16,7 @@ def made(text: str, *, seen: tuple[tuple[object, ...], ...] = (), key: str = "k"
     return made_inputs(signature, [(args, {}) for args in seen], ["q"], [77], key=key, home=home, examples=EXAMPLES)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("hint", "kinds"),
     [
@@ -35,6 +36,7 @@ def test_values_fit_their_hints(hint: str, kinds: set[type], tmp_path: Path) -> 
     assert {type(v) for v in values} <= kinds
 
 
+@pytest.mark.long
 def test_they_depend_on_the_key_alone(tmp_path: Path) -> None:
     text = "def f(x: int, y: list[str], *, z: str = 'a'):\n    pass\n"
     first, again, other = (made(text, key=key, home=tmp_path) for key in ("a", "a", "b"))
@@ -52,6 +54,7 @@ def test_without_hints_what_was_seen_and_defaults_tell(tmp_path: Path) -> None:
     assert "abc" in [x for x, _ in values]
 
 
+@pytest.mark.long
 def test_numbers_come_close_to_one_another(tmp_path: Path) -> None:
     pairs = [ast.literal_eval(args) for args, _ in made("def f(x: int, y: int):\n    pass\n", home=tmp_path)]
     assert sum(abs(x - y) <= 2 for x, y in pairs) > len(pairs) / 8

@@ -1,5 +1,6 @@
 """Hot sessions on kept candidates, in real jails."""
 
+import pytest
 from house_builder import house
 
 from localagent.domain.outcome import QuickRoute
@@ -10,6 +11,7 @@ FILES = {
 }
 
 
+@pytest.mark.long
 def test_candidates_upon_one_that_parses_are_swapped_and_leave_nothing_behind() -> None:
     files = {**FILES, "m.py": FILES["m.py"].replace("\n\nTABLE = [g(1)]\n", "")}
     with house(files) as h:
@@ -25,6 +27,7 @@ def test_candidates_upon_one_that_parses_are_swapped_and_leave_nothing_behind() 
         assert routes == [QuickRoute.FRESH, *[QuickRoute.SWAP] * 3]
 
 
+@pytest.mark.long
 def test_what_importing_runs_is_collected_anew_upon_a_candidate_too() -> None:
     with house(FILES) as h:
         baseline = h.verifier.baseline()
@@ -35,6 +38,7 @@ def test_what_importing_runs_is_collected_anew_upon_a_candidate_too() -> None:
             assert (result.route, result.plausible) == (QuickRoute.FRESH, new == "n + 1")
 
 
+@pytest.mark.long
 def test_a_parent_that_does_not_import_either_is_no_ground() -> None:
     files = {**FILES, "m.py": "import nowhere\n" + FILES["m.py"]}
     with house(files) as h:

@@ -45,6 +45,7 @@ def test_what_compiles_to_the_same_is_none() -> None:
     assert behaviour_key(source, None, 0) not in keys
 
 
+@pytest.mark.long
 def test_lines_take_turns_and_the_seed_decides() -> None:
     chosen, total = drawn({2, 8}, most=6)
     assert total > 6

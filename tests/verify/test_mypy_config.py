@@ -33,6 +33,7 @@ def test_what_cannot_be_read_is_no_configuration() -> None:
         without_plugins({"mypy.ini": b"plugins = x"})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -52,6 +53,7 @@ def test_a_configuration_that_keeps_errors_silent_has_its_say_and_the_tool_is_kn
     assert told.full.checks["mypy"] == "nothing new"
 
 
+@pytest.mark.long
 def test_ruff_is_not_told_to_mend_instead_of_telling() -> None:
     files = {
         "m.py": "def f(x: int) -> int:\n    return x\n",
@@ -63,6 +65,7 @@ def test_ruff_is_not_told_to_mend_instead_of_telling() -> None:
     assert "ruff finds something new" in told.reason
 
 
+@pytest.mark.long
 def test_a_plugin_that_ends_mypy_forges_no_types() -> None:
     files = {
         "m.py": "def f(x: int) -> int:\n    return x\n",

@@ -1,5 +1,6 @@
 """The project's own Hypothesis properties: what they draw is the seed's, and nothing of it stays in the tree."""
 
+import pytest
 from house_builder import house
 
 DRAWS = """import os
@@ -37,6 +38,7 @@ def drawn(seed: int, *tests: str) -> str:
         return test.failure.message
 
 
+@pytest.mark.long
 def test_a_seed_draws_the_same_again_and_another_one_does_not() -> None:
     first = drawn(3)
     assert first.startswith("False [")
@@ -44,5 +46,6 @@ def test_a_seed_draws_the_same_again_and_another_one_does_not() -> None:
     assert drawn(4) != first
 
 
+@pytest.mark.long
 def test_the_seed_that_pytest_was_given_stays() -> None:
     assert drawn(3, "--hypothesis-seed=9", "test_m.py") == drawn(4, "--hypothesis-seed=9", "test_m.py")

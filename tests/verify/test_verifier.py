@@ -58,6 +58,7 @@ SHAPES = {
 }
 
 
+@pytest.mark.long
 def test_baseline_names_failing_passing_frames_sides_and_lines() -> None:
     with house(SHAPES) as h:
         baseline = h.verifier.baseline()
@@ -77,6 +78,7 @@ def test_baseline_names_failing_passing_frames_sides_and_lines() -> None:
     assert baseline.python.startswith("3.")
 
 
+@pytest.mark.long
 def test_quick_check_swaps_methods_and_leaks_no_state() -> None:
     with house(SHAPES) as h:
         baseline = h.verifier.baseline()
@@ -94,6 +96,7 @@ def test_quick_check_swaps_methods_and_leaks_no_state() -> None:
         assert h.verifier.notes == ()
 
 
+@pytest.mark.long
 def test_what_ran_while_importing_is_collected_anew() -> None:
     with house(SHAPES) as h:
         baseline = h.verifier.baseline()
@@ -105,6 +108,7 @@ def test_what_ran_while_importing_is_collected_anew() -> None:
         assert (unscoped.plausible, unscoped.route) == (True, QuickRoute.FRESH)
 
 
+@pytest.mark.long
 def test_collecting_anew_may_cost_what_collecting_cost_before(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[OpenRequest] = []
     real = WorkerClient.open
@@ -124,6 +128,7 @@ def test_collecting_anew_may_cost_what_collecting_cost_before(monkeypatch: pytes
     assert [r.cpu_seconds for r in asked if r.session == "fresh"] == [1.0]
 
 
+@pytest.mark.long
 def test_full_check_accepts_refuses_and_says_why() -> None:
     with house(SHAPES) as h:
         baseline = h.verifier.baseline()
@@ -138,6 +143,7 @@ def test_full_check_accepts_refuses_and_says_why() -> None:
         assert len(worse.reasons) == 2
 
 
+@pytest.mark.long
 def test_a_file_that_does_not_parse_and_its_new_tests() -> None:
     files = {
         "m.py": "def f(n)\n    return n + 1\n",
@@ -157,6 +163,7 @@ def test_a_file_that_does_not_parse_and_its_new_tests() -> None:
         assert full.accepted, full.reasons
 
 
+@pytest.mark.long
 def test_flaky_tests_are_named_and_not_chased() -> None:
     files = {
         "test_m.py": (
@@ -174,6 +181,7 @@ def test_flaky_tests_are_named_and_not_chased() -> None:
     assert baseline.failing == ("test_m.py::test_bad",)
 
 
+@pytest.mark.long
 def test_hanging_tests_share_one_limit() -> None:
     files = {
         "m.py": "def f(n):\n    while n > 2:\n        n += 0\n    return n\n",
@@ -198,6 +206,7 @@ def test_hanging_tests_share_one_limit() -> None:
         assert (result.plausible, result.route) == (True, QuickRoute.SWAP)
 
 
+@pytest.mark.long
 def test_tests_that_write_into_the_tree_go_cold_with_a_note() -> None:
     files = {
         "m.py": "def f():\n    return 1\n",
@@ -211,6 +220,7 @@ def test_tests_that_write_into_the_tree_go_cold_with_a_note() -> None:
         assert any("jail of its own" in note for note in h.verifier.notes)
 
 
+@pytest.mark.long
 def test_a_thread_that_a_fork_would_lose_goes_cold_with_a_note() -> None:
     files = {
         "m.py": (
@@ -232,6 +242,7 @@ def test_a_thread_that_a_fork_would_lose_goes_cold_with_a_note() -> None:
         assert any("jail of its own: importing the tests started 1 thread(s) (adder)" in n for n in h.verifier.notes)
 
 
+@pytest.mark.long
 def test_threads_that_python_does_not_know_make_candidates_cold() -> None:
     start = (
         "import ctypes\nlibc = ctypes.CDLL(None)\n"
@@ -249,6 +260,7 @@ def test_threads_that_python_does_not_know_make_candidates_cold() -> None:
         )
 
 
+@pytest.mark.long
 def test_check_commands_alone() -> None:
     files = {"prog.py": "import sys\ndef main():\n    raise KeyError('x')\n    return 0\nsys.exit(main())\n"}
     with house(files, checks=("python prog.py",)) as h:
@@ -267,6 +279,7 @@ def test_check_commands_alone() -> None:
         assert full.accepted, full.reasons
 
 
+@pytest.mark.long
 def test_layouts_and_names_pytest_does_not_find_by_itself() -> None:
     files = {
         "src/pkg/__init__.py": "",
@@ -284,6 +297,7 @@ def test_layouts_and_names_pytest_does_not_find_by_itself() -> None:
     assert (failure.left, failure.right) == ("1", "2")
 
 
+@pytest.mark.long
 def test_odd_ids_survive() -> None:
     files = {
         "test_m.py": (
@@ -303,6 +317,7 @@ def test_odd_ids_survive() -> None:
         assert h.verifier.notes == ()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("files", "task", "said"),
     [
@@ -324,6 +339,7 @@ def test_a_check_that_cannot_be_split_is_a_usage_fault() -> None:
         h.verifier.baseline()
 
 
+@pytest.mark.long
 def test_cancel_ends_what_is_running() -> None:
     files = {"test_m.py": "import time\ndef test_sleep():\n    time.sleep(600)\n"}
     with house(files) as h:
@@ -346,6 +362,7 @@ def test_cancel_ends_what_is_running() -> None:
         assert caught
 
 
+@pytest.mark.long
 def test_unpatched_shuffle_excuses_tests_that_depend_on_their_order() -> None:
     files = {
         "m.py": "STATE = []\ndef f():\n    return 1\n",
@@ -364,6 +381,7 @@ def test_unpatched_shuffle_excuses_tests_that_depend_on_their_order() -> None:
     assert all(full.accepted for full in seeds.values()), [f.reasons for f in seeds.values()]
 
 
+@pytest.mark.long
 def test_mypy_delta_refuses_new_findings_only_when_asked() -> None:
     files = {
         "m.py": "def g() -> int:\n    return 'old'\n\n\ndef f(n: int) -> int:\n    return n\n",
@@ -391,11 +409,13 @@ def test_a_tool_that_cannot_judge_the_unpatched_tree_refuses_where_it_is_demande
     assert bool(mypy.remark) is (switch is Switch.AUTO)
 
 
+@pytest.mark.long
 def test_this_interpreter_is_the_one_that_is_meant() -> None:
     with house({"test_m.py": f"import sys\ndef test(): assert sys.prefix == {sys.prefix!r}\n"}) as h:
         assert h.verifier.baseline().failing == ()
 
 
+@pytest.mark.long
 def test_lines_of_tests_that_depend_on_the_ones_before_them() -> None:
     files = {
         "m.py": "def f(n):\n    if n > 3:\n        return n\n    return 0\n",
