@@ -6,7 +6,6 @@ Whatever has two meanings has none. Nothing is promised about an edit beyond tha
 
 import ast
 import re
-import textwrap
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from enum import Enum
 
 from localagent.domain.edit import Edit
 from localagent.edit.written import Page, Stretch
+from localagent.llm.block import dedented, indented
 
 MAX_REPLY_BYTES = 16 << 10
 _FENCED = re.compile(r"```python\n(.*?)\n?```\n?", re.DOTALL)
@@ -123,7 +123,7 @@ def first_statement(code: str) -> str:
     """The first lines of a text that are a statement, or a header, by themselves; the whole text where none are."""
     lines = code.split("\n")
     for count in range(1, len(lines) + 1):
-        some = textwrap.dedent("\n".join(lines[:count]).strip())
+        some = "\n".join(lines[:count]).strip()
         if some and (_parses(some) or (some.endswith(":") and _parses(f"{some} pass"))):
             return "\n".join(lines[:count])
     return code
@@ -211,9 +211,9 @@ def _whole(text: str, view: View, way: Way, prior: float) -> Edit | str:
     if stretch is None:
         return "what was shown is not one function"
     old = view.page.text[stretch.start : stretch.end].decode("utf-8")
-    names = [defined(textwrap.dedent(stretch.indent + old)), defined(textwrap.dedent(code))]
+    names = [defined(dedented(stretch.indent + old)), defined(dedented(code))]
     if names[1] is None or names[0] != names[1]:
-        return f"the block must define {names[0] or 'the function'} and nothing else"
+        return f"the block must define {names[0][0] if names[0] else 'the function'} and nothing else"
     code = _indented(code, stretch.indent)
     return view.page.put(stretch.line, stretch.start, stretch.end, code, prior=prior, operator=way.value, known=False)
 
@@ -233,10 +233,10 @@ def defined(code: str) -> tuple[str, bool] | None:
 def _indented(code: str, indent: str) -> str:
     """Code as a block at an indentation, without that of its first line."""
     code = code.strip("\n").rstrip()
-    block = textwrap.dedent(code)
-    if not _parses(block) and _parses(textwrap.dedent(indent + code)):
-        block = textwrap.dedent(indent + code)  # the first line's own indentation was left out
-    return textwrap.indent(block, indent)[len(indent) :]
+    block = dedented(code)
+    if not _parses(block) and _parses(dedented(indent + code)):
+        block = dedented(indent + code)  # the first line's own indentation was left out
+    return indented(block, indent)[len(indent) :]
 
 
 def _parses(code: str) -> bool:

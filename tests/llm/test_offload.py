@@ -15,10 +15,10 @@ from localagent.domain.outcome import Ending
 from localagent.domain.task import Event
 from localagent.errors import CannotEnforce, UsageFault
 from localagent.jail.open import open_jail
+from localagent.llm.child_jail import child_spec
 from localagent.llm.offload import ALL, NO_BACKEND, NO_DEVICE, Offload, devices, offload_of, offloads
 from localagent.llm.registry import ModelFile
 from localagent.llm.scorer import ModelScorer
-from localagent.llm.served import child_spec
 
 CUDA = "CUDA0 NVIDIA H100; CPU (AVX2)"
 
