@@ -8,6 +8,7 @@ import io
 import tokenize
 
 _BLANKS = " \t"
+_SEVERAL_LINES = ('"""', "'''", "\\\n")  # without one of these no string has several
 _OPENING = frozenset({"FSTRING_START", "TSTRING_START"})  # newer Pythons tell these strings in pieces
 _CLOSING = frozenset({"FSTRING_END", "TSTRING_END"})
 
@@ -43,6 +44,8 @@ def _margin(lines: list[str]) -> str:
 
 def _within_strings(code: str) -> frozenset[int]:
     """The numbers, from 0, of lines that begin inside a string."""
+    if not any(mark in code for mark in _SEVERAL_LINES):
+        return frozenset()
     inside: set[int] = set()
     opened: list[int] = []
     try:

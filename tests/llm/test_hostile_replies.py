@@ -379,10 +379,11 @@ def function_in(text: str) -> ast.stmt:
 @pytest.mark.filterwarnings("ignore::SyntaxWarning")
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_reply_of_a_kind_is_an_edit_or_refused(kind: str) -> None:
-    told = Counter[str]()
+    told, shown = Counter[str](), view()
     for way, reply in replies(kind):
+        shown.page._seen.clear()  # each as if it were the first
         raw = reply if isinstance(reply, bytes) else reply.encode("utf-8", "surrogatepass")
-        found = edit_of(way, raw, view(), line=12)
+        found = edit_of(way, raw, shown, line=12)
         after = judged(found)
         told[found if isinstance(found, str) else "an edit"] += 1
         if isinstance(found, Edit) and way in (Way.FUNCTION, Way.SKELETON) and b"\r" not in raw:
