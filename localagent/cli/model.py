@@ -13,6 +13,7 @@ from localagent.app.model_measured import Bench, as_json, last_bench, share
 from localagent.app.model_plot import plot
 from localagent.app.tuning import tune_model
 from localagent.app.written import known_ways
+from localagent.cli.gpu_layers import add_gpu_layers, with_layers
 from localagent.cli.render import Render
 from localagent.errors import UsageFault
 from localagent.llm.registry import ModelFile, Registry
@@ -52,6 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     benching.add_argument("--way", action="append", default=[], metavar="WAY", help="ways of writing (default: all)")
     benching.add_argument("--bugs", type=int, metavar="N", help="at most so many bugs of each kind (default: all)")
     benching.add_argument("--no-repairs", action="store_true", help="measure order and writing, repair nothing whole")
+    add_gpu_layers(benching)
     benching.add_argument("--svg", metavar="FILE", help="write a plot here")
     for action in (listing, adding, verifying, tuning, benching):
         action.add_argument("--json", action="store_true", help="write JSON")
@@ -111,6 +113,7 @@ def _bench(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     if faults:
         raise UsageFault(faults)
     names = args.models or [""]
+    settings = with_layers(args, settings)
     extent = Extent(only=ways, most=args.bugs, repairs=not args.no_repairs)
     found = [bench_model(name, settings, render.note, extent) for name in names]
     if args.svg:
