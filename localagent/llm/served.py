@@ -129,6 +129,11 @@ class Served:
         return self._needs.load_seconds
 
     @property
+    def memory_limit_bytes(self) -> int:
+        """The most that its process may take, by the shapes of the file."""
+        return self._needs.resident_bytes
+
+    @property
     def busy(self) -> bool:
         """True while somebody's request is in work."""
         return self._turn.locked()
