@@ -19,6 +19,8 @@ MAX_REPLY_BYTES = 16 << 10
 _FENCED = re.compile(r"```python\n(.*?)\n?```\n?", re.DOTALL)
 _LINE = re.compile(r"LINE ([0-9]{1,7})\n(.*)", re.DOTALL)
 _CHOICE = re.compile(r"EDIT ([0-9]{1,4})\n?")
+_MARKS = ("<<<<<<<", "=======", ">>>>>>>")
+_MOST_PARSED = 2 << 20  # characters, over all beginnings of an answer that are tried
 _SEARCH = re.compile(r"<<<<<<< SEARCH\n(.*?)\n?=======\n(.*?)\n?>>>>>>> REPLACE\n?", re.DOTALL)
 
 
@@ -120,10 +122,16 @@ def spans_lines(view: View, line: int) -> bool:
 
 
 def first_statement(code: str) -> str:
-    """The first lines of a text that are a statement, or a header, by themselves; the whole text where none are."""
-    lines = code.split("\n")
+    """The first lines of a text that are a statement, or a header, by themselves; the whole text where none are.
+
+    Or where none was found within a bound, so that no answer takes the square of its length.
+    """
+    lines, parsed = code.split("\n"), 0
     for count in range(1, len(lines) + 1):
         some = "\n".join(lines[:count]).strip()
+        parsed += len(some)
+        if parsed > _MOST_PARSED:
+            break
         if some and (_parses(some) or (some.endswith(":") and _parses(f"{some} pass"))):
             return "\n".join(lines[:count])
     return code
@@ -182,8 +190,9 @@ def _instead(line: int, code: str, view: View, way: Way, prior: float, *, known:
 
 
 def _searched(text: str, view: View, prior: float) -> Edit | str:
-    found = _SEARCH.fullmatch(text)
-    if found is None or any(mark in part for part in found.groups() for mark in ("=======", "<<<<<<<", ">>>>>>>")):
+    once = all(text.count(mark) == 1 for mark in _MARKS)  # else matching takes the square of the length
+    found = _SEARCH.fullmatch(text) if once else None
+    if found is None or any(mark in part for part in found.groups() for mark in _MARKS):
         return "the reply must be one SEARCH and REPLACE block"
     old, new = found.groups()
     if not old.strip():

@@ -180,6 +180,17 @@ def _full(dice: random.Random) -> Reply:
     return put_in(dice, body.rstrip("\n"))
 
 
+def _open_ended(dice: random.Random) -> Reply:
+    """What has many beginnings and no end."""
+    bit = dice.choice(
+        ("=======\n", "x = (\n", "x = [1,\n", "(\n", "\n```", 'x = """\n', "LINE 1\n", ">>>>>>> REPLACE\n", "def f(\n")
+    )
+    text = bit * (MAX_REPLY_BYTES // len(bit) - 8)
+    way = dice.choice((Way.SEARCH, Way.FUNCTION, Way.LINE, Way.FIM, Way.CONTINUE))
+    lead = {Way.SEARCH: "<<<<<<< SEARCH\n", Way.FUNCTION: "```python\n", Way.LINE: "LINE 12\n```python\n"}
+    return way, lead.get(way, "") + text
+
+
 def _controls(dice: random.Random) -> Reply:
     char = chr(dice.choice((*range(1, 9), 11, 12, *range(14, 32), 127, *range(0x80, 0xA0), 0xFEFF, 0x2028, 0x85)))
     return put_in(dice, dice.choice((f"out = 1{char}", f"{char}out = 1", f"out = '{char}'", f"out = 1 # {char}")))
@@ -316,6 +327,7 @@ KINDS: dict[str, tuple[Kind, bool]] = {  # how each is made, and whether any of 
     "matches": (_matches, False),
     "giant": (_giant, False),
     "full": (_full, True),
+    "open-ended": (_open_ended, False),
     "controls": (_controls, True),
     "nulls": (_nulls, False),
     "bidi": (_bidi, True),
