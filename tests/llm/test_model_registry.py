@@ -124,6 +124,24 @@ def test_a_name_that_is_given_is_plain_or_refused(
     assert not (folders[1] / "models").exists()
 
 
+@pytest.mark.parametrize("label", ["Tiny.gguf", "tiny.GGUF"])
+def test_a_file_called_as_a_known_one_with_another_digest_is_refused_without_a_name(
+    registry: Registry, tmp_path: Path, folders: tuple[Path, Path], label: str
+) -> None:
+    damaged = tmp_path / label
+    damaged.write_bytes(TINY[:-1] + b"\x01")
+    wheel = tmp_path / "some-1-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as out:
+        out.write(damaged, f"some/{label.replace('GGUF', 'gguf')}")
+    for source in (damaged, wheel):
+        with pytest.raises(AnswerIsNo, match=r"is not the file of tiny: .* the manifest says") as refused:
+            registry.add(source)
+        assert refused.value.remedy == "get it again, or add it as another model with --name"
+        assert list((folders[1] / "models").iterdir()) == []
+    assert registry.add(damaged, "another").name == "another"
+    assert registry.list()[0].path is None  # the default one is as absent as before
+
+
 def test_weights_that_lie_beyond_the_file_are_refused_wherever_they_end(registry: Registry, tmp_path: Path) -> None:
     for k in (1, 67, 68, 69, 200, len(TINY) - 30):
         cut = tmp_path / f"cut{k}.gguf"
