@@ -12,11 +12,12 @@ from localagent.llm.backend import backend_name
 from localagent.llm.offload import NO_BACKEND, NO_DEVICE, UNTRIED, devices, offloads
 
 FLEET = """
-schema = 1
+schema = "localagent/fleet/1"
+name = "x"
+[each]
+work = ["failing-tests"]
 [[repository]]
 path = "{repo}"
-do = ["failing-tests"]
-tests = ["."]
 """
 VERBS: dict[str, Sequence[str]] = {
     "fix": ("fix", "--repo", "{repo}"),
