@@ -98,7 +98,8 @@ def _night(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     _refuse_attest(args, settings)
     settings = with_layers(args, settings)
     told_of_layers(settings, render.note)
-    os.environ["LOCALAGENT_GPU_LAYERS"] = settings.gpu_layers  # the workers' environment is this one
+    if settings.gpu_layers:
+        os.environ["LOCALAGENT_GPU_LAYERS"] = settings.gpu_layers  # the workers' environment is this one
     begun = _begun(args, settings)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupted)
