@@ -61,7 +61,7 @@ def _model(request: FixRequest, settings: Settings) -> tuple[ModelFile | None, s
     except (CannotEnforce, UsageFault) as fault:  # of the second kind is a manifest that cannot be read
         if request.model:
             raise
-        return None, f"no model: {fault}"
+        return None, f"no model: {fault}; {fault.remedy}"
 
 
 def _scorer(model: ModelFile, settings: Settings, jail: Jail, request: FixRequest) -> ModelScorer:

@@ -120,6 +120,7 @@ def bench_model(name: str, settings: Settings, say: Callable[[str], None], exten
             raise CannotEnforce(scorer.warning)
     finally:
         scorer.close()
+    found = replace(found, resident_bytes=scorer.resident_bytes)  # writing takes more than ordering
     settle(registry, found, extent, say)
     if extent.repairs:
         repairs, dropped = repair_all(name, [*order, *write], settings, say)

@@ -118,6 +118,7 @@ def _request(task: Task, facts: dict[str, Any], recorded: list[dict[str, Any]]) 
         choosing=task.choosing,
         use_model=asked["use_model"],
         model=asked["model"],
+        gpu_layers="0",  # whatever the environment says: answers of a GPU are not the processor's
         backend=Kind(asked["backend"]) if asked["backend"] else None,
         threads=facts["threads"] or None,
         scored=tuple(int(e["data"].get("scored", 0)) for e in recorded if e["kind"] == "ordered"),

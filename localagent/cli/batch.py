@@ -20,6 +20,7 @@ from localagent.batch.page import page
 from localagent.batch.report import exit_of, headline
 from localagent.batch.runs import RunStore
 from localagent.cli.batch_worker import ways
+from localagent.cli.gpu_layers import add_gpu_layers, told_of_layers, with_layers
 from localagent.cli.render import Render
 from localagent.errors import UsageFault
 from localagent.record.files import write_through
@@ -43,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--resume", nargs="?", const="", metavar="ID", help="go on with a run that was ended (default: the newest)"
     )
     run.add_argument("--jobs", type=int, metavar="J", help="repositories at once (default: what the fleet says)")
+    add_gpu_layers(run, "; on a cluster each machine's own environment says it")
     run.add_argument("--anytime", action="store_true", help="do not heed the fleet's window")
     report = verbs.add_parser("report", help="the morning report of a run", allow_abbrev=False)
     report.add_argument("run", nargs="?", default="", metavar="ID", help="default: the newest run")
@@ -94,6 +96,10 @@ def _night(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     if faults:
         raise UsageFault(faults, remedy="`localagent batch run --help` names the arguments")
     _refuse_attest(args, settings)
+    settings = with_layers(args, settings)
+    told_of_layers(settings, render.note)
+    if settings.gpu_layers:
+        os.environ["LOCALAGENT_GPU_LAYERS"] = settings.gpu_layers  # the workers' environment is this one
     begun = _begun(args, settings)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupted)

@@ -15,6 +15,7 @@ from localagent.app.stop import Stop
 from localagent.app.written import NAMES, known_ways
 from localagent.cli.backend import add_backend, backend_of
 from localagent.cli.ending import ending_by
+from localagent.cli.gpu_layers import add_gpu_layers
 from localagent.cli.progress import JsonSink, PlainSink, TerminalSink
 from localagent.cli.render import Render
 from localagent.daemon.remote import run_remote
@@ -43,9 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = p.add_mutually_exclusive_group()
     group.add_argument("--no-model", action="store_true", help="order by the prior alone")
     group.add_argument("--model", default="", metavar="M", help="a GGUF file or a registered name")
-    p.add_argument(
-        "--gpu-layers", default="", metavar="auto|N", help="layers of the model to run on a GPU (default: none)"
-    )
+    add_gpu_layers(p)
     p.add_argument("--no-writing", action="store_true", help="the model orders edits and writes none")
     p.add_argument("--write-by", action="append", default=[], metavar="WAY", help=f"how it writes: {', '.join(NAMES)}")
     ends = p.add_mutually_exclusive_group()

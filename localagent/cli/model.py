@@ -10,9 +10,11 @@ from typing import Any
 from localagent.app import Settings
 from localagent.app.model_bench import Extent, bench_model
 from localagent.app.model_measured import Bench, as_json, last_bench, share
+from localagent.app.model_memory import peak_of
 from localagent.app.model_plot import plot
 from localagent.app.tuning import tune_model
 from localagent.app.written import known_ways
+from localagent.cli.gpu_layers import add_gpu_layers, with_layers
 from localagent.cli.render import Render
 from localagent.errors import UsageFault
 from localagent.llm.registry import ModelFile, Registry
@@ -51,7 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     benching.add_argument("models", nargs="*", metavar="NAME", help="default: the default model")
     benching.add_argument("--way", action="append", default=[], metavar="WAY", help="ways of writing (default: all)")
     benching.add_argument("--bugs", type=int, metavar="N", help="at most so many bugs of each kind (default: all)")
+    benching.add_argument("--memory", action="store_true", help="measure only what the model's process takes at most")
     benching.add_argument("--no-repairs", action="store_true", help="measure order and writing, repair nothing whole")
+    add_gpu_layers(benching)
     benching.add_argument("--svg", metavar="FILE", help="write a plot here")
     for action in (listing, adding, verifying, tuning, benching):
         action.add_argument("--json", action="store_true", help="write JSON")
@@ -99,18 +103,23 @@ def _memory(found: Tuned) -> str:
     before, after = found.memory.get(AS_IT_IS), found.memory.get(found.form)
     if before is None or after is None:
         return ""
-    now = f", in {after / 1e6:.0f} MB of memory"
-    return now if found.form == AS_IT_IS else f"{now} ({before / 1e6:.0f} MB before)"
+    now = f", in {_mb(after)} of memory"
+    return now if found.form == AS_IT_IS else f"{now} ({_mb(before)} before)"
 
 
 def _bench(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     ways = known_ways(args.way)
     faults = ["--bugs: at least 1"] if args.bugs is not None and args.bugs < 1 else []
+    if args.memory and (args.way or args.bugs is not None or args.svg):
+        faults.append("--memory measures memory alone: leave --way, --bugs and --svg away")
     if args.svg and not Path(args.svg).absolute().parent.is_dir():
         faults.append(f"--svg: the directory {Path(args.svg).absolute().parent} does not exist")
     if faults:
         raise UsageFault(faults)
     names = args.models or [""]
+    settings = with_layers(args, settings)
+    if args.memory:
+        return _peaks(args, settings, render)
     extent = Extent(only=ways, most=args.bugs, repairs=not args.no_repairs)
     found = [bench_model(name, settings, render.note, extent) for name in names]
     if args.svg:
@@ -128,9 +137,27 @@ def _bench(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     return 0
 
 
+def _peaks(args: argparse.Namespace, settings: Settings, render: Render) -> int:
+    """What each takes, one line or object each."""
+    peaks = [peak_of(name, settings, render.note) for name in args.models or [""]]
+    if args.json:
+        render.json([asdict(peak) for peak in peaks])
+    else:
+        for peak in peaks:
+            render.line(
+                f"{peak.name} ({peak.form}): peak {_mb(peak.resident_bytes)} of memory, {_mb(peak.weights_bytes)} of "
+                f"weights; its jail allows {_mb(peak.limit_bytes)}"
+            )
+    return 0
+
+
+def _mb(count: int) -> str:
+    return f"{count / 1e6:.0f} MB"
+
+
 def table(found: Sequence[Bench]) -> Iterator[str]:
     """A row for each model, and one for the order without any; aligned columns."""
-    heads = ("", "median rank", "<=10", "<=50", "<=100", "tokens/s", "MiB", "load s", "correct", "precision")
+    heads = ("", "median rank", "<=10", "<=50", "<=100", "tokens/s", "peak MiB", "load s", "correct", "precision")
     rows: list[tuple[str, ...]] = [heads]
     for one in found:
         speed = (f"{one.tokens_per_second:.0f}", f"{one.resident_bytes >> 20}", f"{one.load_seconds:.1f}")
@@ -169,7 +196,9 @@ def _list(models: tuple[ModelFile, ...], settings: Settings, render: Render, *, 
         )
         served = serving(model, settings.data_dir)
         form = model.quantization if served is model else f"{model.quantization} (here: {served.quantization})"
-        render.line(f"{mark} {model.name}  {form}  {model.bytes / 1e6:.0f} MB  {model.licence}  {where}")
+        peak = peak_bytes(model, settings)
+        memory = f"peak {_mb(peak)}" if peak is not None else "peak not measured"
+        render.line(f"{mark} {model.name}  {form}  {_mb(model.bytes)}  {memory}  {model.licence}  {where}")
         if (bench := last_bench(settings, model.sha256)) is not None:
             correct, precise = _repaired(bench)
             whole = f", {correct} repaired, precision {precise}" if bench.repairs is not None else ""
@@ -177,6 +206,14 @@ def _list(models: tuple[ModelFile, ...], settings: Settings, render: Render, *, 
     if not models:
         render.note("no models are known; add one with `localagent model add FILE`")
     return 0
+
+
+def peak_bytes(model: ModelFile, settings: Settings) -> int | None:
+    """The most that its process took when it was last measured here, by `bench` or by `tune`; None if it was not."""
+    bench, tuned = last_bench(settings, model.sha256), load(settings.data_dir, model.sha256)
+    if bench is not None:
+        return bench.resident_bytes
+    return None if tuned is None else tuned.memory.get(tuned.form)
 
 
 def _row(model: ModelFile, settings: Settings) -> dict[str, Any]:
@@ -191,6 +228,7 @@ def _row(model: ModelFile, settings: Settings) -> dict[str, Any]:
         "dialect": model.dialect,
         "quantization": model.quantization,
         "served": serving(model, settings.data_dir).quantization,
+        "peak_bytes": peak_bytes(model, settings),
         "writing": list(model.writing),
         "bench": as_json(bench) if (bench := last_bench(settings, model.sha256)) is not None else None,
     }

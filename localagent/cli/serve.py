@@ -6,6 +6,7 @@ from pathlib import Path
 
 from localagent.app import Settings, data_root
 from localagent.app.policies import open_policy
+from localagent.cli.gpu_layers import add_gpu_layers, told_of_layers, with_layers
 from localagent.cli.render import Render
 from localagent.daemon.service.serve import ServeRequest, serve
 from localagent.errors import UsageFault
@@ -25,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--recorder", type=Path, metavar="SOCKET", help="who writes the audit journal (default: a process of this one)"
     )
+    add_gpu_layers(parser)
 
 
 def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
@@ -36,6 +38,8 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
         faults.append("--group: goes with --socket; systemd's socket has SocketGroup=")
     if faults:
         raise UsageFault(faults)
+    settings = with_layers(args, settings)
+    told_of_layers(settings, render.note)
     request = ServeRequest(
         folder=settings.state_dir / "daemon" if args.state is None else ready(args.state.absolute()),
         configuration=(args.settings or data_root() / "systemd" / "daemon.toml").absolute(),

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from localagent.app import Settings
+from localagent.cli.gpu_layers import add_gpu_layers, told_of_layers, with_layers
 from localagent.cli.render import Render
 from localagent.errors import UsageFault
 
@@ -25,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="ranker: the order alone; cpu, cuda: an adapter of the language model too, learned there "
         "(default: cpu where the extra `train` is installed, else ranker)",
     )
+    add_gpu_layers(parser, "; histories are read there, adapters are learned where --preset says")
     parser.add_argument("--no-model", action="store_true", help="learn the order of tasks without the language model")
     parser.add_argument("--forget", action="store_true", help="take the learned order and all its samples away")
     parser.add_argument("--json", action="store_true", help="write JSON")
@@ -46,6 +48,9 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
         render.line(f"taken away: {len(gone)} files; tasks go by the order that localagent came with")
         return 0
     device = _device(args)
+    settings = with_layers(args, settings)
+    if not args.no_model:
+        told_of_layers(settings, render.note)
     done = learning.train(
         args.repos, settings, render.note, hours=args.hours, use_model=not args.no_model, device=device
     )

@@ -62,7 +62,7 @@ def _refuse(request: FixRequest) -> None:
     if request.ways:
         faults.append("--write-by: the daemon's model writes as it was measured")
     if request.gpu_layers:
-        faults.append("--gpu-layers: where the daemon's model runs is said to its service (LOCALAGENT_GPU_LAYERS)")
+        faults.append("--gpu-layers: said to the daemon's service (`serve --gpu-layers`, LOCALAGENT_GPU_LAYERS)")
     if faults:
         raise UsageFault(faults, remedy="leave it away, or work without --daemon")
 

@@ -26,7 +26,14 @@ def spliced(text: bytes, start: int, end: int, splices: Splices) -> str:
 
 
 def tree_digest(unit: Unit, splices: Splices) -> int | None:
-    """Digest of the unit's syntax tree after the splices; None if the result does not parse."""
+    """Digest of the unit's syntax tree after the splices; None if it does not parse, or is nested too deeply."""
+    try:
+        return _tree_digest(unit, splices)
+    except (RecursionError, MemoryError):
+        return None
+
+
+def _tree_digest(unit: Unit, splices: Splices) -> int | None:
     low, high = splices[0][0], splices[-1][1]
     suite = unit.root
     path: list[Suite] = [suite]

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from localagent.errors import CannotEnforce
+from localagent.llm.logits import log_total
 
 BATCH_TOKENS = 128
 SEQUENCES = 128  # resident at most, the trunk among them
@@ -271,9 +272,7 @@ class Grove:
         if not asked:
             return
         logits = self.logits(slot)
-        most = float(logits.max())
-        parts = np.subtract(logits, np.float32(most), out=self._parts)
-        total = most + float(np.log(np.exp(parts, out=parts).sum(dtype=np.float64)))
+        total = log_total(logits, self._parts)
         for branch, number, row in asked:
             top: list[tuple[int, float]] = []
             if row.top:

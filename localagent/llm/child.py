@@ -138,6 +138,7 @@ def _open(request: Message, descriptor: int, inbox: Inbox) -> tuple[Engine, Mess
         needs=needs,
         gpu_layers=int(request.get("gpu_layers", 0)),
     )
+    engine.try_once()
     if request.get("try") is True:
         threads = worthwhile(engine.rate, threads)
         engine.use(threads)

@@ -7,8 +7,9 @@ Answers of the child are checked before they are taken: numbers of branches and 
 from collections.abc import Iterator, Sequence
 
 from localagent.llm.branches import Branch
+from localagent.llm.dropped import Dropped, number
 from localagent.llm.frames import Message
-from localagent.llm.served import Dropped, Served, number
+from localagent.llm.served import Served
 
 _MAX_PIECE_BYTES = 512
 _TOKENS_LAST = frozenset({"tokens"})

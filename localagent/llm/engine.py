@@ -8,7 +8,6 @@ Runs in the confined child only.
 
 import ctypes
 import importlib.util
-import math
 import os
 import sys
 import time
@@ -23,6 +22,7 @@ import numpy as np
 from localagent.errors import CannotEnforce
 from localagent.llm.branches import Grove, adapt
 from localagent.llm.cores import TRIAL_SECONDS
+from localagent.llm.logits import log_total
 from localagent.llm.needs import Needs
 
 CHUNK_TOKENS = 128
@@ -264,6 +264,14 @@ class Engine:
         self._resume([], 0)
         return decoded / max(1e-6, time.monotonic() - began)
 
+    def try_once(self) -> None:
+        """One token, which damaged weights do not survive: CannotEnforce. What was decoded before is forgotten."""
+        self._resume([], 0)
+        if self._decode([self.front_token], 0, 1, {0: ()}):
+            list(self._answers(0, [(0, 0, 0)]))
+        self._resume([], 0)
+        self.tokens_decoded = 0
+
     def use(self, threads: int) -> None:
         """From now on so many threads."""
         self._threads = threads
@@ -324,8 +332,7 @@ class Engine:
         if not row:
             raise CannotEnforce("llama.cpp gave no logits")
         logits = np.ctypeslib.as_array(row, shape=(self.vocabulary,))
-        best = float(logits.max())
-        whole = best + math.log(float(np.exp(logits - best).sum(dtype=np.float64)))
+        whole = log_total(logits)
         for asker, old, new in asked:
             stood = float(logits[old])
             yield asker, float(logits[new]) - stood, min(0.0, stood - whole)

@@ -17,8 +17,9 @@ from dataclasses import dataclass, field
 
 from localagent.domain.jailspec import JailResult, JailSpec
 from localagent.domain.outcome import Ending
+from localagent.llm.dropped import Dropped
 from localagent.llm.frames import FrameBuffer, FrameFault, Message, send
-from localagent.llm.served import Dropped, Served
+from localagent.llm.served import Served
 
 LAST = {
     "score": frozenset({"done"}),

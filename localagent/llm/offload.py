@@ -17,6 +17,7 @@ from localagent.llm.backend import backend_name
 AUTO = "auto"
 ALL = -1
 NO_BACKEND = "not offloaded: this build of llama.cpp has no GPU backend"
+UNTRIED = "offloaded to a GPU, which localagent was tested with on no machine; answers differ from the processor's"
 NO_DEVICE = "not offloaded: no GPU device can be opened here (/dev/nvidia*, /dev/dri/renderD*, /dev/kfd)"
 _MOST_LAYERS = 1000
 _NODES = ("nvidia[0-9]*", "nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-caps/*", "dri/renderD*", "kfd")
@@ -24,7 +25,7 @@ _NODES = ("nvidia[0-9]*", "nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Offload:
-    """How many layers (ALL: as many as there are), the devices shown for it, and why it is none where it was wanted."""
+    """How many layers (ALL: as many as there are), the devices shown for it, and what is to be said of it."""
 
     layers: int = 0
     devices: tuple[str, ...] = ()
@@ -61,7 +62,11 @@ def offload_of(
         raise CannotEnforce(
             f"--gpu-layers {wanted}: {why}", remedy="leave it out, or say `auto`: the model runs on the processor"
         )
-    return Offload(said=why) if why else Offload(layers=ALL if wanted == AUTO else int(wanted), devices=found)
+    return (
+        Offload(said=why)
+        if why
+        else Offload(layers=ALL if wanted == AUTO else int(wanted), devices=found, said=UNTRIED)
+    )
 
 
 def offloads(backend: str) -> bool:

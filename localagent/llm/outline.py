@@ -4,9 +4,9 @@ A large model that first says what has to happen is then asked for a body along 
 code is, stands in the next question as data, and is never part of an edit.
 """
 
-import textwrap
 from dataclasses import dataclass
 
+from localagent.llm.block import dedented
 from localagent.llm.replies import View, defined, fenced, text_of
 
 OUTLINE_TOKENS = 160
@@ -30,14 +30,14 @@ def outline_of(reply: bytes, view: View) -> Outline | str:
     code = fenced(text)
     if why or code is None:
         return why or "the outline must be one fenced block"
-    header, *steps = [line for line in textwrap.dedent(code).split("\n") if line.strip()] or [""]
+    header, *steps = [line for line in dedented(code).split("\n") if line.strip()] or [""]
     if not all(step.lstrip().startswith("#") for step in steps) or not 0 < len(steps) <= MOST_STEPS:
         return f"the outline must be the function's header and 1 to {MOST_STEPS} comments, nothing else"
     if view.function is None:
         return "what was shown is not one function"
     stretch = view.function
     old = view.page.text[stretch.start : stretch.end].decode("utf-8")
-    wanted = defined(textwrap.dedent(stretch.indent + old))
+    wanted = defined(dedented(stretch.indent + old))
     if wanted is None or defined(f"{header}\n    pass\n") != wanted:
         return f"the outline must be of {wanted[0] if wanted else 'the function'}"
     return Outline(text="\n".join([header, *("    " + step.strip() for step in steps)]))

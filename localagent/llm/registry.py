@@ -119,6 +119,8 @@ class Registry:
             digest, size = _copy(stream, scratch)
             with Path(scratch.name).open("rb") as copy:
                 header = read_header(copy)
+            if name is None:
+                self._refuse_damaged(label, digest, size)
             manifest = self._known(digest, size) or Manifest(
                 name=self._free_name(name or _name_from(label), digest),
                 file="",
@@ -170,6 +172,16 @@ class Registry:
 
     def _known(self, digest: str, size: int) -> Manifest | None:
         return next((known for known in self._manifests() if (known.sha256, known.bytes) == (digest, size)), None)
+
+    def _refuse_damaged(self, label: str, digest: str, size: int) -> None:
+        """AnswerIsNo for a file that is called as a known one is and is not that one."""
+        named = next((known for known in self._manifests() if known.file.lower() == label.lower()), None)
+        if named is not None and (named.sha256, named.bytes) != (digest, size):
+            raise AnswerIsNo(
+                f"{label} is not the file of {named.name}: it has {size} bytes and SHA-256 {digest}, "
+                f"the manifest says {named.bytes} and {named.sha256}",
+                remedy="get it again, or add it as another model with --name",
+            )
 
     def _free_name(self, name: str, digest: str) -> str:
         taken = {manifest.name: manifest.sha256 for manifest in self._manifests()}

@@ -6,7 +6,6 @@ Whatever has two meanings has none. Nothing is promised about an edit beyond tha
 
 import ast
 import re
-import textwrap
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,11 +13,14 @@ from enum import Enum
 
 from localagent.domain.edit import Edit
 from localagent.edit.written import Page, Stretch
+from localagent.llm.block import dedented, indented
 
 MAX_REPLY_BYTES = 16 << 10
 _FENCED = re.compile(r"```python\n(.*?)\n?```\n?", re.DOTALL)
 _LINE = re.compile(r"LINE ([0-9]{1,7})\n(.*)", re.DOTALL)
 _CHOICE = re.compile(r"EDIT ([0-9]{1,4})\n?")
+_MARKS = ("<<<<<<<", "=======", ">>>>>>>")
+_MOST_PARSED = 2 << 20  # characters, over all beginnings of an answer that are tried
 _SEARCH = re.compile(r"<<<<<<< SEARCH\n(.*?)\n?=======\n(.*?)\n?>>>>>>> REPLACE\n?", re.DOTALL)
 
 
@@ -120,10 +122,16 @@ def spans_lines(view: View, line: int) -> bool:
 
 
 def first_statement(code: str) -> str:
-    """The first lines of a text that are a statement, or a header, by themselves; the whole text where none are."""
-    lines = code.split("\n")
+    """The first lines of a text that are a statement, or a header, by themselves; the whole text where none are.
+
+    Or where none was found within a bound, so that no answer takes the square of its length.
+    """
+    lines, parsed = code.split("\n"), 0
     for count in range(1, len(lines) + 1):
-        some = textwrap.dedent("\n".join(lines[:count]).strip())
+        some = "\n".join(lines[:count]).strip()
+        parsed += len(some)
+        if parsed > _MOST_PARSED:
+            break
         if some and (_parses(some) or (some.endswith(":") and _parses(f"{some} pass"))):
             return "\n".join(lines[:count])
     return code
@@ -182,8 +190,9 @@ def _instead(line: int, code: str, view: View, way: Way, prior: float, *, known:
 
 
 def _searched(text: str, view: View, prior: float) -> Edit | str:
-    found = _SEARCH.fullmatch(text)
-    if found is None or any(mark in part for part in found.groups() for mark in ("=======", "<<<<<<<", ">>>>>>>")):
+    once = all(text.count(mark) == 1 for mark in _MARKS)  # else matching takes the square of the length
+    found = _SEARCH.fullmatch(text) if once else None
+    if found is None or any(mark in part for part in found.groups() for mark in _MARKS):
         return "the reply must be one SEARCH and REPLACE block"
     old, new = found.groups()
     if not old.strip():
@@ -211,9 +220,9 @@ def _whole(text: str, view: View, way: Way, prior: float) -> Edit | str:
     if stretch is None:
         return "what was shown is not one function"
     old = view.page.text[stretch.start : stretch.end].decode("utf-8")
-    names = [defined(textwrap.dedent(stretch.indent + old)), defined(textwrap.dedent(code))]
+    names = [defined(dedented(stretch.indent + old)), defined(dedented(code))]
     if names[1] is None or names[0] != names[1]:
-        return f"the block must define {names[0] or 'the function'} and nothing else"
+        return f"the block must define {names[0][0] if names[0] else 'the function'} and nothing else"
     code = _indented(code, stretch.indent)
     return view.page.put(stretch.line, stretch.start, stretch.end, code, prior=prior, operator=way.value, known=False)
 
@@ -233,10 +242,10 @@ def defined(code: str) -> tuple[str, bool] | None:
 def _indented(code: str, indent: str) -> str:
     """Code as a block at an indentation, without that of its first line."""
     code = code.strip("\n").rstrip()
-    block = textwrap.dedent(code)
-    if not _parses(block) and _parses(textwrap.dedent(indent + code)):
-        block = textwrap.dedent(indent + code)  # the first line's own indentation was left out
-    return textwrap.indent(block, indent)[len(indent) :]
+    block = dedented(code)
+    if not _parses(block) and _parses(dedented(indent + code)):
+        block = dedented(indent + code)  # the first line's own indentation was left out
+    return indented(block, indent)[len(indent) :]
 
 
 def _parses(code: str) -> bool:

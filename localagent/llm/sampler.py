@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from localagent.llm.dropped import Dropped, number
 from localagent.llm.frames import Message
 from localagent.llm.sampling import Draw, Drawn, SampleEnd
-from localagent.llm.served import Dropped, Served, number
+from localagent.llm.served import Served
 
 _LAST = frozenset({"done", "crowded"})
 _GRACE_SECONDS = 0.5

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from localagent.llm.branches import SEQUENCES, Grove, NoRoom
+from localagent.llm.logits import log_total
 
 MAX_AT_ONCE = min(64, SEQUENCES - 1)
 MAX_TOP = 256
@@ -229,6 +230,7 @@ class _Candidates(NamedTuple):
 
 def _candidates(logits: NDArray[np.float32], how: Draw, grammar: Grammar | None) -> _Candidates:
     """Of the `top_k` likeliest those that the grammar allows; of all where it allows none of those."""
+    total = log_total(logits)
     count = min(max(1, how.top_k), len(logits))
     ids = np.argpartition(logits, -count)[-count:] if count < len(logits) else np.arange(len(logits))
     if grammar is not None:
@@ -240,8 +242,6 @@ def _candidates(logits: NDArray[np.float32], how: Draw, grammar: Grammar | None)
     if not len(ids):
         return _Candidates(ids, np.empty(0), np.empty(0))
     ids = ids[np.lexsort((ids, -logits[ids]))][: 1 if how.temperature <= 0.0 else count]
-    most = float(logits.max())
-    total = most + float(np.log(np.exp(logits - most).sum(dtype=np.float64)))
     likelihoods = np.minimum(0.0, logits[ids].astype(np.float64) - total)
     weights = np.exp((likelihoods - likelihoods[0]) / max(how.temperature, 1e-6))
     weights /= weights.sum()

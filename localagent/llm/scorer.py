@@ -8,14 +8,16 @@ import time
 from collections.abc import Iterator, Sequence
 
 from localagent.domain.edit import Edit, Reading
+from localagent.llm.dropped import Dropped, number
 from localagent.llm.frames import Message
 from localagent.llm.offload import Offload
 from localagent.llm.registry import ModelFile
-from localagent.llm.served import Dropped, Served, Starter, number
+from localagent.llm.served import Served, Starter
 
 MAX_SOURCE_BYTES = 2 << 20
 MAX_CONTEXT_BYTES = 64 << 10
 _LAST = frozenset({"done"})
+_SLOW = "on a busy machine wait, give it more --max-seconds, or leave it out with --no-model"
 _SILENT_SECONDS = 2.0  # after which a model that was asked and said nothing is worth a word
 
 
@@ -85,7 +87,7 @@ class ModelScorer(Served):
             said.append(f"model {self.name} was not asked for everything: {self.unasked[0]}{more}")
         silent = self._asked_at and not self._answered and not self.warning
         if silent and time.monotonic() - self._asked_at > _SILENT_SECONDS:
-            said.append(f"model {self.name} ordered nothing: it did not answer in time")
+            said.append(f"model {self.name} ordered nothing: it did not answer in time; {_SLOW}")
         return tuple(said)
 
     def _take(self, message: Message, asked: list[int], scores: list[Reading | None]) -> None:

@@ -7,97 +7,30 @@ unchecked.
 
 import select
 import socket
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Protocol
 
 from localagent.domain.edit import digest_of
-from localagent.domain.jailspec import Access, Bind, JailLimits, JailSpec
+from localagent.domain.jailspec import JailSpec
 from localagent.domain.outcome import Ending
-from localagent.errors import CannotEnforce, LocalagentError
-from localagent.jail.open import interpreter_binds
+from localagent.errors import LocalagentError
+from localagent.llm.child_jail import child_spec, needs_of_model
 from localagent.llm.cores import free_threads
-from localagent.llm.frames import ADAPTER, CONTEXT_TOKENS, TARGET, WEIGHTS, FrameBuffer, FrameFault, Message, send
-from localagent.llm.needs import Needs, needs_of_file
+from localagent.llm.dropped import Dropped, ended, number, reason_of, remedy_of
+from localagent.llm.frames import CONTEXT_TOKENS, FrameBuffer, FrameFault, Message, send
+from localagent.llm.needs import Needs
 from localagent.llm.offload import Offload
 from localagent.llm.registry import ModelFile
 from localagent.llm.turns import Turns
 from localagent.ports import JailProcess
 
-PACKAGE = Path(__file__).resolve().parent.parent
 _CLOSE_SECONDS = 1.0
 _GLANCE_SECONDS = 0.1
 _REASON_CHARACTERS = 500
 _MOST_PATH_TOKENS = 1 << 20
-_DEVICE_ADDRESSES_BYTES = 1 << 46  # drivers of GPUs set aside addresses for all memory there is
-_A_DAY_SECONDS = 86_400.0
-
-
-class Dropped(Exception):  # noqa: N818
-    """Inside this room only: the model can no longer be used, and why."""
-
-
-def child_spec(
-    model: ModelFile,
-    program: str = "localagent.llm.child",
-    *,
-    target: Path | None = None,
-    writes_bytes: int = 1 << 20,
-    needs: Needs | None = None,
-    offload: Offload = Offload(),  # noqa: B008 - a value
-) -> JailSpec:
-    """The child's jail: interpreter, packages and the one model read-only, no TCP, nothing else.
-
-    `target` is the one file that it may write, `writes_bytes` the largest it may become. `needs` are read from the
-    model's file where they are not given, `offload` says which devices are shown. CannotEnforce or OSError when that
-    file is not there.
-    """
-    if model.path is None:
-        raise CannotEnforce(f"the file of {model.name} is not installed")
-    needs = needs or needs_of_model(model)
-    learned = model.adapter
-    python, shown = interpreter_binds(sys.executable)
-    inside = any(str(PACKAGE).startswith(bind.target + "/") for bind in shown)
-    package = () if inside else (Bind(source=str(PACKAGE), target=str(PACKAGE)),)
-    return JailSpec(
-        argv=(python, "-s", "-P", "-m", program, "{channel}"),
-        cwd="/",
-        binds=(
-            *shown,
-            *package,
-            Bind(source=str(model.path), target=WEIGHTS),
-            *((Bind(source=str(learned.path), target=ADAPTER),) if learned else ()),
-            *((Bind(source=str(target), target=TARGET, access=Access.READ_WRITE),) if target else ()),
-            *(Bind(source=node, target=node, access=Access.DEVICE) for node in offload.devices),
-        ),
-        env=(
-            ("PATH", "/usr/bin:/bin"),
-            ("PYTHONPATH", str(PACKAGE.parent)),
-            ("PYTHONDONTWRITEBYTECODE", "1"),
-            ("OMP_WAIT_POLICY", "passive"),
-        ),
-        limits=JailLimits(
-            wall_seconds=_A_DAY_SECONDS,
-            cpu_seconds=_A_DAY_SECONDS,
-            address_space_bytes=_DEVICE_ADDRESSES_BYTES if offload.devices else needs.address_space_bytes,
-            resident_bytes=needs.resident_bytes,
-            file_bytes=writes_bytes,
-            tmp_bytes=writes_bytes,  # also the bound of what lies behind a writable bind
-        ),
-        loopback=False,
-    )
-
-
-def needs_of_model(model: ModelFile) -> Needs:
-    """What its process needs, adapter included. CannotEnforce or OSError when a file is not there."""
-    if model.path is None:
-        raise CannotEnforce(f"the file of {model.name} is not installed")
-    beside = 0 if model.adapter is None else model.adapter.path.stat().st_size
-    return needs_of_file(model.path, beside)
 
 
 class Starter(Protocol):
@@ -155,7 +88,7 @@ class Served:
         self._turn = Turns()
         self._state = threading.Lock()
         self._loaded = threading.Event()
-        self._closed = False
+        self._closed = self._served = False
         self._requests = 0
         self._unheard = 0
         self._starter = threading.Thread(target=self._start, name="model-start", daemon=True)
@@ -194,6 +127,11 @@ class Served:
     def load_limit_seconds(self) -> float:
         """How long loading may take, by the size of the file."""
         return self._needs.load_seconds
+
+    @property
+    def memory_limit_bytes(self) -> int:
+        """The most that its process may take, by the shapes of the file."""
+        return self._needs.resident_bytes
 
     @property
     def busy(self) -> bool:
@@ -279,6 +217,7 @@ class Served:
         self.path_tokens = path
         self._forms = frozenset({"text", *(form for form in ("fim", "chat") if answer.get(form) is True)})
         self.threads = int(number(answer.get("threads", self.threads)))  # a shared child has its own, and one may try
+        self._served = True
 
     def _ready_by(self, deadline: float) -> bool:
         self._loaded.wait(max(0.0, deadline - time.monotonic()))
@@ -368,20 +307,13 @@ class Served:
         return None
 
     def _drop(self, fault: Exception) -> None:
-        why = "its process ended" if isinstance(fault, BrokenPipeError | ConnectionResetError) else str(fault)
         with self._state:
             if self._closed or self._warning:
                 return
             process, self._process = self._process, None
-            self._warning = f"model {self._model.name} dropped: {why}"
+            self._warning = why = f"model {self._model.name} dropped: {reason_of(fault)}"
+        ending = Ending.EXITED
         if process is not None:
             ending = process.kill().ending
-            self._warning += f" ({ending})" if ending not in (Ending.CANCELLED, Ending.EXITED) else ""
             process.channel.close()
-
-
-def number(value: object) -> float:
-    """A finite number below 2^53, or Dropped."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1 << 53:
-        raise Dropped("the child sent something that is not a number")
-    return float(value)
+        self._warning = f"{why}{ended(ending)}; {remedy_of(fault, self._model.name, ending, loaded=self._served)}"

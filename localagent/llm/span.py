@@ -8,19 +8,17 @@ can serve. Not promised: that a span makes sense; that two runs cut off by a clo
 
 import heapq
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Protocol
 
 from localagent.domain.edit import Edit, Written
 from localagent.edit.written import Page, Place
-from localagent.llm.branches import Branch, Row
+from localagent.llm.branches import Branch
 from localagent.llm.decoder import RowAnswer
+from localagent.llm.span_stem import MAX_REST_TOKENS, Node, Stem, node_branch, stem_branch
 
 BATCH_NODES = 16
-TOP = 24
-MAX_REMOVED = 12
 MAX_WRITTEN_TOKENS = 14
-MAX_REST_TOKENS = 6
 MAX_STEM_TOKENS = 220
 _DEAREST = 11.0  # nats beyond which nothing is pursued,
 _DEAREST_DELETION = 6.0  # and for deletions, of which the edit space has the likely ones
@@ -46,32 +44,6 @@ class Decoder(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class _Stem:
-    """A place in tokens: they leave the trunk at `at`; those of the old line are [first, end], `end` its line end."""
-
-    place: Place
-    at: int
-    tokens: list[int]
-    starts: list[int]  # offset in the file of each token of the old line, by token - first
-    first: int
-    end: int
-    old: list[float] = field(default_factory=list)  # log-probability of each token of the old line
-
-
-@dataclass(frozen=True, slots=True)
-class _Node:
-    """Tokens written at position `at` of a stem's line; `removed` < 0 while open, else the old tokens replaced."""
-
-    stem: _Stem
-    at: int
-    tokens: tuple[int, ...]
-    text: bytes
-    cost: float
-    removed: int = -1
-    edit: Edit | None = None
-
-
 class Region:
     """The search at some places of one page that one trunk serves, each with what it costs to be there, in nats."""
 
@@ -94,7 +66,7 @@ class Region:
         self._context, self._lead, self._room, self._malus = context, lead, room_tokens, malus
         self._trunk: list[int] = []
         self._ends: list[int] = []
-        self._heap: list[tuple[float, int, _Node | Place]] = []
+        self._heap: list[tuple[float, int, Node | Place]] = []
         self._pushed = 0
         self._opened = False
         self._weights = {place.line: weight for place, weight in places}
@@ -115,7 +87,7 @@ class Region:
         stems = self._stems(decoder, places, timeout_seconds)
         if stems is None:
             return None
-        branches = [_stem_branch(stem) for stem in stems] + [_node_branch(node) for node in nodes]
+        branches = [stem_branch(stem) for stem in stems] + [node_branch(node) for node in nodes]
         if not branches:
             return []
         answers = decoder.grow(self._trunk, branches, timeout_seconds=timeout_seconds)
@@ -133,10 +105,10 @@ class Region:
 
     # ---- what to ask ----------------------------------------------------------------------------------------------
 
-    def _batch(self) -> tuple[list[Place], list[_Node]]:
+    def _batch(self) -> tuple[list[Place], list[Node]]:
         """The cheapest items that are worth a token; at most a few places at once, for they are long."""
         places: list[Place] = []
-        nodes: list[_Node] = []
+        nodes: list[Node] = []
         while self._heap and len(nodes) + 8 * len(places) < BATCH_NODES:
             _, _, item = heapq.heappop(self._heap)
             if isinstance(item, Place):
@@ -147,7 +119,7 @@ class Region:
                 nodes.append(replace(item, edit=edit))
         return places, nodes
 
-    def _viable(self, node: _Node) -> bool:
+    def _viable(self, node: Node) -> bool:
         try:
             text = node.text.decode("utf-8")
         except UnicodeDecodeError as fault:
@@ -208,7 +180,7 @@ class Region:
         heapq.heapify(self._heap)
         self.skipped += 1
 
-    def _stems(self, decoder: Decoder, places: Sequence[Place], timeout_seconds: float) -> list[_Stem] | None:
+    def _stems(self, decoder: Decoder, places: Sequence[Place], timeout_seconds: float) -> list[Stem] | None:
         if not places:
             return []
         texts = [self._stem_text(place) for place in places]
@@ -237,7 +209,7 @@ class Region:
         text = head + code + b"\n" + next_line.decode("utf-8", "ignore").encode()
         return text, len(head), len(head) + len(code)
 
-    def _stem(self, decoder: Decoder, place: Place, line_at: int, newline: int, tokens: list[int]) -> _Stem | None:
+    def _stem(self, decoder: Decoder, place: Place, line_at: int, newline: int, tokens: list[int]) -> Stem | None:
         """Tokens and their places; None where the line's end is within a token that holds more than blanks."""
         until = self.page.text.rfind(b"\n", 0, place.start) + (
             1 if tokens and not self._begins_line(decoder, tokens) else 0
@@ -256,18 +228,18 @@ class Region:
             offset = after
         if first < 0 or end < first or offset != newline or starts[0] < place.start - 1:
             return None
-        return _Stem(place=place, at=at, tokens=tokens[: end + 1], starts=starts, first=first, end=end)
+        return Stem(place=place, at=at, tokens=tokens[: end + 1], starts=starts, first=first, end=end)
 
     def _begins_line(self, decoder: Decoder, tokens: Sequence[int]) -> bool:
         return decoder.piece(tokens[0]).startswith(b"\n")
 
     # ---- what came of it --------------------------------------------------------------------------------------------
 
-    def _push(self, cost: float, item: _Node | Place) -> None:
+    def _push(self, cost: float, item: Node | Place) -> None:
         self._pushed += 1
         heapq.heappush(self._heap, (cost, self._pushed, item))
 
-    def _root(self, decoder: Decoder, stem: _Stem, rows: Sequence[RowAnswer]) -> Iterator[Written]:
+    def _root(self, decoder: Decoder, stem: Stem, rows: Sequence[RowAnswer]) -> Iterator[Written]:
         """The first tokens at each position of a line, and deletions."""
         stem.old = [asked[0] for _, asked in rows]
         for k, (top, asked) in enumerate(rows):
@@ -277,34 +249,34 @@ class Region:
                 if token == stem.tokens[at] or not piece:
                     continue
                 cost = max(0.0, asked[0] - chance) - _SURE * chance
-                self._add(_Node(stem, at, (token,), piece, cost))
+                self._add(Node(stem, at, (token,), piece, cost))
             for removed in range(1, len(asked)):
                 cost = max(0.0, asked[0] - asked[removed])
                 if cost > _DEAREST_DELETION:
                     continue
-                yield from self._joined(_Node(stem, at, (), b"", cost, removed))
+                yield from self._joined(Node(stem, at, (), b"", cost, removed))
 
-    def _grown(self, decoder: Decoder, node: _Node, row: RowAnswer) -> Iterator[Written]:
+    def _grown(self, decoder: Decoder, node: Node, row: RowAnswer) -> Iterator[Written]:
         """An open node's children, and where it may be joined to the old line again."""
         stem = node.stem
         top, asked = row
         for removed, chance in enumerate(asked):
-            yield from self._joined(_Node(stem, node.at, node.tokens, node.text, node.cost - chance, removed))
+            yield from self._joined(Node(stem, node.at, node.tokens, node.text, node.cost - chance, removed))
         stripped = node.text.rstrip(b" \t")
         if b"\n" in node.text and stripped.endswith(b"\n"):  # it ended the line by itself
             rest = stem.end - node.at
-            yield from self._finished(_Node(stem, node.at, node.tokens, stripped.rstrip(b"\n"), node.cost, rest), None)
+            yield from self._finished(Node(stem, node.at, node.tokens, stripped.rstrip(b"\n"), node.cost, rest), None)
         if len(node.tokens) < MAX_WRITTEN_TOKENS:
             for token, chance in top:
                 piece = decoder.piece(token)
                 if piece:
-                    self._add(_Node(stem, node.at, (*node.tokens, token), node.text + piece, node.cost - chance))
+                    self._add(Node(stem, node.at, (*node.tokens, token), node.text + piece, node.cost - chance))
 
-    def _add(self, node: _Node) -> None:
+    def _add(self, node: Node) -> None:
         if node.cost <= _DEAREST:
             self._push(node.cost + self._weights[node.stem.place.line], node)
 
-    def _joined(self, node: _Node) -> Iterator[Written]:
+    def _joined(self, node: Node) -> Iterator[Written]:
         """A joined text: open for scoring while what follows is more than the line's end."""
         same = tuple(node.stem.tokens[node.at : node.at + node.removed]) == node.tokens
         if node.cost > _DEAREST or same or not self._writes(node):
@@ -314,7 +286,7 @@ class Region:
         else:
             self._add(node)
 
-    def _writes(self, node: _Node) -> bool:
+    def _writes(self, node: Node) -> bool:
         """Whether the tokens of a joined text make a text at all (not half a character)."""
         try:
             node.text.decode("utf-8")
@@ -322,7 +294,7 @@ class Region:
             return False
         return True
 
-    def _finished(self, node: _Node, rest: float | None) -> Iterator[Written]:
+    def _finished(self, node: Node, rest: float | None) -> Iterator[Written]:
         """The edit, if it is one. `rest` is the log-probability of the old tokens that follow the join."""
         stem, cost = node.stem, node.cost
         if rest is not None:
@@ -332,30 +304,8 @@ class Region:
         if edit is not None and cost <= _DEAREST:
             yield Written(edit=edit, score=-round(cost, 4))
 
-    def _edit(self, node: _Node) -> Edit | None:
+    def _edit(self, node: Node) -> Edit | None:
         stem, join = node.stem, node.at + node.removed
         start = stem.starts[node.at - stem.first]
         end = stem.place.end if join >= stem.end else max(start, stem.starts[join - stem.first])
         return self.page.edit(stem.place, start, max(start, end), node.text.decode("utf-8"), prior=-self._malus)
-
-
-def _asked(stem: _Stem, at: int) -> tuple[int, ...]:
-    """The old tokens with which the line may go on after something was written at a position."""
-    return tuple(stem.tokens[at : min(stem.end, at + MAX_REMOVED) + 1])
-
-
-def _stem_branch(stem: _Stem) -> Branch:
-    rows = [Row(index=k - 1, top=TOP, asked=_asked(stem, k)) for k in range(stem.first, stem.end + 1)]
-    return Branch(at=stem.at, tokens=tuple(stem.tokens), rows=tuple(rows))
-
-
-def _node_branch(node: _Node) -> Branch:
-    stem = node.stem
-    head = (*stem.tokens[: node.at], *node.tokens)
-    if node.removed < 0:
-        row = Row(index=len(head) - 1, top=TOP, asked=_asked(stem, node.at))
-        return Branch(at=stem.at, tokens=head, rows=(row,))
-    join = node.at + node.removed
-    rest = stem.tokens[join : min(stem.end, join + MAX_REST_TOKENS) + 1]
-    rows = [Row(index=len(head) + k, asked=(token,)) for k, token in enumerate(rest[1:])]
-    return Branch(at=stem.at, tokens=(*head, *rest[:-1]), rows=tuple(rows))

@@ -23,6 +23,7 @@ from typing import NamedTuple
 from localagent.domain.edit import Edit
 from localagent.errors import AnswerIsNo, CannotEnforce, LocalagentError
 from localagent.jail.open import fresh_uid
+from localagent.llm.child_jail import child_spec
 from localagent.llm.engine import FORMATS
 from localagent.llm.frames import FrameBuffer, FrameFault, send
 from localagent.llm.gguf import read_header
@@ -30,7 +31,6 @@ from localagent.llm.registry import ModelFile
 from localagent.llm.sampler import ModelSampler, text_prompt
 from localagent.llm.sampling import Draw
 from localagent.llm.scorer import ModelScorer
-from localagent.llm.served import child_spec
 from localagent.llm.tuned import AS_IT_IS, Tuned, folder, machine, record_path, text, weights_path
 from localagent.ports import Jail
 

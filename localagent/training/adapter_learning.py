@@ -16,11 +16,11 @@ from typing import Any
 
 from localagent.domain.jailspec import Bind, JailSpec
 from localagent.errors import CannotEnforce
+from localagent.llm.child_jail import child_spec
 from localagent.llm.cores import free_threads
 from localagent.llm.frames import FrameBuffer, FrameFault, Message, send
 from localagent.llm.gguf import MAX_ADAPTER_BYTES, GgufHeader, read_adapter, read_header
 from localagent.llm.registry import ModelFile
-from localagent.llm.served import child_spec
 from localagent.llm.tune import copied, writable
 from localagent.training.adapter_examples import Example
 

@@ -22,6 +22,7 @@ from localagent.edit.space import open_edit_space
 from localagent.errors import AnswerIsNo, CannotEnforce
 from localagent.jail.open import open_jail
 from localagent.llm.adapter import drop
+from localagent.llm.offload import offload_of
 from localagent.llm.prompt import build_context
 from localagent.llm.registry import ModelFile, Registry
 from localagent.llm.scorer import ModelScorer
@@ -208,7 +209,8 @@ def _again(house: House, use_model: bool, say: Say) -> Read | None:
 
 
 def _scorer(model: ModelFile, house: House) -> ModelScorer:
-    return ModelScorer(model, open_jail(least=least_level(house)), threads=1)
+    jail = open_jail(least=least_level(house))
+    return ModelScorer(model, jail, threads=1, offload=offload_of(house.gpu_layers))
 
 
 def _reader(scorer: ModelScorer | None) -> Read:

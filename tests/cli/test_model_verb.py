@@ -68,7 +68,8 @@ def test_add_then_verify_by_name_and_file(call: Call, tiny: Path, tmp_path: Path
         assert code == 0
         assert "verified mine" in out
     assert {model["name"] for model in json.loads(call("list", "--json")[1])} >= {"mine", "smollm2-135m-instruct"}
-    assert "mine" in call("list")[1]
+    assert "mine  file type unknown  0 MB  peak not measured" in call("list")[1]
+    assert [m["peak_bytes"] for m in json.loads(call("list", "--json")[1])] == [None, None]
 
 
 def test_verify_fails_once_a_byte_differs(call: Call, tiny: Path) -> None:
@@ -90,6 +91,8 @@ def test_verify_fails_once_a_byte_differs(call: Call, tiny: Path) -> None:
         (["add", "/dev/null"], 1, "not a regular file"),
         (["add", __file__], 1, "not a GGUF file"),
         (["add", __file__, "--name", "../x"], 2, "a model's name is"),
+        (["bench", "--memory", "--bugs", "1"], 2, "--memory measures memory alone"),
+        (["bench", "--memory", "unheard-of"], 1, "no model of that name is registered"),
     ],
 )
 def test_a_no_says_why(call: Call, arguments: list[str], code: int, said: str) -> None:

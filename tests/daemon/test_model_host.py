@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -10,12 +11,21 @@ import pytest
 from fix_builder import ADDER, CHECKOUT
 from service_builder import Served, ordered, served
 
-MODEL = CHECKOUT / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf"
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.model,
-    pytest.mark.skipif(not MODEL.exists(), reason="the bundled model is not here: `make setup`"),
-]
+from localagent.app import Settings
+from localagent.llm.registry import Registry
+
+pytestmark = [pytest.mark.slow, pytest.mark.model]
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> dict[str, str]:
+    """The daemon's data directory, with the bundled model as it came."""
+    weights = Registry(CHECKOUT / "models", Settings.from_environ().data_dir).verify("").path
+    assert weights is not None
+    place = tmp_path / "localagent" / "models"
+    place.mkdir(parents=True)
+    shutil.copy(weights, place)
+    return {"XDG_DATA_HOME": str(tmp_path)}
 
 
 def below(pid: int) -> list[int]:
@@ -49,8 +59,10 @@ def ended(daemon: Served, task: str) -> dict[str, object]:
     return report
 
 
-def test_two_tasks_share_one_child_and_live_without_it() -> None:
-    with served(workers=2) as daemon:
+def test_two_tasks_share_one_child_and_live_without_it(data: dict[str, str]) -> None:
+    with served(workers=2, start=False) as daemon:
+        daemon.extra |= data
+        daemon.start()
         client = daemon.client()
         tasks = [ordered(client, ADDER, use_model=True, seed=n, max_candidates=30)["id"] for n in range(2)]
         most = 0

@@ -11,9 +11,13 @@ from pathlib import Path
 import psutil
 import pytest
 from fix_builder import ADDER, CHECKOUT, Home, Ran, home
+from tiny_model import QWEN, tiny_model
 
 from localagent.app import Settings
+from localagent.jail.open import open_jail
+from localagent.llm.gguf import read_header
 from localagent.llm.registry import Registry
+from localagent.llm.scorer import ModelScorer
 
 # what a candidate costs makes the search wait for the model's order
 SLOW = {
@@ -42,10 +46,37 @@ def absent(h: Home) -> Ran:
     return h.fix(model=(), candidates=CANDIDATES)
 
 
-def altered(h: Home) -> Ran:
-    with place(h).open("wb") as stream:
-        stream.truncate(bundled().stat().st_size)
+def cut(h: Home) -> Ran:
+    """Half of it is there."""
+    with bundled().open("rb") as stream:
+        place(h).write_bytes(stream.read(bundled().stat().st_size // 2))
     return h.fix(model=(), candidates=CANDIDATES)
+
+
+def altered(at: int) -> Callable[[Home], Ran]:
+    """Eight bytes from there on are flipped: 8 lies in the header, -8 among the weights."""
+
+    def ran(h: Home) -> Ran:
+        data = bytearray(bundled().read_bytes())
+        at_byte = at % len(data)
+        data[at_byte : at_byte + 8] = bytes(byte ^ 0xFF for byte in data[at_byte : at_byte + 8])
+        place(h).write_bytes(data)
+        return h.fix(model=(), candidates=CANDIDATES)
+
+    return ran
+
+
+def damaged(h: Home) -> Ran:
+    """A file that is the registered one, and whose weights are no numbers: it is in no header, and in every digest."""
+    model = tiny_model(h.root / "home", QWEN)
+    assert model.path is not None
+    with model.path.open("r+b") as stream:
+        header = read_header(stream)
+        stream.seek(header.data_start)
+        stream.write(b"\xff" * sum(tensor.size_bytes for tensor in header.tensors))
+    added = h.run("model", "add", str(model.path), "--name", "damaged")
+    assert added.code == 0, added.err
+    return h.fix(model=("--model", "damaged"), candidates=CANDIDATES)
 
 
 def struck(how: signal.Signals) -> Callable[[Home], Ran]:
@@ -89,20 +120,55 @@ def without() -> Ran:
 @pytest.mark.model
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("lose", "warning"),
+    ("lose", "warning", "remedy"),
     [
-        (absent, "no model: the file of model"),
-        (altered, "SHA-256 is not the registered one"),
-        (struck(signal.SIGKILL), "its process ended"),
-        (struck(signal.SIGSTOP), "did not answer in time"),
+        (absent, "no model: the file of model", "; run `make setup`, or add it with `localagent model add FILE`"),
+        (cut, "it was altered or cut off", "; remove it and add it with `localagent model add FILE`"),
+        (altered(8), "SHA-256 is not the registered one", "; `localagent model verify smollm2-135m-instruct` says"),
+        (altered(-8), "SHA-256 is not the registered one", "; `localagent model verify smollm2-135m-instruct` says"),
+        (damaged, "its weights compute no numbers", "; `localagent model verify damaged` says"),
+        (struck(signal.SIGKILL), "its process ended", "; `localagent model verify smollm2-135m-instruct` says"),
+        (struck(signal.SIGSTOP), "did not answer in time", "leave it out with --no-model"),
     ],
-    ids=["absent", "altered", "killed", "stopped"],
+    ids=["absent", "cut", "header", "weights", "damaged", "killed", "stopped"],
 )
-def test_a_lost_model_changes_nothing_but_the_warning(lose: Callable[[Home], Ran], warning: str, without: Ran) -> None:
+def test_a_lost_model_changes_nothing_but_the_warning(
+    lose: Callable[[Home], Ran], warning: str, remedy: str, without: Ran
+) -> None:
     with home(SLOW) as h:
         lost = lose(h)
-    facts = ("verdict", "patch", "rank_of_first_plausible", "verified", "exit")
+    facts = ("outcome", "verdict", "patch", "rank_of_first_plausible", "verified", "exit")
     assert {name: lost.report.get(name) for name in facts} == {name: without.report.get(name) for name in facts}
-    assert without.report["exit"] == 0
-    assert any(warning in said for said in lost.report["warnings"]), lost.report["warnings"]
-    assert not any("model" in said for said in without.report["warnings"])
+    assert (without.report["exit"], without.report["outcome"]) == (0, "accepted")
+    (told,) = [said for said in lost.report["warnings"] if said not in without.report["warnings"]]
+    assert warning in told
+    assert remedy in told
+
+
+@pytest.mark.model
+def test_a_child_killed_between_two_answers_ends_the_request_and_no_task() -> None:
+    """What had come stays with whoever asked; nothing is asked again, and the reason says what to do."""
+    registered = Registry(CHECKOUT / "models", Settings.from_environ().data_dir).verify("")
+    served = ModelScorer(registered, open_jail(), threads=1)
+    try:
+        assert served.ready(120)
+        request = {
+            "kind": "sample", "prompt": {"form": "text", "text": "def main():\n"}, "seeds": list(range(64)),
+            "most_tokens": 40, "temperature": 1.0, "top_k": 40, "top_p": 1.0, "min_p": 0.0, "stops": ["\n"],
+            "grammar": "", "seconds": 100.0,
+        }  # fmt: skip
+        heard: list[str] = []
+        with served.guarded():
+            for message in served.exchange(request, frozenset({"done"}), timeout_seconds=100):
+                if not heard:
+                    os.kill(_child(os.getpid()), signal.SIGKILL)
+                heard.append(message["kind"])
+        assert heard
+        assert set(heard) == {"drawn"}
+        assert served.warning == (
+            "model smollm2-135m-instruct dropped: its process ended; the task went on without it; "
+            "if this happens again, leave it out with --no-model"
+        )
+        assert list(served.exchange(request, frozenset({"done"}), timeout_seconds=5)) == []
+    finally:
+        served.close()

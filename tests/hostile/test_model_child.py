@@ -12,9 +12,9 @@ from jail_backends import WAYS, walled_by
 
 from localagent.domain.outcome import Ending
 from localagent.jail.open import NamespaceJail, open_jail
+from localagent.llm.child_jail import child_spec
 from localagent.llm.frames import WEIGHTS
 from localagent.llm.registry import ModelFile
-from localagent.llm.served import child_spec
 
 PROGRAM = """
 import errno, os
@@ -86,7 +86,7 @@ try:
 except (ImportError, OSError):
     print("unreadable"); sys.exit()
 from localagent.llm.registry import ModelFile
-from localagent.llm.served import child_spec
+from localagent.llm.child_jail import child_spec
 model = ModelFile(name="m", path=Path(sys.argv[1]), bytes=4, sha256="0" * 64, licence="MIT")
 spec = child_spec(model)
 result = open_jail().run(replace(spec, argv=(spec.argv[0], "-I", "-S", "-c", sys.argv[3])))

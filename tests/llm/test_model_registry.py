@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import zipfile
 from pathlib import Path
 
@@ -90,6 +91,64 @@ def test_an_unknown_file_is_registered_under_a_name_of_its_own(
     assert Registry(*folders).resolve("my-coder-1b.q4").sha256 == hashlib.sha256(other.read_bytes()).hexdigest()
     assert sorted(p.name for p in (folders[1] / "models").iterdir()) == ["my-coder-1b.q4.gguf", "my-coder-1b.q4.toml"]
     assert registry.add(other, "again").name == "my-coder-1b.q4"
+
+
+ODD_NAMES = (
+    b"\xff\xfe.gguf", b"a\nb.gguf", b"\x1b[31mred.gguf", "naïve ☃.gguf".encode(), b"--name.gguf", b"...gguf", b" .gguf",
+    b"a" * 250 + b".gguf", b"CON.gguf", b"x;rm -rf $HOME`.gguf", "\u202egpj.gguf".encode(), b"no-suffix", b"x.GGUF",
+    b"tiny.toml", b"'\"\\.gguf",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("odd", ODD_NAMES)
+def test_a_file_of_any_name_gets_a_plain_one(
+    registry: Registry, tmp_path: Path, folders: tuple[Path, Path], odd: bytes
+) -> None:
+    source = tmp_path / "from"
+    source.mkdir()
+    path = source / os.fsdecode(odd)
+    path.write_bytes(TinyGguf(data=bytes(400)).bytes)
+    model = registry.add(path)
+    assert re.fullmatch("[a-z0-9][a-z0-9._-]{0,63}", model.name)
+    assert model.path == folders[1] / "models" / f"{model.name}.gguf"
+    assert Registry(*folders).verify(model.name) == model
+    assert sorted(p.name for p in (folders[1] / "models").iterdir()) == [f"{model.name}.gguf", f"{model.name}.toml"]
+
+
+@pytest.mark.parametrize("name", ["", "A", "a b", "a/b", "..", ".a", "a\n", "é", "a" * 65, "\0", "-a", "a\u202e"])
+def test_a_name_that_is_given_is_plain_or_refused(
+    registry: Registry, tiny_file: Path, folders: tuple[Path, Path], name: str
+) -> None:
+    with pytest.raises(UsageFault, match="lower case letters"):
+        registry.add(tiny_file, name)
+    assert not (folders[1] / "models").exists()
+
+
+@pytest.mark.parametrize("label", ["Tiny.gguf", "tiny.GGUF"])
+def test_a_file_called_as_a_known_one_with_another_digest_is_refused_without_a_name(
+    registry: Registry, tmp_path: Path, folders: tuple[Path, Path], label: str
+) -> None:
+    damaged = tmp_path / label
+    damaged.write_bytes(TINY[:-1] + b"\x01")
+    wheel = tmp_path / "some-1-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as out:
+        out.write(damaged, f"some/{label.replace('GGUF', 'gguf')}")
+    for source in (damaged, wheel):
+        with pytest.raises(AnswerIsNo, match=r"is not the file of tiny: .* the manifest says") as refused:
+            registry.add(source)
+        assert refused.value.remedy == "get it again, or add it as another model with --name"
+        assert list((folders[1] / "models").iterdir()) == []
+    assert registry.add(damaged, "another").name == "another"
+    assert registry.list()[0].path is None  # the default one is as absent as before
+
+
+def test_weights_that_lie_beyond_the_file_are_refused_wherever_they_end(registry: Registry, tmp_path: Path) -> None:
+    for k in (1, 67, 68, 69, 200, len(TINY) - 30):
+        cut = tmp_path / f"cut{k}.gguf"
+        cut.write_bytes(TINY[:-k])
+        with pytest.raises(AnswerIsNo, match=r"ends after the file|ends inside its header"):
+            registry.add(cut)
+    assert [m.path for m in registry.list()] == [None]
 
 
 def test_a_name_taken_by_another_model_is_refused(registry: Registry, tmp_path: Path) -> None:

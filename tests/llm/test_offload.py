@@ -15,10 +15,10 @@ from localagent.domain.outcome import Ending
 from localagent.domain.task import Event
 from localagent.errors import CannotEnforce, UsageFault
 from localagent.jail.open import open_jail
-from localagent.llm.offload import ALL, NO_BACKEND, NO_DEVICE, Offload, devices, offload_of, offloads
+from localagent.llm.child_jail import child_spec
+from localagent.llm.offload import ALL, NO_BACKEND, NO_DEVICE, UNTRIED, Offload, devices, offload_of, offloads
 from localagent.llm.registry import ModelFile
 from localagent.llm.scorer import ModelScorer
-from localagent.llm.served import child_spec
 
 CUDA = "CUDA0 NVIDIA H100; CPU (AVX2)"
 
@@ -37,8 +37,8 @@ def asked(text: str, root: Path, backend: str = CUDA) -> Offload:
 
 def test_what_is_asked_for_is_had_where_it_can_be(nodes: Path) -> None:
     shown = tuple(str(nodes / name) for name in ("nvidia0", "nvidiactl", "nvidia-uvm", "dri/renderD128"))
-    assert asked("auto", nodes) == Offload(layers=ALL, devices=shown)
-    assert asked("12", nodes) == Offload(layers=12, devices=shown)
+    assert asked("auto", nodes) == Offload(layers=ALL, devices=shown, said=UNTRIED)
+    assert asked("12", nodes) == Offload(layers=12, devices=shown, said=UNTRIED)
     assert asked("", nodes) == asked("0", nodes) == Offload()
     assert devices(nodes) == ()  # a regular file is no device, whatever it is called
 

@@ -10,7 +10,7 @@ from localagent.domain.paths import RepoPath
 from localagent.edit.written import Page
 from localagent.index.facts import FactIndex
 from localagent.llm.outline import Outline, outline_of
-from localagent.llm.replies import LADDER, MAX_REPLY_BYTES, View, Way, can_ask, edit_of, grammar
+from localagent.llm.replies import LADDER, MAX_REPLY_BYTES, View, Way, can_ask, edit_of, first_statement, grammar
 
 M = RepoPath("shop.py")
 SOURCE = '''\
@@ -109,6 +109,15 @@ def test_a_text_that_stands_once() -> None:
     assert "0 times" in refusal(Way.SEARCH, "<<<<<<< SEARCH\n    return x\n=======\n    return 1\n>>>>>>> REPLACE")
     assert "empty" in refusal(Way.SEARCH, "<<<<<<< SEARCH\n\n=======\n    return 1\n>>>>>>> REPLACE")
     assert "must be one" in refusal(Way.SEARCH, block + "\n" + block)
+
+
+def test_the_first_statement_of_an_answer_is_looked_for_within_a_bound() -> None:
+    assert first_statement("x = (1,\n2)\ny = 3\nz") == "x = (1,\n2)"
+    assert first_statement("if x:\n    y = 1") == "if x:"
+    assert first_statement("\n\nx = 1\ny") == "\n\nx = 1"
+    found, beyond = ("x = [\n" + "1,\n" * rows + "]" for rows in (300, 5000))
+    assert first_statement(found + "\ny") == found
+    assert first_statement(beyond + "\ny") == beyond + "\ny"  # not looked for so far: eight answers would take a minute
 
 
 def test_a_whole_function() -> None:

@@ -12,10 +12,10 @@ from localagent.domain.edit import Edit, Splice
 from localagent.domain.jailspec import JailSpec
 from localagent.domain.paths import RepoPath
 from localagent.errors import CannotEnforce
+from localagent.llm.child_jail import child_spec
 from localagent.llm.frames import WEIGHTS, Message, pack
 from localagent.llm.registry import ModelFile
 from localagent.llm.scorer import ModelScorer
-from localagent.llm.served import child_spec
 
 
 @pytest.fixture
@@ -150,7 +150,7 @@ def test_no_jail_means_no_model_never_an_unconfined_one(model: ModelFile) -> Non
     jail = NoJail()
     scorer = ModelScorer(model, jail, threads=1)
     assert ask(scorer) == [None, None, None]
-    assert scorer.warning == "model m dropped: no sound jail"
+    assert scorer.warning.startswith("model m dropped: no sound jail; ")
     assert jail.started == []
 
 

@@ -13,7 +13,8 @@ from localagent.edit.written import Page
 from localagent.index.facts import FactIndex
 from localagent.llm.branches import Branch
 from localagent.llm.decoder import RowAnswer
-from localagent.llm.span import TOP, Region
+from localagent.llm.span import Region
+from localagent.llm.span_stem import TOP
 
 M = RepoPath("m.py")
 SOURCE = b"""import json

@@ -58,6 +58,8 @@ def main(argument: str) -> int:
     control = socket.socket(fileno=int(order["control"]))
     try:
         jail, offload = _jail(order, settings), offload_of(settings.gpu_layers)
+        if offload.said:
+            _log.warning("the model is %s", offload.said)
         models = known_models(settings)
     except LocalagentError as fault:
         _log.error("no model is served: %s", fault)

@@ -1,0 +1,75 @@
+"""The jail of a model's process: interpreter, packages and the one model read-only, no network, bounds by its size."""
+
+import sys
+from pathlib import Path
+
+from localagent.domain.jailspec import Access, Bind, JailLimits, JailSpec
+from localagent.errors import CannotEnforce
+from localagent.jail.open import interpreter_binds
+from localagent.llm.frames import ADAPTER, TARGET, WEIGHTS
+from localagent.llm.needs import Needs, needs_of_file
+from localagent.llm.offload import Offload
+from localagent.llm.registry import ModelFile
+
+PACKAGE = Path(__file__).resolve().parent.parent
+_DEVICE_ADDRESSES_BYTES = 1 << 46  # drivers of GPUs set aside addresses for all memory there is
+_A_DAY_SECONDS = 86_400.0
+
+
+def child_spec(
+    model: ModelFile,
+    program: str = "localagent.llm.child",
+    *,
+    target: Path | None = None,
+    writes_bytes: int = 1 << 20,
+    needs: Needs | None = None,
+    offload: Offload = Offload(),  # noqa: B008 - a value
+) -> JailSpec:
+    """The child's jail: interpreter, packages and the one model read-only, no TCP, nothing else.
+
+    `target` is the one file that it may write, `writes_bytes` the largest it may become. `needs` are read from the
+    model's file where they are not given, `offload` says which devices are shown. CannotEnforce or OSError when that
+    file is not there.
+    """
+    if model.path is None:
+        raise CannotEnforce(f"the file of {model.name} is not installed")
+    needs = needs or needs_of_model(model)
+    learned = model.adapter
+    python, shown = interpreter_binds(sys.executable)
+    inside = any(str(PACKAGE).startswith(bind.target + "/") for bind in shown)
+    package = () if inside else (Bind(source=str(PACKAGE), target=str(PACKAGE)),)
+    return JailSpec(
+        argv=(python, "-s", "-P", "-m", program, "{channel}"),
+        cwd="/",
+        binds=(
+            *shown,
+            *package,
+            Bind(source=str(model.path), target=WEIGHTS),
+            *((Bind(source=str(learned.path), target=ADAPTER),) if learned else ()),
+            *((Bind(source=str(target), target=TARGET, access=Access.READ_WRITE),) if target else ()),
+            *(Bind(source=node, target=node, access=Access.DEVICE) for node in offload.devices),
+        ),
+        env=(
+            ("PATH", "/usr/bin:/bin"),
+            ("PYTHONPATH", str(PACKAGE.parent)),
+            ("PYTHONDONTWRITEBYTECODE", "1"),
+            ("OMP_WAIT_POLICY", "passive"),
+        ),
+        limits=JailLimits(
+            wall_seconds=_A_DAY_SECONDS,
+            cpu_seconds=_A_DAY_SECONDS,
+            address_space_bytes=_DEVICE_ADDRESSES_BYTES if offload.devices else needs.address_space_bytes,
+            resident_bytes=needs.resident_bytes,
+            file_bytes=writes_bytes,
+            tmp_bytes=writes_bytes,  # also the bound of what lies behind a writable bind
+        ),
+        loopback=False,
+    )
+
+
+def needs_of_model(model: ModelFile) -> Needs:
+    """What its process needs, adapter included. CannotEnforce or OSError when a file is not there."""
+    if model.path is None:
+        raise CannotEnforce(f"the file of {model.name} is not installed")
+    beside = 0 if model.adapter is None else model.adapter.path.stat().st_size
+    return needs_of_file(model.path, beside)
