@@ -12,6 +12,7 @@ from localagent.llm.registry import Registry
 from localagent.llm.tune import MOST_MEMORY_BYTES
 
 
+@pytest.mark.long
 @pytest.mark.model
 def test_the_bundled_model_as_it_came_keeps_to_its_bound(tmp_path: Path) -> None:
     ours = Settings.from_environ()

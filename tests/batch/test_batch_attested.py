@@ -82,6 +82,7 @@ def test_beside_each_patch_lie_its_diff_and_what_is_signed_about_it(night: Batch
         assert len(opened(bundle, night)) == 3
 
 
+@pytest.mark.long
 def test_what_git_am_makes_is_the_tree_that_was_attested(night: Batch, tmp_path: Path) -> None:
     patches, tree = night.home.root / "patches" / "both", tmp_path / "both"
     shutil.copytree(night.folder / "both", tree)
@@ -96,6 +97,7 @@ def test_what_git_am_makes_is_the_tree_that_was_attested(night: Batch, tmp_path:
     ).code
 
 
+@pytest.mark.long
 def test_a_step_goes_on_top_of_the_one_before_and_says_so(night: Batch) -> None:
     first, second = rows(night)["both"]["steps"]
     statements = opened(night.home.root / "patches" / "both" / "0002-codemods.intoto.jsonl", night)
@@ -111,6 +113,7 @@ def test_a_step_goes_on_top_of_the_one_before_and_says_so(night: Batch) -> None:
     assert {s["name"]: s["digest"]["sha256"] for s in repaired["subject"]}["adder.py"] == names["before:adder.py"]
 
 
+@pytest.mark.long
 def test_where_no_test_ran_that_is_what_is_attested(night: Batch) -> None:
     statements = opened(night.home.root / "patches" / "styled" / "0001-sarif.intoto.jsonl", night)
     results, provenance, _ = (s["predicate"] for s in statements)
@@ -118,6 +121,7 @@ def test_where_no_test_ran_that_is_what_is_attested(night: Batch) -> None:
     assert provenance["buildDefinition"]["externalParameters"]["findings"] == [digest_of(LOG)]
 
 
+@pytest.mark.long
 def test_what_a_step_comes_to_is_on_the_record_and_where_nothing_is_found_there_is_no_task(night: Batch) -> None:
     found = rows(night)
     assert found["clean"]["steps"][0]["task"] == ""
@@ -134,6 +138,7 @@ def test_what_a_step_comes_to_is_on_the_record_and_where_nothing_is_found_there_
     assert night.home.run("audit", "verify", "--require-signed").code == 0
 
 
+@pytest.mark.long
 def test_a_patch_whose_task_was_altered_or_is_gone_is_not_attested(night: Batch, tmp_path: Path) -> None:
     found = rows(night)
     styled = night.home.tasks / found["styled"]["steps"][0]["task"]

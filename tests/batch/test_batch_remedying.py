@@ -65,18 +65,21 @@ def test_findings_of_a_log_go_on_top_of_the_tests_repair(night: tuple[Batch, Row
     assert logged["left"] == {"ruff E711": 1, "ruff F401": 1}  # no test runs the comparison with None
 
 
+@pytest.mark.long
 def test_a_finding_on_lines_that_were_repaired_is_not_looked_for(night: tuple[Batch, Rows]) -> None:
     _, rows = night
     (stale,) = [f for f in rows["logged"]["steps"][1]["findings"] if f["settled"]]
     assert stale["why"].startswith("its lines were changed by the repair of an earlier step")
 
 
+@pytest.mark.long
 def test_a_log_that_leaves_the_repository_is_refused(night: tuple[Batch, Rows]) -> None:
     _, rows = night
     assert (rows["leaving"]["state"], rows["leaving"]["steps"][0]["patch"]) == ("refused", "")
     assert "runs[0].results[0]" in rows["leaving"]["reason"]
 
 
+@pytest.mark.long
 def test_type_errors_are_found_in_the_jail_and_repaired_under_the_tests(night: tuple[Batch, Rows]) -> None:
     _, rows = night
     (step,) = rows["typed"]["steps"]
@@ -87,6 +90,7 @@ def test_type_errors_are_found_in_the_jail_and_repaired_under_the_tests(night: t
     assert step["left"] == {"mypy operator": 1}
 
 
+@pytest.mark.long
 def test_the_patches_are_a_series(night: tuple[Batch, Rows]) -> None:
     batch, _ = night
     series = sorted(p.name for p in (batch.home.root / "patches").rglob("*.patch"))

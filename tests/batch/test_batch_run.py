@@ -58,6 +58,7 @@ def test_each_repository_has_its_answer(night: Night) -> None:
     assert "3 fixed" in ran.out
 
 
+@pytest.mark.long
 def test_a_tree_that_stands_thrice_is_worked_on_once(night: Night) -> None:
     """Two forks and the mirror of the same files: one task, and the others name it."""
     batch, _, report, _ = night
@@ -72,6 +73,7 @@ def test_a_tree_that_stands_thrice_is_worked_on_once(night: Night) -> None:
     assert report["summary"]["kept_from_before"] == 2
 
 
+@pytest.mark.long
 def test_known_mistakes_are_repaired_under_the_tests(night: Night) -> None:
     """On top of the tests' repair, both in one full check; without tests the proof is the hook's alone."""
     _, _, report, _ = night
@@ -104,6 +106,7 @@ def test_repairs_that_a_test_notices_are_not_offered() -> None:
         assert rows["untested"]["steps"][1]["patch"]
 
 
+@pytest.mark.long
 def test_git_takes_the_series_and_the_tests_pass(night: Night, tmp_path: Path) -> None:
     batch, _, _, _ = night
     series = sorted((batch.home.root / "patches" / "mirrored").iterdir())
@@ -119,6 +122,7 @@ def test_git_takes_the_series_and_the_tests_pass(night: Night, tmp_path: Path) -
     assert "Repair what 2 failing tests showed" in log
 
 
+@pytest.mark.long
 def test_a_fixed_working_tree_takes_its_task(night: Night, tmp_path: Path) -> None:
     """What a user learned of `fix` holds: the report's task is shown by `show`."""
     batch, _, report, _ = night
@@ -128,6 +132,7 @@ def test_a_fixed_working_tree_takes_its_task(night: Night, tmp_path: Path) -> No
     assert "accepted" in shown.out
 
 
+@pytest.mark.long
 def test_every_form_is_kept_beside_the_answers(night: Night) -> None:
     batch, _, report, _ = night
     folder = batch.runs / report["run"]

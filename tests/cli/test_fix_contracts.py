@@ -169,6 +169,7 @@ def test_out_and_report_are_written(applied: tuple[Home, Ran, dict[str, tuple[in
     assert {"snapshot", "baseline", "localize", "search", "full-check"} <= set(ran.report["seconds"])
 
 
+@pytest.mark.long
 def test_json_is_one_event_a_line(applied: tuple[Home, Ran, dict[str, tuple[int, int, bytes]]]) -> None:
     _, ran, _ = applied
     events = [json.loads(line) for line in ran.out.splitlines()]
@@ -179,6 +180,7 @@ def test_json_is_one_event_a_line(applied: tuple[Home, Ran, dict[str, tuple[int,
     assert ran.err == ""
 
 
+@pytest.mark.long
 def test_apply_changes_one_file_and_undo_is_exact(applied: tuple[Home, Ran, dict[str, tuple[int, int, bytes]]]) -> None:
     h, ran, before = applied
     after = tree_of(h.repo)

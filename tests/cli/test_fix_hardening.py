@@ -29,6 +29,7 @@ def test_the_crash_is_repaired_with_the_fault_that_the_test_shows(report: dict[s
     assert patch.count("\n-") == patch.count("\n+") == 2  # one line, and the two heads of the file
 
 
+@pytest.mark.long
 def test_the_report_says_what_the_second_edit_rests_on(report: dict[str, object]) -> None:
     warnings = report["warnings"]
     assert isinstance(warnings, list)

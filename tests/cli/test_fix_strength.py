@@ -39,6 +39,7 @@ def test_an_accepted_patch_has_a_strength_with_parts(mended: tuple[Home, Ran]) -
     assert ran.report["seconds"]["strength"] == told["seconds"]
 
 
+@pytest.mark.long
 def test_old_and_new_are_shown_where_no_turned_test_wants_it(mended: tuple[Home, Ran]) -> None:
     near = mended[1].report["assessment"]["differential"]
     assert {d["origin"] for d in near["differences"]} <= {"near"}
@@ -48,6 +49,7 @@ def test_old_and_new_are_shown_where_no_turned_test_wants_it(mended: tuple[Home,
         assert (d["old"], d["new"]) == (str(low), str(high))
 
 
+@pytest.mark.long
 def test_the_record_carries_it(mended: tuple[Home, Ran]) -> None:
     h, ran = mended
     folder = h.tasks / str(ran.report["task"])

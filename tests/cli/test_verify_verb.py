@@ -49,6 +49,7 @@ def test_a_good_patch_is_verified_and_the_tree_stays(mended: tuple[Home, Said, d
     assert said.told["rests_on"] == ["gates", "tests", "characterization"]
 
 
+@pytest.mark.long
 def test_its_strength_has_parts(mended: tuple[Home, Said, dict[str, Any], dict[str, Any]]) -> None:
     strength = mended[1].told["strength"]
     assert strength["grade"] == "A"
@@ -57,6 +58,7 @@ def test_its_strength_has_parts(mended: tuple[Home, Said, dict[str, Any], dict[s
     assert strength["functions"]["part"] == 1
 
 
+@pytest.mark.long
 def test_old_against_new_shows_what_no_test_demands(mended: tuple[Home, Said, dict[str, Any], dict[str, Any]]) -> None:
     near = mended[1].told["differential"]
     assert near["demanded"] == 1
@@ -71,6 +73,7 @@ def test_old_against_new_shows_what_no_test_demands(mended: tuple[Home, Said, di
         assert (d["old"], d["new"]) == (str(low), str(high))
 
 
+@pytest.mark.long
 def test_other_programs_read_the_same(mended: tuple[Home, Said, dict[str, Any], dict[str, Any]]) -> None:
     h = mended[0]
     run = json.loads((h.root / "sarif").read_bytes())["runs"][0]

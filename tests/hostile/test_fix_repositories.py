@@ -146,6 +146,7 @@ def test_odd_entries_do_not_stop_it(odd_tree: tuple[Ran, bytes, bool]) -> None:
     assert unchanged
 
 
+@pytest.mark.long
 def test_what_lies_outside_is_not_read(odd_tree: tuple[Ran, bytes, bool]) -> None:
     ran, journal, _ = odd_tree
     assert b"out-of-the-tree" not in journal + ran.out.encode() + ran.err.encode()

@@ -389,6 +389,7 @@ def function_in(text: str) -> ast.stmt:
 
 
 @pytest.mark.filterwarnings("ignore::SyntaxWarning")
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_reply_of_a_kind_is_an_edit_or_refused(kind: str) -> None:
     told, shown = Counter[str](), view()
