@@ -51,6 +51,7 @@ def assessed(
             seed=seed,
             seconds=allowed_seconds(policy, took),
             warm=verifier.warm() if policy.min_strength is LeastStrength.NONE else None,
+            others=result.others,
         )
     )
     at = took + time.monotonic() - begin

@@ -3,6 +3,7 @@
 A grade is a summary of its parts and never stands alone. A part that could not be measured is None and says why.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -64,6 +65,8 @@ class Strength:
     `lines`: changed lines that a test which counts ran. `mutants`: mutants of those lines that such a test killed.
     `functions`: touched functions whose behaviour before and after was compared on enough inputs. A part is None
     where it was not measured; `unknown` says why, by the part's name. `short` says what is missing to the next grade.
+    `others`: how many other behaviours, of repairs that the search found, pass the same tests. `weak` says why the
+    tests could not tell the patch from others at this place; it is empty for A and B.
     """
 
     grade: Grade
@@ -72,24 +75,55 @@ class Strength:
     functions: Share | None
     unknown: dict[str, str]
     short: tuple[str, ...] = ()
+    others: int = 0
+    weak: tuple[str, ...] = ()
 
 
-def graded(*, lines: Share | None, mutants: Share | None, functions: Share | None, unknown: dict[str, str]) -> Strength:
+def graded(
+    *,
+    lines: Share | None,
+    mutants: Share | None,
+    functions: Share | None,
+    unknown: dict[str, str],
+    others: int = 0,
+) -> Strength:
     """The highest grade all of whose thresholds are reached; D where a test runs any changed line; else E.
 
-    A part that was not measured reaches no threshold above 0. Mutants too few to judge by reach none of A and B.
+    A part that was not measured reaches no threshold above 0. Mutants too few to judge by reach none of A and B, and
+    neither does a patch that the tests are known not to tell from others.
     """
     found = Grade.D if lines is not None and lines.part else Grade.E
     short: list[str] = []
     for threshold in reversed(THRESHOLDS):
-        short = _short(threshold, lines, mutants, functions)
+        short = _short(threshold, lines, mutants, functions, others)
         if short:
             break
         found = threshold.grade
-    return Strength(grade=found, lines=lines, mutants=mutants, functions=functions, unknown=unknown, short=tuple(short))
+    return Strength(
+        grade=found,
+        lines=lines,
+        mutants=mutants,
+        functions=functions,
+        unknown=unknown,
+        short=tuple(short),
+        others=others,
+        weak=tuple(_weak(mutants, others)),
+    )
 
 
-def _short(t: Threshold, lines: Share | None, mutants: Share | None, functions: Share | None) -> list[str]:
+def _weak(mutants: Share | None, others: int) -> Iterator[str]:
+    """What shows that other programs pass too. Mutants that live may be equal in behaviour: some are nothing yet."""
+    least = next(t.mutants for t in THRESHOLDS if t.grade is Grade.B)
+    if mutants is not None and mutants.whole >= LEAST_MUTANTS and mutants.share < least:
+        alive = mutants.whole - mutants.part
+        smallest = f", the smallest: {mutants.missing[0]}" if mutants.missing else ""
+        yield f"{alive} of {mutants.whole} mutated alternatives of the changed lines pass too{smallest}"
+    if others:
+        told = "of repairs that were tried, pass too and answer otherwise on inputs near theirs"
+        yield f"{others} other behaviours, {told}"
+
+
+def _short(t: Threshold, lines: Share | None, mutants: Share | None, functions: Share | None, others: int) -> list[str]:
     found = []
     for name, share, least in (
         ("changed lines run by tests", lines, t.lines),
@@ -105,4 +139,6 @@ def _short(t: Threshold, lines: Share | None, mutants: Share | None, functions: 
     if few and t.grade in (Grade.A, Grade.B):
         assert mutants is not None
         found.append(f"mutants: only {mutants.whole}; {t.grade} asks for at least {LEAST_MUTANTS}")
+    if others and t.grade in (Grade.A, Grade.B):
+        found.append(f"other behaviours that pass the tests: {others}; {t.grade} asks for none")
     return found

@@ -177,7 +177,11 @@ class TextFinding:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskResult:
-    """Everything the loop learned; `record` turns it into the report. `proposed`: the proposals' full checks."""
+    """Everything the loop learned; `record` turns it into the report.
+
+    `proposed`: the proposals' full checks. `others`: how many other behaviours than the accepted patch's, of plausible
+    candidates that were compared with it, pass the tests.
+    """
 
     verdict: Verdict
     reason: str
@@ -197,6 +201,7 @@ class TaskResult:
     verified: int = 0
     rank_of_first_plausible: int | None = None
     plausible: int = 0
+    others: int = 0
     rounds: int = 0
     near_misses: tuple[NearMiss, ...] = ()
     model_name: str | None = None

@@ -179,7 +179,7 @@ class Contracts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mutants:
-    """What became of mutants of the changed, covered lines. `alive` tells some of those that no test noticed.
+    """What became of mutants of the changed, covered lines. `alive` tells some that no test noticed, smallest first.
 
     `space` is how many there would have been; `tried` were run, in an order that the seed alone decides. Of the
     `killed`, `timed_out` ran over limits of their own, which are multiples of the time without a mutation; one that

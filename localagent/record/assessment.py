@@ -6,7 +6,7 @@ from typing import Any
 from localagent.domain.strength import Share
 from localagent.domain.verification import Assessment
 from localagent.record.near_text import near_lines
-from localagent.record.verify_report import differential_json, mutants_json, strength_json
+from localagent.record.verify_report import differential_json, mutants_json, strength_json, weak_lines
 from localagent.record.visible import one_line
 
 _PARTS = (
@@ -55,6 +55,7 @@ def assessment_lines(told: Mapping[str, Any], *, most: int) -> Iterator[str]:
         yield "strength not measured: no statement of Python is changed"
         return
     yield f"strength {strength['grade']} of A to E, measured in {told['seconds']:.1f} s"
+    yield from weak_lines(strength["weak"])
     for key, name in _PARTS:
         share = strength[key]
         if share is None:

@@ -190,7 +190,15 @@ def strength_json(strength: Strength | None) -> dict[str, Any] | None:
         "functions": _share(strength.functions),
         "unknown": {name: one_line(why) for name, why in strength.unknown.items()},
         "short": [one_line(text) for text in strength.short],
+        "others": strength.others,
+        "weak": [one_line(text, 500) for text in strength.weak],
     }
+
+
+def weak_lines(weak: Sequence[str]) -> Iterator[str]:
+    """For a person: that the tests are weak at this place, and what shows it; nothing where nothing does."""
+    if weak:
+        yield f"  the tests are weak at this place: {'; '.join(one_line(text, 500) for text in weak)}"
 
 
 def _share(share: Share | None) -> dict[str, Any] | None:
@@ -257,6 +265,7 @@ def _strength_lines(v: Verification) -> Iterator[str]:
     strength = v.strength
     assert strength is not None
     yield f"strength {strength.grade} of A to E"
+    yield from weak_lines(strength.weak)
     for name, key, share in (
         ("changed lines run by tests", "lines", strength.lines),
         ("mutants killed", "mutants", strength.mutants),

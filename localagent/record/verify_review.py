@@ -137,6 +137,7 @@ def _sections(v: Verification) -> Iterator[Section]:
              "; ".join(share.missing) if share is not None else "")
             for name, share in parts
         ]  # fmt: skip
+        told += [("the tests are weak at this place", text, "") for text in strength.weak]
         yield Section(title=f"strength {strength.grade}", head=("part", "measured", "missing"), rows=tuple(told))
     if near is not None and near.differences:
         rows_ = tuple((d.call, d.old, d.new, d.origin.value + (", crash" if d.crash else "")) for d in near.differences)

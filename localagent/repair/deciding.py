@@ -170,6 +170,7 @@ def _best_accepted(run: Run, weighed: _Weighed) -> Accepted | None:
     for candidate in [sturdier] if sturdier is not None else [x.candidate for x in weighed.order[:FULL_CHECKS]]:
         full = _full(run, candidate, run.baseline)
         if full.accepted:
+            s.others = _others(run, weighed, candidate)
             if weighed.read:
                 s.warnings.append(_NATURAL.format(len(weighed.order)))
             if weighed.unsure:
@@ -182,6 +183,18 @@ def _best_accepted(run: Run, weighed: _Weighed) -> Accepted | None:
             return candidate, full
         s.rejected[candidate.number] = full
     return None
+
+
+def _others(run: Run, weighed: _Weighed, taken: Candidate) -> int:
+    """How many known behaviours pass the tests beside that of what was taken; what failed a full check counts not.
+
+    Of the first made sturdier only crashes differ: it stands for the first.
+    """
+    first = weighed.order[0].candidate
+    number = first.number if taken is weighed.sturdier else taken.number
+    mine = next(s.row for s in weighed.order if s.candidate.number == number)
+    rows = {s.row for s in weighed.order if s.row and s.candidate.number not in run.state.rejected}
+    return len(rows - {mine}) if mine else 0
 
 
 def _differing(weighed: _Weighed, taken: Candidate) -> str:

@@ -71,6 +71,7 @@ class State:
     proposals: tuple[Candidate, ...] = ()
     proposed: tuple[FullResult, ...] = ()
     ambiguity: Ambiguity | None = None
+    others: int = 0
     crash: Crash | None = None
     hardened: set[int] = field(default_factory=set)
     parts: list[tuple[Candidate, tuple[str, ...]]] = field(default_factory=list)

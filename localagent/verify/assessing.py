@@ -37,7 +37,10 @@ _TIMES, _WALL_SECONDS, _LEAST_SECONDS = 4, 4.0, 0.5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AssessRequest:
-    """What is measured, with what, and for how long. `request` collects as the baseline did."""
+    """What is measured, with what, and for how long. `request` collects as the baseline did.
+
+    `others`: how many other behaviours are known to pass the same tests.
+    """
 
     rooms: Rooms
     request: OpenRequest
@@ -50,6 +53,7 @@ class AssessRequest:
     seed: int
     seconds: float
     warm: Warm | None = None
+    others: int = 0
 
 
 def assess(ask: AssessRequest) -> Assessment:
@@ -98,7 +102,13 @@ class _Assessor:
         if seen is not None and near is not None:
             unknown = {} if mutants is not None else {"mutants": "no test that counts runs a changed line"}
             functions = compared_share(near)
-            strength = graded(lines=seen.share, mutants=mutants_share(mutants), functions=functions, unknown=unknown)
+            strength = graded(
+                lines=seen.share,
+                mutants=mutants_share(mutants),
+                functions=functions,
+                unknown=unknown,
+                others=self._ask.others,
+            )
         return Assessment(
             strength=strength,
             mutants=mutants,

@@ -152,7 +152,7 @@ def fate_of_run(outcomes: Sequence[Outcome], *, whole: bool, in_time: bool) -> F
 
 def booked(ran: Sequence[tuple[Candidate, Fate]], total: int, cut: str) -> Mutants:
     """The count. `cut` says what was not run, ""."""
-    alive = [told(c.edits[0]) for c, fate in ran if fate is Fate.ALIVE]
+    alive = [told(edit) for edit in sorted((c.edits[0] for c, fate in ran if fate is Fate.ALIVE), key=_bytes)]
     late = sum(fate is Fate.LATE for _, fate in ran)
     notes = (cut, f"{late} of the killed ran over their own limits of time" if late else "")
     return Mutants(
@@ -163,6 +163,11 @@ def booked(ran: Sequence[tuple[Candidate, Fate]], total: int, cut: str) -> Mutan
         alive=tuple(alive[:ALIVE_SHOWN]),
         note="; ".join(note for note in notes if note),
     )
+
+
+def _bytes(edit: Edit) -> int:
+    """How much of the text an edit changes."""
+    return sum(len(s.text) + s.end - s.start for s in edit.splices)
 
 
 def told(edit: Edit) -> str:

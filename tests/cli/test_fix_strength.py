@@ -15,6 +15,10 @@ DEMANDING = {
     "test_greet.py": "from greet import greet\n\n\ndef test_greet():\n    assert greet('x') == 'x'\n",
     "pyproject.toml": '[tool.localagent.verification]\nmin_strength = "A"\n',
 }
+WEAK = {
+    "total.py": "def total(a, b):\n    return a - b\n",
+    "test_total.py": "from total import total\n\n\ndef test_total():\n    assert total(2, 2) == 4\n",
+}
 
 
 @pytest.fixture(scope="module")
@@ -73,3 +77,24 @@ def test_a_policy_that_demands_more_leaves_it_to_a_person() -> None:
         assert len(ran.report["proposals"]) == 1
         assert ran.report["assessment"]["strength"]["grade"] != "A"
         assert (h.repo / "greet.py").read_text() == DEMANDING["greet.py"]
+
+
+@pytest.mark.long
+def test_tests_that_accept_other_repairs_too_are_called_weak() -> None:
+    """Of sum, product and power one test with 2 and 2 accepts each; what it took is graded C at most, and says why."""
+    with home(WEAK) as h:
+        ran = h.fix("--assume")
+        assert ran.code == 0, ran
+        checker(SCHEMA).validate(ran.report)
+        strength = ran.report["assessment"]["strength"]
+        assert strength["others"] >= 1
+        assert strength["grade"] not in ("A", "B")
+        told = [text for text in strength["weak"] if text.startswith(f"{strength['others']} other behaviours")]
+        assert len(told) == 1
+        assert "the tests are weak at this place: " in ran.err
+        assert told[0] in h.run("show", str(ran.report["task"])).out
+
+
+def test_tests_that_tell_it_from_all_others_are_not(mended: tuple[Home, Ran]) -> None:
+    strength = mended[1].report["assessment"]["strength"]
+    assert (strength["others"], strength["weak"]) == (0, [])

@@ -56,3 +56,40 @@ def test_no_line_run_is_e_and_some_is_d() -> None:
     assert grade(Share(part=0, whole=3), None, None) is Grade.E
     assert grade(Share(part=1, whole=3), None, None) is Grade.D
     assert grade(None, None, None) is Grade.E
+
+
+@given(shares, shares, shares, st.integers(0, 9))
+def test_tests_that_are_known_to_accept_others_go_with_neither_a_nor_b(
+    lines: Share | None, mutants: Share | None, functions: Share | None, others: int
+) -> None:
+    alone = graded(lines=lines, mutants=mutants, functions=functions, unknown={})
+    found = graded(lines=lines, mutants=mutants, functions=functions, unknown={}, others=others)
+    assert alone.grade.reaches(found.grade)
+    assert not found.weak or not found.grade.reaches(Grade.B)
+    assert bool(others) <= bool(found.weak)
+    if not others:
+        assert found == alone
+
+
+def test_weak_tests_are_named_with_what_shows_it() -> None:
+    full = Share(part=4, whole=4)
+    found = graded(
+        lines=full,
+        mutants=Share(part=7, whole=10, missing=("m.py:3 sign: a -> -a", "m.py:4 longer")),
+        functions=full,
+        unknown={},
+        others=2,
+    )
+    assert found.grade is Grade.C
+    assert found.weak == (
+        "3 of 10 mutated alternatives of the changed lines pass too, the smallest: m.py:3 sign: a -> -a",
+        "2 other behaviours, of repairs that were tried, pass too and answer otherwise on inputs near theirs",
+    )
+    assert "other behaviours that pass the tests: 2; B asks for none" in found.short
+
+
+def test_a_few_mutants_that_live_show_nothing_yet() -> None:
+    """Some are equal in behaviour, and of fewer than five nothing can be said."""
+    full = Share(part=4, whole=4)
+    for mutants in (Share(part=8, whole=10), Share(part=0, whole=4), None):
+        assert not graded(lines=full, mutants=mutants, functions=full, unknown={}).weak

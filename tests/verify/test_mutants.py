@@ -10,7 +10,7 @@ from localagent.domain.outcome import Ending, Outcome, QuickResult, QuickRoute
 from localagent.domain.paths import RepoPath
 from localagent.edit.space import open_edit_space
 from localagent.repair.identity import behaviour_key
-from localagent.verify.mutants import OPERATORS, Fate, fate_of, fate_of_run, mutants_of, try_mutants
+from localagent.verify.mutants import OPERATORS, Fate, booked, fate_of, fate_of_run, mutants_of, try_mutants
 
 PATH = RepoPath("m.py")
 SOURCE = b"def f(a, b):\n    if a < b:\n        return a + 1\n    return b\n\n\ndef g(n):\n    return n * 2\n"
@@ -127,3 +127,12 @@ def test_what_the_clock_cuts_off_is_said_and_does_not_count() -> None:
     said = try_mutants(Judge(), chosen, total, jobs=1, seconds=-1.0)
     assert (said.tried, said.killed) == (0, 0)
     assert "8 of 8 were not run" in said.note
+
+
+def test_those_that_live_are_told_smallest_first() -> None:
+    chosen, total = drawn({2, 3})
+    told = booked([(c, Fate.ALIVE) for c in chosen], total, "").alive
+    sizes = {f"{e.path}:{e.line} {e.operator}: {e.note}": sum(len(s.text) + s.end - s.start for s in e.splices)
+             for c in chosen for e in c.edits}  # fmt: skip
+    assert [sizes[text] for text in told] == sorted(sizes[text] for text in told)
+    assert sizes[told[0]] == min(sizes.values())
