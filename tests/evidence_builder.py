@@ -55,7 +55,7 @@ def keep_proposals(settings: Settings, repo: Path) -> TaskRecord:
     return record
 
 
-def keep_task(settings: Settings, repo: Path, verdict: Verdict = Verdict.ACCEPTED) -> TaskRecord:
+def keep_task(settings: Settings, repo: Path, verdict: Verdict = Verdict.ACCEPTED, patch: Patch = PATCH) -> TaskRecord:
     record = TaskStore(settings.state_dir).create(Task(id="", repo=str(repo)))
     setting = setting_of(b"policy", "default", "L2", use_model=False, model="", backend="", ways=("line", "span"))
     evidence = begin(settings, record, b"policy", setting, open_signer(settings))
@@ -65,7 +65,7 @@ def keep_task(settings: Settings, repo: Path, verdict: Verdict = Verdict.ACCEPTE
         verdict=verdict,
         reason="",
         exit=0 if accepted else 1,
-        patch=PATCH if accepted else None,
+        patch=patch if accepted else None,
         full=FULL if accepted else None,
         baseline=Baseline(tests=(), python="3.11", pytest="9"),
         snapshot_digest="sha256:" + "5" * 64,
@@ -73,7 +73,7 @@ def keep_task(settings: Settings, repo: Path, verdict: Verdict = Verdict.ACCEPTE
         jail_level="L4",
     )
     if accepted:
-        record.save_patch(PATCH)
-    evidence.ended(result, unified_diff(PATCH) if accepted else b"", (1, "sha256:" + "6" * 64))
+        record.save_patch(patch)
+    evidence.ended(result, unified_diff(patch) if accepted else b"", (1, "sha256:" + "6" * 64))
     evidence.reported({})
     return record
