@@ -18,6 +18,8 @@ from localagent.repair.identity import behaviour_key, scope_of
 from localagent.repair.lineage import Lineage, Step, shifted_lines
 from localagent.repair.merge import rebased
 from localagent.repair.progress import progress_of, stage_of, written_lines
+from localagent.repair.reached import reached
+from localagent.repair.remaining import half_mended
 from localagent.repair.run import Run
 
 WIDTH = 3
@@ -26,6 +28,7 @@ MAX_EXPANSIONS = 12
 MAX_PARTS = 20
 JOINS_PER_PART = 6
 MAX_JOINS = 60
+_HALF_MENDED = 1.0  # for each name that a candidate mends in one place and leaves undefined in another
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -165,17 +168,24 @@ class Beam:
             edits=candidate.edits,
             changed=changed,
             identity=identity if isinstance(identity, frozenset) else frozenset(),
-            cost=candidate.cost,
+            cost=candidate.cost + _HALF_MENDED * half_mended(candidate),
             round=candidate.round,
             failures=failures,
-            lines=self._with_frames(lines, failures, changed),
+            lines=self._with_frames(lines, failures, changed, step),
             progress=progress,
         )
 
     def _with_frames(
-        self, lines: dict[RepoPath, dict[int, float]], failures: Sequence[Failure], changed: Mapping[RepoPath, bytes]
+        self,
+        lines: dict[RepoPath, dict[int, float]],
+        failures: Sequence[Failure],
+        changed: Mapping[RepoPath, bytes],
+        step: Step,
     ) -> dict[RepoPath, dict[int, float]]:
-        """Lines of the new failure's frames become as suspicious as the best; a file that did not parse opens whole."""
+        """Lines of the new failure's frames become as suspicious as the best, those that ran before it less.
+
+        A file that did not parse opens whole.
+        """
         run = self._run
         best = run.suspicions[0].score or 1.0
         for path, source in changed.items():
@@ -188,4 +198,23 @@ class Beam:
                 place = frame.path
                 if place is not None and place in run.parts.sources and run.editable(place):
                     lines.setdefault(place, {})[frame.line] = best
+            if failure not in step.parent.failures:
+                self._with_reached(lines, failure, changed, step, best)
         return lines
+
+    def _with_reached(
+        self,
+        lines: dict[RepoPath, dict[int, float]],
+        failure: Failure,
+        changed: Mapping[RepoPath, bytes],
+        step: Step,
+        best: float,
+    ) -> None:
+        """What ran for the first time before a failure that moved on."""
+        inner = next((f for f in reversed(failure.frames) if f.path in changed), None)
+        place, line = (
+            (step.edit.path, step.edit.line) if inner is None or inner.path is None else (inner.path, inner.line)
+        )
+        scores = lines.setdefault(place, {})
+        for k, share in reached(changed[place], line, crashed=inner is not None).items():
+            scores[k] = max(scores.get(k, 0.0), share * best)

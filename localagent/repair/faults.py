@@ -16,6 +16,7 @@ from localagent.repair.remaining import Definition, changed_definitions
 _PURE = frozenset(
     {"len", "abs", "int", "any", "all", "isinstance", "min", "max", "bool", "sum", "print", "range", "str"}
 )
+_ORDERING = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _WAYS_OUT = (ast.Break, ast.Return, ast.Raise, ast.Yield, ast.YieldFrom, ast.Await)
 _TYPES: dict[str, type] = {
     "list": list, "dict": dict, "set": set, "str": str, "int": int, "deque": collections.deque,
@@ -33,7 +34,7 @@ def left_faults(candidate: Candidate) -> int:
         found += sum(
             1
             for d in changed_definitions(change.before, change.after)
-            for _ in (*_endless(d), *_beyond(d), *_untyped(d))
+            for _ in (*_endless(d), *_stuck(d), *_beyond(d), *_untyped(d))
         )
     return found
 
@@ -48,6 +49,39 @@ def _endless(definition: Definition) -> Iterator[ast.While]:
             opaque = any(isinstance(n, unknown) and not _is_pure(n) for n in ast.walk(loop.test))
             if not opaque and not any(isinstance(n, _WAYS_OUT) or _alters(n, asked) for n in inside):
                 yield loop
+
+
+def _stuck(definition: Definition) -> Iterator[ast.While]:
+    """Loops that go on while a name is less or more than something, and set it to nothing but constants."""
+    for loop in ast.walk(definition):
+        if not isinstance(loop, ast.While):
+            continue
+        inside = [n for s in loop.body for n in ast.walk(s)]
+        for asked in ast.walk(loop.test):
+            if not isinstance(asked, ast.Compare) or not all(isinstance(op, _ORDERING) for op in asked.ops):
+                continue
+            sides = [asked.left, *asked.comparators]
+            bounds = {n for side in sides if not isinstance(side, ast.Name) for n in _names(side)}
+            for name in (side.id for side in sides if isinstance(side, ast.Name)):
+                others = bounds | {side.id for side in sides if isinstance(side, ast.Name) and side.id != name}
+                values = list(_values(inside, name))
+                still = not any(_alters(n, others) for n in inside)
+                if others and values and still and all(isinstance(v, ast.Constant) for v in values):
+                    yield loop
+
+
+def _values(inside: list[ast.AST], name: str) -> Iterator[ast.expr | None]:
+    """What a name is given, None for what is no plain value."""
+    plain: set[int] = set()
+    for n in inside:
+        if isinstance(n, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in n.targets):
+            plain |= {id(t) for t in n.targets}
+            yield n.value
+    if any(
+        isinstance(n, ast.Name) and n.id == name and not isinstance(n.ctx, ast.Load) and id(n) not in plain
+        for n in inside
+    ):
+        yield None
 
 
 def _is_pure(node: ast.AST) -> bool:

@@ -1,13 +1,22 @@
 """The function around a line, of a source that may not parse."""
 
 import ast
+import warnings
+
+
+def parsed(source: bytes) -> ast.Module | None:
+    """The tree of a source; None where it does not parse."""
+    with warnings.catch_warnings(action="ignore"):
+        try:
+            return ast.parse(source)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
 
 
 def outermost_function(source: bytes, line: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
     """The outermost function whose lines (1-based) hold `line`; None where there is none, or nothing that parses."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = parsed(source)
+    if tree is None:
         return None
     around = [
         n

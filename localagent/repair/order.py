@@ -45,9 +45,12 @@ class Order:
         return cost + (self.entry_cost(parent, was_syntax=False) if parent.round else 0.0)
 
     def entry_cost(self, child: Lineage, *, was_syntax: bool) -> float:
-        """When it is a kept candidate's turn to be built upon: before edits of the snapshot that cost more."""
+        """When it is a kept candidate's turn to be built upon: before edits of the snapshot that cost more.
+
+        What a failure's message made likely is built upon the sooner.
+        """
         w = self._weights
-        inherited = w.parent * max(child.cost, 0.0)
+        inherited = w.parent * child.cost
         if child.progress >= 1:
             return inherited + w.round - w.turned * (child.progress - 1.0)
         return inherited + (w.moved_from_syntax if was_syntax else w.moved)

@@ -157,6 +157,36 @@ REPORTED = [
         "out.append(a)\n    return out",
         "out = []\n    out.append(a)\n    return out",
     ),
+    (
+        "NameError",
+        "name 'out' is not defined",
+        "for x in a:\n        if x: out.append(x)\n    return out",
+        "out = []\n    for x in a:\n        if x: out.append(x)\n    return out",
+    ),
+    (
+        "IndexError",
+        "list index out of range",
+        "i = 0\n    while i <= len(a):\n        print(a[i])",
+        "i = 0\n    while i < len(a):\n        print(a[i])",
+    ),
+    (
+        "IndexError",
+        "list index out of range",
+        "i = 0\n    while i < len(a):\n        print(a[i + 1])",
+        "i = 0\n    while i < len(a) - 1:\n        print(a[i + 1])",
+    ),
+    (
+        "IndexError",
+        "list index out of range",
+        "for i in range(len(a) + 1):\n        print(a[i])",
+        "for i in range(len(a)):\n        print(a[i])",
+    ),
+    (
+        "IndexError",
+        "list index out of range",
+        "for i in range(len(a)):\n        print(a[i + 1])",
+        "for i in range(len(a) - 1):\n        print(a[i + 1])",
+    ),
     ("NameError", "name 'math' is not defined", "return math.pi", "import math\n    return math.pi"),
     (
         "NameError",
@@ -435,3 +465,26 @@ def test_an_early_return_of_a_function_that_returns_quotients_is_a_float() -> No
     assert not repairs(broken, guard.format("0"), failure)
     counted = broken.replace(" / ", " // ")
     assert "reported-bounds" in repairs(counted, guard.format("0").replace(" / ", " // "), failure)
+
+
+@pytest.mark.parametrize(
+    ("used", "offered", "refused"),
+    [
+        ("out.append(a)", {"[]", "a"}, {"oct", "None", "0", "''"}),
+        ("out[0] = a", {"[]", "a"}, {"oct", "None", "0"}),
+        ("print(out)", {"oct", "None", "0", "[]"}, set()),
+    ],
+)
+def test_a_missing_name_becomes_nothing_that_cannot_stand_there(
+    used: str, offered: set[str], refused: set[str]
+) -> None:
+    source = f"def f(a):\n    {used}\n".encode()
+    failure = Failure(
+        exception="NameError",
+        message="name 'out' is not defined",
+        frames=(Frame(path=PATH, line=2, function="f"),),
+    )
+    edits = LibcstEditSpace({}).edits(PATH, {PATH: source}, lines=None, failures=[failure])
+    found = {e.note.removeprefix("out -> ") for e in edits if e.operator == "undefined-name"}
+    assert offered <= found
+    assert not refused & found

@@ -9,6 +9,9 @@ from localagent.edit.layout import before, body_statements, inside_function, ste
 from localagent.edit.operators.guards import returned_values
 from localagent.edit.precedence import ATOM
 from localagent.edit.registry import operator
+from localagent.edit.unit import Expr, Stmt
+
+_STRICT = {"<=": "<", ">=": ">"}
 
 
 @operator("reported-bounds", prior=1.0)
@@ -53,6 +56,69 @@ def reported_bounds(ctx: Context) -> Iterator[Change]:
                         rows = (f"if {divisor} == 0:", f"{inner}{action}")
                         note = f"{rows[0]} {action}"
                         yield ctx.splice(expr, before(ctx, expr.statement, *rows), delta=plus, note=note)
+
+
+@operator("reported-reach", prior=1.2)
+def reported_reach(ctx: Context) -> Iterator[Change]:
+    """IndexError: the loop or the condition around the line lets the index go one too far."""
+    for failure in ctx.failing_with("IndexError"):
+        lines = ctx.lines_of(failure)
+        for expr, node in ctx.of(cst.Subscript):
+            if expr.line not in lines or len(node.slice) != 1 or not isinstance(node.slice[0].slice, cst.Index):
+                continue
+            base, index = ctx.unit.code(node.value), ctx.unit.code(node.slice[0].slice.value)
+            around = _around(expr.statement)
+            for other in ctx.unit.exprs:
+                if not any(other.statement is s and other.start < s.head_end for s in around):
+                    continue
+                if isinstance(other.node, cst.Comparison):
+                    yield from _one_nearer(ctx, other, other.node, base, index)
+                elif isinstance(other.node, cst.Call) and ctx.unit.code(other.node.func) == "range":
+                    yield from _one_fewer(ctx, other, other.node, base, index)
+
+
+def _around(s: Stmt) -> list[Stmt]:
+    """The statements with blocks that hold a statement, itself among them, up to its function."""
+    found, at = [], s
+    while not isinstance(at.node, (cst.FunctionDef, cst.ClassDef)):
+        if at.compound:
+            found.append(at)
+        if at.suite.owner is None:
+            break
+        at = at.suite.owner
+    return found
+
+
+def _one_nearer(ctx: Context, expr: Expr, node: cst.Comparison, base: str, index: str) -> Iterator[Change]:
+    if len(node.comparisons) != 1:
+        return
+    target = node.comparisons[0]
+    start, end = ctx.unit.span(target.operator)
+    sign, left, right = ctx.unit.slice(start, end), ctx.unit.code(node.left), ctx.unit.code(target.comparator)
+    low, high = (left, right) if sign.startswith("<") else (right, left)
+    if low not in index or (sign not in _STRICT and high != f"len({base})"):
+        return
+    if sign in _STRICT:
+        delta = 0.3 if high == f"len({base})" else -0.4
+        yield ctx.splice(expr, (start, end, _STRICT[sign]), delta=delta, note=f"{sign} -> {_STRICT[sign]}")
+    elif sign in _STRICT.values() and low != index:
+        side = ctx.unit.outer(target.comparator if high == right else node.left)
+        yield ctx.splice(expr, (*side, f"{high} - 1"), delta=0.0, note=f"{high} -> {high} - 1")
+
+
+def _one_fewer(ctx: Context, expr: Expr, node: cst.Call, base: str, index: str) -> Iterator[Change]:
+    if not 1 <= len(node.args) <= 2 or any(a.star or a.keyword for a in node.args):
+        return
+    stop = node.args[-1].value
+    text = ctx.unit.code(stop)
+    if text.endswith(("+ 1", "+1")):
+        less = text[: text.rindex("+")].rstrip()
+        delta = 0.3 if less == f"len({base})" else -0.2
+    elif text == f"len({base})" and "+" in index:
+        less, delta = f"{text} - 1", 0.0
+    else:
+        return
+    yield ctx.splice(expr, (*ctx.unit.outer(stop), less), delta=delta, note=f"{text} -> {less}")
 
 
 @operator("reported-recursion", prior=0.6)

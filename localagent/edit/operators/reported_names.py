@@ -1,5 +1,6 @@
 """Edits that a report of an undefined name suggests. They come before all others."""
 
+import builtins
 from collections.abc import Iterator
 
 import libcst as cst
@@ -10,11 +11,13 @@ from localagent.edit.operators.variables import BUILTINS, likeness, names_for
 from localagent.edit.precedence import ATOM
 from localagent.edit.registry import operator
 from localagent.edit.reports import placed, undefined
-from localagent.edit.unit import Stmt
+from localagent.edit.unit import Expr, Stmt
 from localagent.index.builtin_types import FOREIGN_NAMES
 
+_SHORT_OF_A_USE = 0.6  # what it costs to begin where a later use does not see it begun
 _STARTS = ("0", "[]", "{}", "set()", "''", "None", "1", "False", "True", "float('inf')", "-1", "float('-inf')")
 _TWINS = 0.6
+_VALUES: dict[str, object] = {"0": 0, "1": 1, "-1": -1, "None": None, "[]": [], "''": ""}
 _ONE_OF_SEVERAL = 0.4  # a name that is missing in several places stays missing in the others
 
 
@@ -29,7 +32,8 @@ def undefined_name(ctx: Context) -> Iterator[Change]:
                 continue
             bonus = placed(ctx, failure, expr.line, expr.end_line) - (_ONE_OF_SEVERAL if several else 0.0)
             offers = dict(names_for(ctx, expr.statement))
-            offers.update({b: -0.8 for b in sorted(BUILTINS) if b not in offers and likeness(name, b) > 0.5})
+            near_builtins = (b for b in sorted(BUILTINS) if b not in offers and likeness(name, b) > 0.5)
+            offers.update({b: -0.8 for b in near_builtins if _usable(getattr(builtins, b, None), expr)})
             offers.update({s: -0.8 for s in _from_star_imports(ctx, name) if s not in offers})
             for other, near in offers.items():
                 if other != name:
@@ -38,7 +42,9 @@ def undefined_name(ctx: Context) -> Iterator[Change]:
                 yield ctx.put(expr, text, ATOM, bonus + 0.8)
             if ctx.span.class_path:
                 yield ctx.put(expr, f"self.{name}", ATOM, bonus + 0.4)
-            for place, text in enumerate(("0", "1", "-1", "None", "[]", "''")):
+            for place, (text, value) in enumerate(_VALUES.items()):
+                if not _usable(value, expr):
+                    continue
                 yield ctx.put(expr, text, ATOM if text != "-1" else 13, bonus - 0.8 - 0.05 * place)
             if isinstance(expr.parent, cst.BinaryOperation):
                 other_side = expr.parent.right if expr.parent.left is node else expr.parent.left
@@ -47,6 +53,16 @@ def undefined_name(ctx: Context) -> Iterator[Change]:
                 yield ctx.splice(
                     expr, (start, end, f"({text})" if " " in text else text), delta=bonus - 0.4, note=f"{name} dropped"
                 )
+
+
+def _usable(value: object, expr: Expr) -> bool:
+    """Whether a value can stand where something is read from the name, or a place in it."""
+    parent = expr.parent
+    if isinstance(parent, cst.Attribute) and parent.value is expr.node:
+        return hasattr(value, parent.attr.value)
+    if isinstance(parent, cst.Subscript) and parent.value is expr.node:
+        return hasattr(value, "__getitem__") or hasattr(value, "__class_getitem__")
+    return True
 
 
 def _from_star_imports(ctx: Context, name: str) -> list[str]:
@@ -138,7 +154,7 @@ def undefined_twin(ctx: Context) -> Iterator[Change]:
 
 @operator("undefined-initialise", prior=1.2)
 def undefined_initialise(ctx: Context) -> Iterator[Change]:
-    """An undefined name is initialised before its first use, at the function's start or before its loop."""
+    """An undefined name is initialised before its first use: first where every use sees it, then further in and out."""
     for failure in ctx.failing_with("NameError", "UnboundLocalError"):
         name = undefined(failure)
         use = next((e for e in ctx.unit.exprs if isinstance(e.node, cst.Name) and e.text == name), None)
@@ -150,7 +166,9 @@ def undefined_initialise(ctx: Context) -> Iterator[Change]:
         usable = [t for t in extra if t.split("(")[0] in ctx.facts.imports or "collections" in ctx.facts.star_imports]
         names = [n for n in ctx.visible(use.statement) if n not in (name, "self", "cls")][:8]
         values = [*_STARTS, *usable, *(f"len({n})" for n in names), *names]
-        for at, place in _places_before(use.statement):
+        scope = use.statement.scope
+        last = max(e.start for e in ctx.unit.exprs if e.text == name and e.statement.scope is scope)
+        for at, place in _places_before(use.statement, last):
             for rank, value in enumerate(values):
                 delta = 0.6 if value == likely else -0.04 * rank
                 yield ctx.splice(
@@ -158,14 +176,20 @@ def undefined_initialise(ctx: Context) -> Iterator[Change]:
                 )
 
 
-def _places_before(s: Stmt) -> Iterator[tuple[Stmt, float]]:
+def _places_before(s: Stmt, last: int) -> Iterator[tuple[Stmt, float]]:
+    """Statements before which a name may get its value, innermost first, and what each costs.
+
+    One in a block that ends before the `last` use leaves that use without it, or with what an earlier turn left.
+    """
     place, at = 0.0, s
     while True:
-        if at.alone and not at.is_elif and not at.suite.inline:
-            yield at, place
-            place += 0.2
         owner = at.suite.owner
-        if owner is None or isinstance(owner.node, cst.FunctionDef):
+        outermost = owner is None or isinstance(owner.node, cst.FunctionDef)
+        short = not outermost and at.suite.statements[-1].end <= last
+        if at.alone and not at.is_elif and not at.suite.inline:
+            yield at, _SHORT_OF_A_USE if short else place
+            place += 0.0 if short else 0.2
+        if owner is None or outermost:
             break
         at = owner
     first = at.suite.statements[0]
