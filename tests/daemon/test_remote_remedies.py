@@ -57,7 +57,7 @@ def answering(folder: Path, says: Mapping[str, Said]) -> Iterator[Path]:
         def address_string(self) -> str:
             return "client"
 
-        def log_message(self, format: str, *args: object) -> None:
+        def log_message(self, *args: object) -> None:
             pass
 
     path = folder / "s"
