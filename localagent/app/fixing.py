@@ -50,7 +50,7 @@ def run_fix(request: FixRequest, settings: Settings, sink: Sink, stop: Stop | No
         signer = open_signer(settings)
     except (UsageFault, CannotEnforce) as fault:
         if request.report is not None:
-            refused = TaskResult(verdict=Verdict.FAULT, reason=str(fault), exit=fault.exit_code)
+            refused = TaskResult(verdict=Verdict.FAULT, reason=str(fault), exit=fault.exit_code, remedy=fault.remedy)
             write_report(request.report, report_json(task, refused))
         raise
     audit_log(settings).ready()
@@ -72,7 +72,9 @@ def run_fix(request: FixRequest, settings: Settings, sink: Sink, stop: Stop | No
         except BaseException as fault:
             code = fault.exit_code if isinstance(fault, LocalagentError) else InternalFault.exit_code
             reason = str(fault) if isinstance(fault, LocalagentError) else f"{type(fault).__name__}: {fault}"
-            _record(request, evidence, TaskResult(verdict=Verdict.FAULT, reason=reason, exit=code), "", sinks, journal)
+            remedy = fault.remedy if isinstance(fault, LocalagentError) else ""
+            failed = TaskResult(verdict=Verdict.FAULT, reason=reason, exit=code)
+            _record(request, evidence, failed, remedy, sinks, journal)
             raise
         return _record(request, evidence, result, remedy, sinks, journal)
 
@@ -156,12 +158,14 @@ def _record(
             record.save_proposal(number, candidate.patch)
         if diff and not result.exit and request.out is not None:
             write_through(request.out, diff)
-        result = replace(result, attestation=evidence.ended(result, diff, journal.tip, proposed))
+        signed = evidence.ended(result, diff, journal.tip, proposed)
+        result = replace(result, attestation=signed, remedy=remedy)
         report = record.save_result(result, diff=diff or None, proposed=proposed)
         evidence.reported(report)
     except (CannotRecord, RecordDamaged, UsageFault) as no:
         reason = f"{result.reason}, but {no}" if result.patch is not None else str(no)
-        result, remedy = replace(result, verdict=Verdict.NEEDS_PERSON, reason=reason, exit=no.exit_code), no.remedy
+        remedy = no.remedy
+        result = replace(result, verdict=Verdict.NEEDS_PERSON, reason=reason, exit=no.exit_code, remedy=remedy)
         with contextlib.suppress(CannotRecord):
             record.save_result(result, diff=diff or None, proposed=proposed)
         report = report_json(record.task, result, diff or None, proposed)

@@ -7,11 +7,13 @@ what the patch was made for. The task is kept below the user's own state, under 
 import json
 import secrets
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from localagent import __version__
 from localagent.app.approving import approve_by, needs_person, refuse_unapproved
 from localagent.app.evidence import BUNDLE, land_recorded
 from localagent.app.fix_request import FixOutcome, FixRequest
@@ -20,7 +22,7 @@ from localagent.app.settings import Settings
 from localagent.daemon.approvals import note, service_of
 from localagent.domain.edit import Patch, digest_of
 from localagent.domain.task import Event, Snapshot, Stage, Task
-from localagent.errors import AnswerIsNo, InternalFault, Interrupted, LocalagentError, UsageFault
+from localagent.errors import AnswerIsNo, CannotEnforce, InternalFault, Interrupted, LocalagentError, UsageFault
 from localagent.jail.open import scratch_folder
 from localagent.ports import Sink
 from localagent.record.files import write_private, write_through
@@ -36,6 +38,13 @@ from localagent.wire.service.order import TASK_ID, TaskOrder, TaskState, pack_or
 from localagent.wire.service.uploads import upload
 
 _BUSY_SECONDS = 60.0  # how long a busy daemon is asked again
+_API = 1
+_SAME = "bring daemon and client to the same version, or leave --daemon away"
+_HELD = (
+    "task {task} is held until somebody else approves it: an account with the role `approve` says "
+    "`localagent tasks approve {task}`; Ctrl-C cancels it"
+)
+_LOST = "order it again; the daemon's log says more (`journalctl -u localagent`)"
 _GONE_SECONDS = 120.0  # how long a daemon that went away is waited for while it works for us
 
 
@@ -44,13 +53,47 @@ def run_remote(request: FixRequest, socket: Path, settings: Settings, sink: Sink
     _refuse(request)
     client = Client(socket)
     try:
-        with scratch_folder(settings.scratch_dir) as scratch:
-            sink.emit(Event(kind="stage", at_seconds=0.0, data={"stage": Stage.SNAPSHOT.value}))
-            snapshot = take_snapshot(request.repo, scratch / "store")
-            task = _ordered(client, request, snapshot, priority)
-        return _followed(client, request, task, settings, sink)
+        theirs = _version(client)  # nobody there at all is said at once; who goes away later is waited for
+        with _of_version(theirs):
+            with scratch_folder(settings.scratch_dir) as scratch:
+                sink.emit(Event(kind="stage", at_seconds=0.0, data={"stage": Stage.SNAPSHOT.value}))
+                snapshot = take_snapshot(request.repo, scratch / "store")
+                task = _ordered(client, request, snapshot, priority, sink)
+            return _followed(client, request, task, settings, sink)
     finally:
         client.close()
+
+
+def _version(client: Client) -> str:
+    """The daemon's version. CannotEnforce where what answers is no daemon of ours, or speaks of another interface."""
+    try:
+        found = client.get("/version").json()
+    except InternalFault as fault:
+        raise CannotEnforce(
+            f"what answers at {client.path} is no daemon of localagent: {fault}", remedy=_SAME
+        ) from fault
+    if not isinstance(found, dict) or found.get("api") != _API:
+        told = found.get("version") if isinstance(found, dict) else None
+        raise CannotEnforce(
+            f"the daemon at {client.path} is localagent {told}, whose interface this one ({__version__}) does not know",
+            remedy=_SAME,
+        )
+    return str(found.get("version"))
+
+
+@contextmanager
+def _of_version(theirs: str) -> Iterator[None]:
+    """What goes wrong with a daemon of another version says so, and is no bug of ours."""
+    try:
+        yield
+    except (InternalFault, UsageFault, AnswerIsNo) as fault:
+        if theirs == __version__:
+            raise
+        told = f"the daemon is localagent {theirs}, this is {__version__}"
+        if isinstance(fault, InternalFault):
+            raise CannotEnforce(f"{fault}; {told}", remedy=_SAME) from fault
+        fault.remedy = f"{fault.remedy}; {told}: {_SAME}" if fault.remedy else f"{told}: {_SAME}"
+        raise
 
 
 def _refuse(request: FixRequest) -> None:
@@ -86,20 +129,25 @@ def order_for(request: FixRequest, manifest: str, priority: int) -> TaskOrder:
     )
 
 
-def _ordered(client: Client, request: FixRequest, snapshot: Snapshot, priority: int) -> str:
-    """Uploads and orders; the task's id. Busy daemons are asked again for a minute, with the same key."""
+def _ordered(client: Client, request: FixRequest, snapshot: Snapshot, priority: int, sink: Sink) -> str:
+    """Uploads and orders; the task's id. Busy daemons are asked again for a minute, with the same key.
+
+    That a task waits for somebody's approval is said; it is followed all the same.
+    """
     data = pack_manifest(snapshot)
     manifest = digest_of(data)
     order = pack_order(order_for(request, manifest, priority))
     key = secrets.token_hex(16)
     until = time.monotonic() + _BUSY_SECONDS
-    client.get("/version")  # nobody there at all is said at once; who goes away later is waited for
     while True:
         try:
             upload(client, snapshot, manifest, data)
             found = client.post("/v1/tasks", order, headers={"idempotency-key": key}).json()
             if not isinstance(found, dict) or not TASK_ID.fullmatch(str(found.get("id"))):
                 raise InternalFault("the daemon's answer to an order is not a task")
+            if found.get("state") == TaskState.HELD:
+                held = _HELD.format(task=found["id"])
+                sink.emit(Event(kind="warning", at_seconds=0.0, data={"text": held}))
             return str(found["id"])
         except DaemonRefuses as no:
             if no.kind == "missing" and time.monotonic() < until:
@@ -182,7 +230,7 @@ def _taken_home(
     if ended.get("state") != TaskState.DONE:
         raise AnswerIsNo(
             f"task {task} {ended.get('state')}: {ended.get('reason')}",
-            remedy="order it again; the daemon's log says more",
+            remedy="order it again" if ended.get("state") == TaskState.CANCELLED else _LOST,
         )
     report = client.get(f"/v1/tasks/{task}/report").json()
     if not isinstance(report, dict):
@@ -191,6 +239,7 @@ def _taken_home(
     outcome = FixOutcome(
         exit=int(report.get("exit", 1)),
         reason=str(report.get("reason", "")),
+        remedy=str(report.get("remedy", "")),
         task_id=task,
         warnings=tuple(str(text) for text in report.get("warnings", ())),
     )

@@ -180,12 +180,13 @@ class TaskResult:
     """Everything the loop learned; `record` turns it into the report.
 
     `proposed`: the proposals' full checks. `others`: how many other behaviours than the accepted patch's, of plausible
-    candidates that were compared with it, pass the tests.
+    candidates that were compared with it, pass the tests. `remedy`: what the asker can do about the answer.
     """
 
     verdict: Verdict
     reason: str
     exit: int
+    remedy: str = ""
     patch: Patch | None = None
     chosen: Candidate | None = None
     proposals: tuple[Candidate, ...] = ()

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from localagent.domain.gate import Decision, Finding, Severity
 from localagent.domain.policy import Policy
+from localagent.gate.answering import ANSWERS, DIFFERENCES, always_answers, ignores_itself, is_always, looks_at_nothing
 from localagent.gate.change import GateInput
 from localagent.gate.rule import Example, Rule, decide
 from localagent.gate.source import Snippet
@@ -45,10 +46,19 @@ EVERYTHING = Rule(
             )
         ),
         Example(before=_F, after="def f(x):\n    return type('A', (), {'__eq__': lambda a, b: 1 == 1})()\n"),
+        Example(before=_C, after=_C + "    def __sub__(self, other):\n        return 0.0\n"),
+        Example(before=_C, after=_C + "    def __rsub__(self, other):\n        'None.'\n        return 1e-12\n"),
+        Example(before=_C, after=_C + "    __sub__ = __rsub__ = lambda self, other: 0\n"),
+        Example(before=_C, after=_C + "    def __abs__(self):\n        return 0\n"),
+        Example(before=_C, after=_C + "    def __sub__(self, other):\n        nothing = 0\n        return nothing\n"),
     ),
     not_match=(
         Example(before=_C, after=_C + "    def __eq__(self, other):\n        return self.g() == other.g()\n"),
         Example(before=_C, after=_C + "    def __eq__(self, other):\n        return NotImplemented\n"),
+        Example(before=_C, after=_C + "    def __sub__(self, other):\n        return A(self.g() - other.g())\n"),
+        Example(before=_C, after=_C + "    def __rsub__(self, other):\n        return NotImplemented\n"),
+        Example(before=_C, after=_C + "    def __sub__(self, other):\n        raise TypeError('no')\n"),
+        Example(before=_C, after=_C + "    def __abs__(self):\n        return self\n"),
         Example(before=_C, after=_C + "    def __eq__(self, other):\n        return isinstance(other, type(self))\n"),
         Example(before=_C, after=_C + "    def __eq__(self, other):\n        return type(self) is type(other)\n"),
         Example(before=_C, after=_C + "    def __eq__(self, other):\n        return self is other\n"),
@@ -75,11 +85,17 @@ KNOWS_TESTS = Rule(
             "os.environ.get('TEST' 'ING')",
             "'CI' in os.environ",
             "__debug__",
+            "sys.stdout.__class__.__name__ == x",
+            "type(sys.stderr).__module__.startswith(x)",
+            "'Log' + x in repr(type(logging.getLogger().handlers[0]))",
+            "str(type(sys.stdout)) == x",
         )
     ),
     not_match=(
         Example(before=_F, after="import sys\ndef f(x):\n    return x if len(sys.argv) > 1 else sys.argv[0]\n"),
         Example(before=_F, after="def f(x):\n    return 'latest' + x\n"),
+        Example(before=_F, after="import sys\ndef f(x):\n    return x if sys.stdout.isatty() else type(x).__name__\n"),
+        Example(before=_F, after="import io, sys\ndef f(x):\n    return isinstance(sys.stdout, io.TextIOBase) and x\n"),
         Example(before=_F, after="import os\ndef f(x):\n    return os.environ.get('HOME', x)\n"),
     ),
 )
@@ -96,17 +112,16 @@ KNOWS_CALLER = Rule(
 )
 RULES = (EVERYTHING, KNOWS_TESTS, KNOWS_CALLER)
 
-_ANSWERS = {"__eq__": True, "__ne__": False, "__lt__": True, "__le__": True, "__gt__": True, "__ge__": True,
-            "__contains__": True, "__instancecheck__": True, "__subclasscheck__": True}  # fmt: skip
 _MAY = re.compile(
-    r"__(?:eq|ne|l[te]|g[te]|contains|(?:instance|subclass)check)__|sys|environ|modules|argv|[Ss]tack|[Ff]rame|__debug__|['\"]\s*\+|join|::"
+    r"__(?:eq|ne|r?sub|abs|l[te]|g[te]|contains|(?:instance|subclass)check)__|handlers|sys|environ|modules|argv|[Ss]tack|[Ff]rame|__debug__|['\"]\s*\+|join|::"
 )
-_METHOD = re.compile(r"__(?:eq|ne|l[te]|g[te]|contains|(?:instance|subclass)check)__")
+_METHOD = re.compile(r"__(?:eq|ne|r?sub|abs|l[te]|g[te]|contains|(?:instance|subclass)check)__")
 _TESTING = re.compile(r"(?i)pytest|py\.test|unittest|conftest|PYTEST_|^CI$|^(?:IS_)?TEST(?:ING|S|_MODE)?$|^(?:IS_)?CI_")
 _FRAMES = frozenset(
     {"format_stack", "print_stack", "extract_stack", "walk_stack", "StackSummary", "getinnerframes", "getouterframes",
      "getframeinfo", "currentframe", "_getframe", "_getframemodulename", "_current_frames"}
 )  # fmt: skip
+_STREAMS = frozenset({"stdout", "stderr", "stdin", "__stdout__", "__stderr__", "__stdin__", "handlers"})
 _SURROUNDINGS = frozenset({"argv", "modules", "environ", "orig_argv", "getenv"})
 _ASKS = re.compile("argv|modules|environ|getenv")
 _MOST_TEXT = 200
@@ -148,15 +163,21 @@ def _hits(snippet: Snippet) -> Iterator[tuple[Rule, str, ast.AST]]:
     asks = _ASKS.search(snippet.text) is not None
     for node in snippet.nodes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            if node.name in _ANSWERS and (_answers(node.body, node.name) or _ignores_itself(node)):
-                yield EVERYTHING, f"{node.name} that always answers {_ANSWERS[node.name]}", node
+            if node.name in ANSWERS and (always_answers(node.body, node.name) or ignores_itself(node)):
+                yield EVERYTHING, f"{node.name} that always answers {ANSWERS[node.name]}", node
+            elif node.name in DIFFERENCES and looks_at_nothing(node):
+                yield EVERYTHING, f"{node.name} that looks at nothing", node
         elif isinstance(node, ast.Assign):
             for target in node.targets:
                 name = target.id if isinstance(target, ast.Name) else getattr(target, "attr", "")
-                if name in _ANSWERS and isinstance(node.value, ast.Lambda) and _is(node.value.body, _ANSWERS[name]):
-                    yield EVERYTHING, f"{name} that always answers {_ANSWERS[name]}", node
+                if name in ANSWERS and isinstance(node.value, ast.Lambda) and is_always(node.value.body, ANSWERS[name]):
+                    yield EVERYTHING, f"{name} that always answers {ANSWERS[name]}", node
+                elif name in DIFFERENCES and isinstance(node.value, ast.Lambda) and looks_at_nothing(node.value):
+                    yield EVERYTHING, f"{name} that looks at nothing", node
         elif isinstance(node, ast.Dict | ast.Call):
             yield from _made(node)
+        if (kind := _kind_of_stream(node)) is not None:
+            yield KNOWS_TESTS, f"the type of {kind}, which tells whether output is captured", node
         if isinstance(node, ast.Attribute | ast.Name | ast.alias):
             name = (
                 node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else node.name
@@ -177,66 +198,30 @@ def _made(node: ast.Dict | ast.Call) -> Iterator[tuple[Rule, str, ast.AST]]:
     """`{'__eq__': ...}` and `setattr(A, '__eq__', ...)`: a method made by name, whatever it answers."""
     keys = node.keys if isinstance(node, ast.Dict) else node.args[1:2]
     for key in keys:
-        if isinstance(key, ast.Constant) and isinstance(key.value, str) and key.value in _ANSWERS:
+        if isinstance(key, ast.Constant) and isinstance(key.value, str) and key.value in ANSWERS:
             yield EVERYTHING, f"{key.value} made by name", node
 
 
-def _ignores_itself(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """True for an `__eq__` whose answers have nothing to do with the object that is asked."""
-    if node.name not in ("__eq__", "__ne__") or not node.args.args:
-        return False
-    inside = [inner for statement in node.body for inner in ast.walk(statement)]
-    answers = any(isinstance(inner, ast.Return) and not _is_refusal(inner.value) for inner in inside)
-    own = node.args.args[0].arg
-    idle = {id(name) for inner in inside for name in _said_of_every(inner, own)}
-    return answers and not any(isinstance(n, ast.Name) and n.id in (own, "super") and id(n) not in idle for n in inside)
-
-
-def _said_of_every(node: ast.AST, own: str) -> Iterator[ast.expr]:
-    """Mentions of the object itself that ask what holds of every one of its class: `isinstance(self, A)`, `is None`."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        if node.func.id in ("isinstance", "hasattr", "callable") and node.args and _is_name(node.args[0], own):
-            yield node.args[0]
-    elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Is | ast.IsNot | ast.Eq | ast.NotEq):
-        constant = isinstance(node.comparators[0], ast.Constant)
-        if constant and len(node.ops) == 1 and _is_name(node.left, own):
-            yield node.left
-
-
-def _is_name(node: ast.expr, name: str) -> bool:
-    return isinstance(node, ast.Name) and node.id == name
-
-
-def _is_refusal(node: ast.expr | None) -> bool:
-    return (isinstance(node, ast.Name) and node.id == "NotImplemented") or (
-        isinstance(node, ast.Constant) and node.value is False
-    )
-
-
-def _answers(body: list[ast.stmt], name: str) -> bool:
-    """True for a body that is one constant answer, after a docstring maybe."""
-    rest = [s for s in body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
-    if len(rest) != 1 or not isinstance(rest[0], ast.Return) or rest[0].value is None:
-        return False
-    return _is(rest[0].value, _ANSWERS[name])
-
-
-def _is(node: ast.expr, wanted: bool) -> bool:
-    if isinstance(node, ast.Constant):
-        return not isinstance(node.value, str | bytes) and bool(node.value) is wanted and node.value is not ...
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        return _is(node.operand, not wanted)
-    if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.Eq | ast.Is):
-        same = ast.dump(node.left) == ast.dump(node.comparators[0])
-        return same if wanted else False
-    if (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id == "bool"
-        and len(node.args) == 1
-    ):
-        return _is(node.args[0], wanted)
-    return False
+def _kind_of_stream(node: ast.AST) -> str | None:
+    """What a class is asked of that a test framework puts another in place of: its name, or it as a text."""
+    if isinstance(node, ast.Attribute) and node.attr in ("__name__", "__qualname__", "__module__"):
+        asked: ast.expr = node.value
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("str", "repr"):
+        if len(node.args) != 1:
+            return None
+        asked = node.args[0]
+    else:
+        return None
+    if isinstance(asked, ast.Attribute) and asked.attr == "__class__":
+        inner: ast.expr = asked.value
+    elif isinstance(asked, ast.Call) and isinstance(asked.func, ast.Name) and asked.func.id == "type" and asked.args:
+        inner = asked.args[0]
+    else:
+        return None
+    while isinstance(inner, ast.Subscript):
+        inner = inner.value
+    name = inner.attr if isinstance(inner, ast.Attribute) else inner.id if isinstance(inner, ast.Name) else ""
+    return name if name in _STREAMS else None
 
 
 def _folded(node: ast.expr) -> str | None:

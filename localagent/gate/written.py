@@ -69,6 +69,8 @@ def _prepared(source: Source) -> Signs:
             yield from _answered(source, node)
         if isinstance(node, ast.GeneratorExp) and _is_row(node.generators[0].iter):
             yield "a row of numbers that are handed out", node
+        if isinstance(node, ast.Call) and _hands_out(source, node):
+            yield "a row of answers that are handed out", node
         if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Dict) and node.value.keys:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             constant = any(k is not None and values_of(k) is not None for k in node.value.keys)
@@ -130,6 +132,25 @@ def _is_row(node: ast.expr) -> bool:
     items = node.elts if isinstance(node, ast.Tuple | ast.List) else []
     numbers = [e.value for e in items if isinstance(e, ast.Constant) and isinstance(e.value, int | float)]
     return len(numbers) == len(items) > 2 and sum(n not in TRIVIAL for n in numbers) > 2
+
+
+def _hands_out(source: Source, node: ast.Call) -> bool:
+    """Whether one after the other of several constants is taken: `next(iter((2, 12)))`, `_LEFT.pop(0)`."""
+    if isinstance(node.func, ast.Attribute) and node.func.attr in ("pop", "popleft"):
+        return _is_constants(source.stands_for(node.func.value))
+    if last_name(node.func) in ("iter", "deque"):
+        return len(node.args) > 0 and _is_constants(source.stands_for(node.args[0]))
+    drawn = source.stands_for(node.args[0]) if last_name(node.func) == "next" and node.args else None
+    return isinstance(drawn, ast.Call) and bool(drawn.args) and _is_constants(source.stands_for(drawn.args[0]))
+
+
+def _is_constants(node: ast.expr) -> bool:
+    """Two or more constants, one of which is not trivial."""
+    items = node.elts if isinstance(node, ast.Tuple | ast.List) else []
+    values = [e.operand if isinstance(e, ast.UnaryOp) else e for e in items]
+    constant = all(isinstance(e, ast.Constant | ast.Tuple | ast.List) for e in values)
+    telling = any(not isinstance(e, ast.Constant) or e.value not in (*TRIVIAL, None) for e in values)
+    return len(values) > 1 and constant and telling
 
 
 def _is_own(source: Source, name: str) -> bool:

@@ -40,6 +40,7 @@ def report_json(
         "text": task.text,
         "outcome": result.verdict.value,
         "reason": result.reason,
+        "remedy": result.remedy,
         "exit": result.exit,
         "seed": task.seed,
         "patch": None if diff is None else diff.decode("utf-8", "surrogateescape"),

@@ -59,6 +59,8 @@ def _head(report: Mapping[str, Any]) -> Iterator[str]:
     yield f"Task {report['task']}: {headline} (exit {report['exit']})"
     if report["reason"]:
         yield f"Reason: {report['reason']}"
+    if report.get("remedy"):  # reports of older tasks say none
+        yield f"What to do: {report['remedy']}"
     yield f"Repository: {report['repo']}"
     if report["text"]:
         yield f"Asked: {report['text']}"

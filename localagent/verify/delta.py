@@ -9,7 +9,6 @@ those which the repository's configuration excludes.
 
 import json
 import re
-import secrets
 import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -25,12 +24,9 @@ from localagent.jail.workspace import Workspace
 from localagent.verify.mypy_config import Unreadable, bounded_bytes, config_of
 from localagent.verify.place import Use
 from localagent.verify.rooms import Rooms
-from localagent.verify.tool_run import TOOL_SECONDS, tool_spec
+from localagent.verify.tool_run import PROBES, TOOL_SECONDS, probe_name, tool_spec
 
 TURNED_DOWN = 2  # how both tools end when configuration or source keeps them from judging
-PROBES = {"ruff": b"(\n", "mypy": b'probe: int = ""\n'}
-"""Sources of which each tool has something to say, however it is configured."""
-
 _MYPY_LINE = re.compile(r"^([^:]+):\d+(?::\d+)?: error: (.*)$")
 
 
@@ -68,7 +64,7 @@ class Delta:
             "mypy": policy.mypy if policy else Switch.AUTO,
         }
         self._lenient = policy is not None and policy.unanswered is Permission.ALLOW
-        self._probe = f"localagent_probe_{secrets.token_hex(8)}"
+        self._probe = probe_name()
         self._before: dict[tuple[str, tuple[RepoPath, ...]], Findings | Unanswered] = {}
 
     def review(self, patch: Patch) -> tuple[ToolAnswer, ...]:

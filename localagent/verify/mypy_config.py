@@ -31,11 +31,11 @@ class Unreadable(ValueError):  # noqa: N818 - named as the state it tells
 
 
 def config_of(
-    store: Path, *, changes: Mapping[RepoPath, bytes] | None = None, probe: str = ""
+    store: Path, *, changes: Mapping[RepoPath, bytes] | None = None, probe: str = "", among: str = ""
 ) -> tuple[RepoPath, bytes]:
     """Path and bytes of a tree's configuration of mypy, without plugins. Unreadable if it is not right."""
     found = {name: (changes or {}).get(RepoPath(name)) or bounded_bytes(store / name) for name in NAMES}
-    name, data = without_plugins({name: data for name, data in found.items() if data}, probe=probe)
+    name, data = without_plugins({name: data for name, data in found.items() if data}, probe=probe, among=among)
     return RepoPath(name), data
 
 
@@ -46,21 +46,22 @@ def bounded_bytes(path: Path) -> bytes:
     return path.read_bytes()
 
 
-def without_plugins(files: Mapping[str, bytes], *, probe: str = "") -> tuple[str, bytes]:
+def without_plugins(files: Mapping[str, bytes], *, probe: str = "", among: str = "") -> tuple[str, bytes]:
     """Name and bytes of a configuration of ours, from the file that mypy would take. Unreadable if it is not right.
 
-    `probe` is the name of a module whose wrong assignment is told, whatever else is kept silent.
+    `probe` is the name of a module whose wrong assignment is told, whatever else is kept silent. `among` is that of one
+    at the root that is judged with what is named to be judged, as the configuration says.
     """
     for name in NAMES:
         if name not in files:
             continue
         try:
-            made = _toml(files[name], probe) if name.endswith(".toml") else _ini(files[name], probe)
+            made = (_toml if name.endswith(".toml") else _ini)(files[name], probe, among)
         except (ValueError, RecursionError, configparser.Error) as fault:
             raise Unreadable(f"{name} cannot be read: {str(fault).splitlines()[0][:200]}") from fault
         if made is not None:
             return made
-    return _ini(b"[mypy]\n", probe) or (INI, b"")
+    return _ini(b"[mypy]\n", probe, among) or (INI, b"")
 
 
 def _kept(key: str) -> bool:
@@ -68,7 +69,7 @@ def _kept(key: str) -> bool:
     return plain not in _TAKEN and not plain.endswith("_report")
 
 
-def _ini(data: bytes, probe: str) -> tuple[str, bytes] | None:
+def _ini(data: bytes, probe: str, among: str) -> tuple[str, bytes] | None:
     parser = configparser.RawConfigParser()
     parser.read_string(data.decode("utf-8"))
     sections = [s for s in parser.sections() if s == "mypy" or s.startswith("mypy-")]
@@ -77,6 +78,7 @@ def _ini(data: bytes, probe: str) -> tuple[str, bytes] | None:
     made = configparser.RawConfigParser()
     for section in sections:
         made[section] = {key: value for key, value in parser.items(section) if _kept(key)}
+    made["mypy"] = dict(_among(made["mypy"], among))
     for pattern in _patterns(probe):
         made[f"mypy-{pattern}"] = {"ignore_errors": "False", "enable_error_code": "assignment"}
     text = StringIO()
@@ -84,17 +86,28 @@ def _ini(data: bytes, probe: str) -> tuple[str, bytes] | None:
     return INI, text.getvalue().encode()
 
 
-def _toml(data: bytes, probe: str) -> tuple[str, bytes] | None:
+def _toml(data: bytes, probe: str, among: str) -> tuple[str, bytes] | None:
     table = tomllib.loads(data.decode("utf-8")).get("tool", {})
     table = table.get("mypy") if isinstance(table, dict) else None
     if not isinstance(table, dict):
         return None
+    table = _among(table, among)
     told = {"module": _patterns(probe), "ignore_errors": False, "enable_error_code": ["assignment"]}
     others = table.get("overrides", [])
     if probe and isinstance(others, list):
         table = {**table, "overrides": [*others, told]}
     lines = [f"{_text(key)} = {_value(value)}" for key, value in table.items() if _kept(key)]
     return TOML, "\n".join(("[tool.mypy]", *lines, "")).encode()
+
+
+def _among(table: Mapping[str, Any], module: str) -> dict[str, Any]:
+    """A main section that has one more module judged, where it says which are."""
+    key = next((key for key in ("files", "modules", "packages") if table.get(key)), "")
+    if not module or not key:
+        return dict(table)
+    key, name = ("files", f"{module}.py") if key == "files" else ("modules", module)
+    named = table.get(key, "")
+    return {**table, key: [*named, name] if isinstance(named, list) else f"{named}, {name}".lstrip(", ")}
 
 
 def _patterns(probe: str) -> list[str]:

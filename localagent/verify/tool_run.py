@@ -1,12 +1,16 @@
 """ruff, mypy and bandit on a tree, in a jail that may not write: what they find, with its place.
 
 The tools are ours, their configuration is the repository's, but for what would load its code into them (plugins of
-mypy) or have them mend instead of tell. Not promised: that what a tool says is true; it is text from inside a jail.
+mypy) or have them mend instead of tell. Files of ours with known errors go with those that are judged: a tool that
+finds nothing and names none of them was kept from judging, and is not believed. Not promised: that what a tool says is
+true; it is text from inside a jail; nor that it judged what the repository's configuration leaves out.
 """
 
 import json
+import re
+import secrets
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,9 +27,17 @@ from localagent.verify.rooms import Rooms
 TOOL_SECONDS = 90.0
 MOST_FINDINGS = 20_000
 _TEXT = 500
+_DOTS = re.compile(r"^(\./)+")  # bandit puts one more before those it is given
 _RUFF = ("check", "--no-cache", "--no-fix", "--no-fix-only", "--output-format=json", "--force-exclude", "--exit-zero")
 _BANDIT = ("-q", "-f", "json", "--exit-zero")
 _MYPY = ("--no-incremental", "--cache-dir=/tmp/mypy", "--output=json", "--follow-imports=silent")
+_MOST_PROBES = 50
+PROBES = {
+    "ruff": b"(\n",
+    "bandit": b"eval(input())\n",
+    "mypy": b'probe: int = ""\n\n\ndef told() -> int:\n    return ""\n\n\ntold(1).there\n',
+}
+"""Sources of which each tool has something to say: ruff, however it is configured; mypy, of errors of several kinds."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,19 +85,21 @@ def type_errors(
 ) -> tuple[ToolFinding, ...] | Silence:
     """What mypy says of the whole tree with some changes: as the project configures it, else of all that is there.
 
-    Plugins are not loaded. Silence where the configuration cannot be read.
+    Plugins are not loaded. Silence where the configuration cannot be read, or keeps mypy from saying anything.
     """
+    stem = probe_name()
     try:
-        name, config = config_of(rooms.place.store, changes=changes)
+        name, config = config_of(rooms.place.store, changes=changes, among=stem)
     except Unreadable as fault:
         return Silence(why=str(fault))
-    changes = {**changes, name: config}
+    probe = RepoPath(f"{stem}.py")
+    changes = {**changes, name: config, probe: PROBES["mypy"]}
     python = (f"--python-executable={rooms.place.executable}", f"--config-file={name}")
     silence = Silence(why="mypy was not run")
     for files in ((), (".",), ("--explicit-package-bases", ".")):
         output = _output(rooms, ("mypy", *_MYPY, *python, *files), changes, seconds, project=True)
         if not isinstance(output, Silence):
-            return _parsed("mypy", output, rooms.place.repo)
+            return _believed("mypy", _parsed("mypy", output, rooms.place.repo), {probe})
         silence = output
     return silence
 
@@ -93,10 +107,35 @@ def type_errors(
 def lint(
     rooms: Rooms, tool: str, paths: Sequence[RepoPath], changes: Mapping[RepoPath, bytes], *, seconds: float
 ) -> tuple[ToolFinding, ...] | Silence:
-    """What ruff or bandit says of some files with some changes."""
+    """What ruff or bandit says of some files with some changes. A file of ours goes into each of their folders."""
     argv = {"ruff": ("ruff", *_RUFF, "--"), "bandit": ("bandit", *_BANDIT, "--")}[tool]
-    output = _output(rooms, (*argv, *(f"./{path}" for path in paths)), changes, seconds, project=False)
-    return output if isinstance(output, Silence) else _parsed(tool, output, rooms.place.repo)
+    stem = probe_name()
+    folders = dict.fromkeys(path.rpartition("/")[0] for path in paths)
+    probes = [RepoPath(f"{folder}/{stem}.py" if folder else f"{stem}.py") for folder in folders][:_MOST_PROBES]
+    changes = {**changes, **dict.fromkeys(probes, PROBES[tool])}
+    output = _output(rooms, (*argv, *(f"./{path}" for path in (*paths, *probes))), changes, seconds, project=False)
+    if isinstance(output, Silence):
+        return output
+    return _believed(tool, _parsed(tool, output, rooms.place.repo), set(probes))
+
+
+def probe_name() -> str:
+    """A name for a module of ours that nobody can foresee."""
+    return f"localagent_probe_{secrets.token_hex(8)}"
+
+
+def _believed(
+    tool: str, found: tuple[ToolFinding, ...] | Silence, probes: Collection[RepoPath]
+) -> tuple[ToolFinding, ...] | Silence:
+    """The findings without those of our own; Silence where there are none at all."""
+    if isinstance(found, Silence):
+        return found
+    if probes and not found:
+        return Silence(
+            why=f"{tool} finds nothing and is not believed: a known error of localagent's own went unnamed, so the "
+            "repository's configuration keeps it from judging"
+        )
+    return tuple(one for one in found if one.path not in probes)[:MOST_FINDINGS]
 
 
 def _output(
@@ -116,7 +155,9 @@ def _output(
 def _parsed(tool: str, output: bytes, repo: str) -> tuple[ToolFinding, ...] | Silence:
     try:
         records = _records(tool, output)
-        found = [f for record in records[:MOST_FINDINGS] if (f := _finding(tool, record, repo)) is not None]
+        found = [
+            f for record in records[: MOST_FINDINGS + _MOST_PROBES] if (f := _finding(tool, record, repo)) is not None
+        ]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return Silence(why=f"what {tool} wrote could not be read")
     return tuple(sorted(found, key=lambda f: (f.path, f.line, f.column, f.rule, f.message)))
@@ -144,7 +185,7 @@ def _finding(tool: str, record: Any, repo: str) -> ToolFinding | None:
         name, rule, line = record["filename"], record["test_id"], record["line_number"]
         end, column, text = line, record["col_offset"] + 1, record["issue_text"]
         fixable = False
-    name = str(name).removeprefix(repo.rstrip("/") + "/").removeprefix("./")
+    name = _DOTS.sub("", str(name).removeprefix(repo.rstrip("/") + "/"))
     try:
         path = RepoPath(name)
     except UsageFault:

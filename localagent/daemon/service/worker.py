@@ -123,7 +123,12 @@ def result_of(lease: Lease, outcome: FixOutcome, state_dir: Path) -> Result:
     made = record.patch()
     numbers = [int(p["number"]) for p in outcome.report.get("proposals", ())]
     kept = [(n, record.proposal(n)) for n in numbers]
-    changes = {"task": lease.task, "repo": "", "attestation": attested(record, outcome.report.get("attestation"))}
+    changes = {
+        "task": lease.task,
+        "repo": "",
+        "attestation": attested(record, outcome.report.get("attestation")),
+        "remedy": str(outcome.report["remedy"]).replace(record.task.repo, ".").replace(record.id, lease.task),
+    }
     report = dump(without(outcome.report, changes, record.task.repo))
     patch = None if made is None else dump(patch_json(made))
     proposals = dump([{"number": n, "patch": patch_json(p)} for n, p in kept if p is not None])

@@ -31,8 +31,29 @@ _CREDENTIALS = struct.Struct("3i")
 _PIECE = 64 << 10
 
 
+_LOOK = "`systemctl status localagent` says how the daemon is; ask again when it is there"
+_LOG = "its log says more (`journalctl -u localagent`); ask whoever keeps the daemon"
+_LATER = "ask again later"
+_REMEDIES = {  # for refusals that bring none, by kind
+    "rate": "ask less often",
+    "ending": "ask again when it was started anew",
+    "busy": _LATER,
+    "full": "free space where the daemon keeps its state, or ask whoever keeps it",
+    "quota": "wait for a task of yours to end, or cancel one: `localagent tasks list`",
+    "not-found": "`localagent tasks list` shows what is yours",
+    "missing": "order again: what is missing is uploaded then",
+    "large": "leave large files out of the repository's snapshot",
+    "state": "`localagent tasks show ID` says how the task stands",
+    "internal": _LOG,
+}
+OTHER_VERSION = "is it a localagent of another version? Bring daemon and client to the same one"
+
+
 class DaemonGone(CannotEnforce):
     """Nobody answers at the socket, or the connection broke: what became of the last request is not known."""
+
+    def __init__(self, message: str, *, remedy: str = _LOOK) -> None:
+        super().__init__(message, remedy=remedy)
 
 
 class DaemonRefuses(AnswerIsNo):
@@ -260,7 +281,8 @@ def connect(path: Path, seconds: float = ANSWER_SECONDS, *, own: bool = True) ->
     if uid not in _trusted():
         client.close()
         raise CannotEnforce(
-            f"the daemon at {path} is user {uid}, who is neither root, {OWNER} nor you: nothing was sent to it"
+            f"the daemon at {path} is user {uid}, who is neither root, {OWNER} nor you: nothing was sent to it",
+            remedy=f"name the machine's own socket ({DEFAULT_SOCKET}), or ask who put this one there",
         )
     if not own and uid == os.geteuid() != 0:
         client.close()
@@ -298,16 +320,18 @@ def refusal(answer: Answer) -> LocalagentError:
         faults = [str(fault) for fault in error["faults"]]
         kind, remedy = str(error["kind"]), str(error["remedy"])
     except (ValueError, KeyError, TypeError, RecursionError):
-        faults, kind, remedy = [f"status {answer.status}"], "", ""
+        faults, kind, remedy = [f"status {answer.status}"], "", OTHER_VERSION
     if kind == "usage":
         return UsageFault([f"the daemon: {fault}" for fault in faults], remedy=remedy)
-    retry = answer.headers.get("retry-after", "")
+    told = answer.headers.get("retry-after", "")
+    retry = int(told) if told.isascii() and told.isdigit() and len(told) < 7 else 0
+    remedy = remedy or _REMEDIES.get(kind, _LOG if answer.status >= 500 else OTHER_VERSION)
     return DaemonRefuses(
         f"the daemon refuses: {'; '.join(faults)}",
-        remedy=remedy,
+        remedy=f"{remedy} (in {retry} s)" if retry and kind in ("rate", "ending", "busy") else remedy,
         status=answer.status,
         kind=kind,
-        retry_seconds=int(retry) if retry.isascii() and retry.isdigit() and len(retry) < 7 else 0,
+        retry_seconds=retry,
     )
 
 
