@@ -67,9 +67,10 @@ def replay(record: TaskRecord, settings: Settings, sink: Sink, stop: Stop, *, re
     """Do it again. AnswerIsNo or RecordDamaged with the reason where it cannot be; jail and usage faults propagate."""
     facts, _, mine = kept_facts(settings, record)
     if (builder := facts.get("origin", {}).get("builder", Builder.FIX.value)) != Builder.FIX:
+        verb = "hook fix" if builder == Builder.HOOK else builder
         raise AnswerIsNo(
-            f"task {record.id} was made by {builder}: rules answered findings, and there is no trajectory to go again",
-            remedy=f"`localagent {builder}` does it anew; on the same tree its rules give the same patch",
+            f"task {record.id} was made by {verb}: rules answered findings, and there is no trajectory to go again",
+            remedy=f"`localagent {verb}` does it anew; on the same tree its rules give the same patch",
         )
     if facts["outcome"] in _NO_WAY:
         raise AnswerIsNo(f"task {record.id} ended {facts['outcome']}: there is no way to go again")
