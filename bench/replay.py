@@ -60,7 +60,8 @@ def told(row: dict[str, Any]) -> str:
     if not departure:
         return row.get("fault") or "another patch"
     kinds = [(departure[side] or {}).get("kind", "nothing") for side in ("recorded", "replayed")]
-    return f"event {departure['event'] + 1}: {kinds[0]} / {kinds[1]}; same patch: {row['same_patch']}"
+    why = "; ".join([*departure["differs"], *departure["causes"]])
+    return f"event {departure['event'] + 1}: {kinds[0]} / {kinds[1]}; same patch: {row['same_patch']}; {why}"
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""A task whose patch is made by rules, on the record from start to end: of `remediate`, and of the batch's other work.
+"""A task whose patch is made by rules, on the record from start to end: of `remediate`, the hook, the batch's work.
 
 Nothing is looked for and nothing proven here: what was found and what vouched for it is told by whoever did. Not
 promised: a trajectory. Rules answer findings, and there is no way to go again step by step.
@@ -28,12 +28,17 @@ from localagent.tree.snapshot import CannotCopy, TreeChanged, TreeTooLarge
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Remedying:
-    """What is asked for. `findings`: digests of logs; `below`: digests of patches that this one goes on top of."""
+    """What is asked for. `findings`: digests of logs; `below`: digests of patches that this one goes on top of.
+
+    `builder` is who makes the patch, `rules` what the hook repairs by.
+    """
 
     task: Task
     policy: OpenPolicy
     findings: tuple[str, ...] = ()
     below: tuple[str, ...] = ()
+    builder: Builder = Builder.REMEDIATE
+    rules: tuple[str, ...] = ()
     backend: str = ""
     apply: bool = False
 
@@ -66,6 +71,12 @@ class Remedied:
     def record(self) -> TaskRecord:
         """The kept task."""
         return self._evidence.record
+
+    @property
+    def signed_by(self) -> str:
+        """The id of the key that signed the end, "" where there is no attestation."""
+        signed = (self._report or {}).get("attestation") or {}
+        return str(signed.get("key", ""))
 
     def answered(self, data: dict[str, Any]) -> None:
         """What became of one finding, into the task's own journal."""
@@ -134,7 +145,7 @@ def remedied(asked: Remedying, settings: Settings) -> Iterator[Remedied]:
         use_model=False,
         model="",
         backend=asked.backend,
-        origin=Origin(builder=Builder.REMEDIATE, findings=asked.findings, below=asked.below),
+        origin=Origin(builder=asked.builder, findings=asked.findings, below=asked.below, rules=asked.rules),
     )
     evidence = begin(settings, record, data, setting, signer)
     evidence.started(apply=asked.apply)

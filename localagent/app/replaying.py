@@ -23,12 +23,13 @@ from localagent.jail.open import Kind
 from localagent.llm.registry import Registry
 from localagent.ports import Sink
 from localagent.record.audit.entry import AuditKind, Entry
+from localagent.record.departing import Explanation, explained
 from localagent.record.facts import Builder
 from localagent.record.files import RecordDamaged, read_bounded
 from localagent.record.journal import read_journal
 from localagent.record.jsontext import canonical, load
 from localagent.record.store import TaskRecord
-from localagent.record.trajectory import Departure, first_departure, trajectory, trajectory_digest
+from localagent.record.trajectory import Departure, compared, first_departure, trajectory, trajectory_digest
 from localagent.repair.followed import Followed
 from localagent.repair.sinks import combined
 
@@ -38,7 +39,10 @@ _NO_WAY = frozenset({"interrupted", "cannot-enforce", "fault"})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Replayed:
-    """What came of a replay. `changed` names what the machine has in other versions than then: it may explain much."""
+    """What came of a replay. `changed` names what the machine has in other versions than then: it may explain much.
+
+    `explanation` is of the departure, None without one.
+    """
 
     task: str
     events: int
@@ -46,6 +50,7 @@ class Replayed:
     departure: Departure | None
     same_patch: bool
     changed: tuple[str, ...]
+    explanation: Explanation | None = None
 
     @property
     def same(self) -> bool:
@@ -67,9 +72,10 @@ def replay(record: TaskRecord, settings: Settings, sink: Sink, stop: Stop, *, re
     """Do it again. AnswerIsNo or RecordDamaged with the reason where it cannot be; jail and usage faults propagate."""
     facts, _, mine = kept_facts(settings, record)
     if (builder := facts.get("origin", {}).get("builder", Builder.FIX.value)) != Builder.FIX:
+        verb = "hook fix" if builder == Builder.HOOK else builder
         raise AnswerIsNo(
-            f"task {record.id} was made by {builder}: rules answered findings, and there is no trajectory to go again",
-            remedy=f"`localagent {builder}` does it anew; on the same tree its rules give the same patch",
+            f"task {record.id} was made by {verb}: rules answered findings, and there is no trajectory to go again",
+            remedy=f"`localagent {verb}` does it anew; on the same tree its rules give the same patch",
         )
     if facts["outcome"] in _NO_WAY:
         raise AnswerIsNo(f"task {record.id} ended {facts['outcome']}: there is no way to go again")
@@ -135,16 +141,19 @@ def _compared(
     result: TaskResult | None,
 ) -> Replayed:
     """Both trajectories, and what came of them."""
-    went = trajectory((e.kind, e.data) for e in kept.events)
-    was = trajectory((e["kind"], e["data"]) for e in recorded)
+    told_now = compared((e.kind, load(canonical(e.data))) for e in kept.events)
+    told_then = compared((e["kind"], e["data"]) for e in recorded)
+    went, was = trajectory(told_now), trajectory(told_then)
+    departure = first_departure(was, went)
     found = result.patch.digest if result is not None and result.patch is not None else None
     return Replayed(
         task=record.id,
         events=len(was),
         digest=trajectory_digest(went),
-        departure=first_departure(was, went),
+        departure=departure,
         same_patch=found == facts["patch"],
         changed=_changed(facts, result),
+        explanation=None if departure is None else explained(told_then, told_now, departure.event),
     )
 
 

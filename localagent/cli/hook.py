@@ -5,20 +5,25 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from localagent.app import Settings
 from localagent.app.settings import PACKAGE
 from localagent.cli.render import Render
 from localagent.domain.paths import RepoPath
-from localagent.domain.policy import Policy
 from localagent.errors import UsageFault
 from localagent.hook import work
+from localagent.hook.attesting import Attesting
 from localagent.hook.find import choose
 from localagent.hook.rule import Rule
 from localagent.hook.rules import BY_ID, RULES
 from localagent.hook.work import FileReport
 from localagent.tree.find import repository_root
+
+if TYPE_CHECKING:
+    from localagent.app.policies import OpenPolicy
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -74,13 +79,13 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     suggest = args.hook_verb == "check" and args.suggest
     if suggest and args.files:
         raise UsageFault("--suggest is for what is staged, not for named files", remedy="leave one of them out")
-    reports = _named(args, settings, rules, render) if args.files else _staged(args, settings, rules, render)
+    reports, attesting = (_named if args.files else _staged)(args, settings, rules, render)
     suggested: dict[str, object] = {}
     if suggest:
         from localagent.cli.hook_suggest import beside  # noqa: PLC0415 - the repair loop takes long to import
 
         suggested = beside(args, settings, render)
-    _shown(args, reports, render, suggested)
+    _shown(args, reports, render, attesting, suggested)
     if args.hook_verb == "check":
         return 1 if any(r.findings for r in reports) else 0
     return 1 if any(r.after is not None or r.refused for r in reports) else 0
@@ -97,10 +102,12 @@ def _rules(args: argparse.Namespace) -> tuple[Rule, ...]:
     return choose(select, ignore)
 
 
-def _named(args: argparse.Namespace, settings: Settings, rules: Sequence[Rule], render: Render) -> list[FileReport]:
+def _named(
+    args: argparse.Namespace, settings: Settings, rules: Sequence[Rule], render: Render
+) -> tuple[list[FileReport], Attesting]:
     folder = Path.cwd()
     root = repository_root(folder)
-    gates = _gates(args, settings, root)
+    gates, attesting = _judged(args, settings, root)
     if args.hook_verb == "fix":
         _settle(root, settings, render)
     reports = []
@@ -109,11 +116,13 @@ def _named(args: argparse.Namespace, settings: Settings, rules: Sequence[Rule], 
             work.unreadable(path, data) if isinstance(data, str) else _report(args, path, data, rules, gates)
         )
     if args.hook_verb == "fix":
-        work.write_named(root, reports, settings.state_dir)
-    return reports
+        work.write_named(root, reports, settings.state_dir, attesting.around)
+    return reports, attesting
 
 
-def _staged(args: argparse.Namespace, settings: Settings, rules: Sequence[Rule], render: Render) -> list[FileReport]:
+def _staged(
+    args: argparse.Namespace, settings: Settings, rules: Sequence[Rule], render: Render
+) -> tuple[list[FileReport], Attesting]:
     from localagent.tree.git import Git  # noqa: PLC0415 - named files need no git
     from localagent.tree.staged import staged_files, work_tree  # noqa: PLC0415
 
@@ -124,14 +133,14 @@ def _staged(args: argparse.Namespace, settings: Settings, rules: Sequence[Rule],
     if args.hook_verb == "fix":
         _settle(root, settings, render)
     files = {file.path: file for file in staged_files(git)}
-    gates = _gates(args, settings, root)
+    gates, attesting = _judged(args, settings, root)
     reports = [
         work.unreadable(path, file.reason) if file.data is None else _report(args, path, file.data, rules, gates)
         for path, file in files.items()
     ]
     if args.hook_verb == "fix":
-        reports = work.write_index(git, root, files, reports, settings.state_dir)
-    return reports
+        reports = work.write_index(git, root, files, reports, settings.state_dir, attesting.around)
+    return reports, attesting
 
 
 def _settle(root: Path, settings: Settings, render: Render) -> None:
@@ -140,13 +149,21 @@ def _settle(root: Path, settings: Settings, render: Render) -> None:
         render.note(remark)
 
 
-def _gates(args: argparse.Namespace, settings: Settings, root: Path) -> work.Gates:
-    def load() -> Policy:
+def _judged(args: argparse.Namespace, settings: Settings, root: Path) -> tuple[work.Gates, Attesting]:
+    """What judges repairs, and what attests those that are written, under one policy."""
+
+    @cache
+    def load() -> "OpenPolicy":
         from localagent.app.policies import open_policy  # noqa: PLC0415 - most runs repair nothing
 
-        return open_policy(settings, getattr(args, "policy", None), root).policy
+        return open_policy(settings, getattr(args, "policy", None), root)
 
-    return work.Gates(load)
+    return work.Gates(lambda: load().policy), Attesting(settings, load)
+
+
+def _attested(attesting: Attesting) -> dict[str, object]:
+    """For the answer: task and key of what was written and attested; nothing where no key signs."""
+    return {"attested": {"task": attesting.task, "key": attesting.key}} if attesting.key else {}
 
 
 def _report(
@@ -158,11 +175,15 @@ def _report(
 
 
 def _shown(
-    args: argparse.Namespace, reports: Sequence[FileReport], render: Render, suggested: dict[str, object]
+    args: argparse.Namespace,
+    reports: Sequence[FileReport],
+    render: Render,
+    attesting: Attesting,
+    suggested: dict[str, object],
 ) -> None:
     if args.json:
         files = [_as_json(r) for r in reports if _telling(r)]
-        render.json({"files": files, "looked_at": len(reports), **suggested})
+        render.json({"files": files, "looked_at": len(reports), **_attested(attesting), **suggested})
         return
     for report in reports:
         for f in report.applied:
@@ -179,6 +200,8 @@ def _shown(
     changed = sum(r.after is not None for r in reports)
     left = sum(len(r.findings) for r in reports)
     render.note(f"{len(reports)} files looked at, {changed} changed, {left} findings{' left' if changed else ''}")
+    if attesting.key:
+        render.note(f"attested by key {attesting.key[:16]}, kept with task {attesting.task}")
 
 
 def _telling(report: FileReport) -> bool:

@@ -1,7 +1,7 @@
 """`localagent replay`: do a past task again from its record, and say whether it goes the same way."""
 
 import argparse
-import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,8 @@ from localagent.cli.progress import PlainSink
 from localagent.cli.render import Render
 from localagent.errors import UsageFault
 from localagent.record.store import TaskStore
+from localagent.record.trajectory import Departure
+from localagent.record.visible import one_line
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +42,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
 
 
 def _json(answer: Replayed) -> dict[str, Any]:
-    departure = answer.departure
+    departure, told = answer.departure, answer.explanation
     return {
         "task": answer.task,
         "same": answer.same,
@@ -49,7 +51,13 @@ def _json(answer: Replayed) -> dict[str, Any]:
         "same_patch": answer.same_patch,
         "departure": None
         if departure is None
-        else {"event": departure.event, "recorded": departure.recorded, "replayed": departure.replayed},
+        else {
+            "event": departure.event,
+            "recorded": departure.recorded,
+            "replayed": departure.replayed,
+            "differs": list(told.differs) if told is not None else [],
+            "causes": list(told.causes) if told is not None else [],
+        },
         "changed": list(answer.changed),
     }
 
@@ -60,13 +68,27 @@ def _show(answer: Replayed, render: Render) -> None:
     elif answer.departure is None:
         render.line(f"the same {answer.events} events, but another patch")
     else:
-        at = answer.departure
-        render.line(f"departs at event {at.event + 1} of {answer.events}; the patch is {_patch(answer)}")
-        for name, event in (("recorded", at.recorded), ("replayed", at.replayed)):
-            render.line(f"  {name}: {'nothing more' if event is None else json.dumps(event)}")
+        _departed(answer, answer.departure, render)
     for line in answer.changed:
         render.line(f"  not as it was: {line}")
 
 
-def _patch(answer: Replayed) -> str:
-    return "the same" if answer.same_patch else "another one"
+def _departed(answer: Replayed, at: Departure, render: Render) -> None:
+    """Where, what differs, what may have made it, and what it comes to."""
+    kind = (at.recorded or at.replayed or {}).get("kind", "")
+    patch = "the same" if answer.same_patch else "another one"
+    render.line(f"departs at event {at.event + 1} of {answer.events} ({one_line(str(kind), 40)}); the patch is {patch}")
+    told = answer.explanation
+    if told is not None:
+        for line in told.differs:
+            render.line(f"  {line}")
+        for line in told.causes:
+            render.line(f"  may be: {line}")
+    load, cores = os.getloadavg()[0], os.cpu_count()
+    render.note(f"the load of this machine is {load:.1f} on {cores} processors; --json has both events whole")
+    if answer.same_patch:
+        render.note("the way differs and the answer does not: the patch of the record was found again")
+    else:
+        render.note(
+            f"replay it again on a quiet machine; `localagent show {answer.task}` says what the record rests on"
+        )

@@ -4,7 +4,8 @@ Nothing of the repository runs. A file is written whole, with its mode, or not a
 """
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -22,8 +23,6 @@ from localagent.tree import descend
 from localagent.tree.diff import unified_diff
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     from localagent.domain.gate import Finding as GateFinding
     from localagent.domain.policy import Policy
     from localagent.gate.asking import Chain
@@ -31,6 +30,8 @@ if TYPE_CHECKING:
     from localagent.tree.staged import StagedFile
 
 
+Around = Callable[[Path, Patch, Sequence[str]], AbstractContextManager[Mapping[str, str]]]
+"""What stands around a patch that is written: repository, patch, rules; it says what the entries say besides."""
 UNDO = "hook"  # below the state directory: what an unfinished repair needs to be taken back
 
 
@@ -158,19 +159,24 @@ def read_named(root: Path, folder: Path, names: Sequence[str]) -> list[tuple[Rep
     return found
 
 
-def write_named(root: Path, reports: Sequence[FileReport], state_dir: Path) -> None:
+def write_named(root: Path, reports: Sequence[FileReport], state_dir: Path, around: Around) -> None:
     """Write repaired files into the working tree, all or none, on the record.
 
     AnswerIsNo when one was changed meanwhile, or when the audit journal takes no entry.
     """
     changes = _changes(reports)
     if changes:
-        with _recorded(root, changes, reports, state_dir):
+        with _recorded(root, changes, reports, state_dir, around):
             _land(root, changes, state_dir / UNDO)
 
 
 def write_index(
-    git: "Git", root: Path, files: Mapping[RepoPath, "StagedFile"], reports: Sequence[FileReport], state_dir: Path
+    git: "Git",
+    root: Path,
+    files: Mapping[RepoPath, "StagedFile"],
+    reports: Sequence[FileReport],
+    state_dir: Path,
+    around: Around,
 ) -> list[FileReport]:
     """Write repaired staged files into the index and, where the same lines stand there, into the working tree.
 
@@ -203,7 +209,7 @@ def write_index(
             working += [change] if change is not None and change.before != change.after else []
         answered.append(report)
     if staged:
-        with _recorded(root, _changes(answered), answered, state_dir):
+        with _recorded(root, _changes(answered), answered, state_dir, around):
             folder = undo_folder(state_dir / UNDO, root)
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             blobs = keep_blobs(git, staged, folder)
@@ -216,10 +222,14 @@ def _changes(reports: Sequence[FileReport]) -> list[FileChange]:
     return [FileChange(path=r.path, before=r.before, after=r.after) for r in reports if r.after is not None]
 
 
+@contextmanager
 def _recorded(
-    root: Path, changes: Sequence[FileChange], reports: Sequence[FileReport], state_dir: Path
-) -> "AbstractContextManager[None]":
-    """The audit journal's entries around a repair: digest, and which rules; without them nothing is written."""
+    root: Path, changes: Sequence[FileChange], reports: Sequence[FileReport], state_dir: Path, around: Around
+) -> Iterator[None]:
+    """The audit journal's entries around a repair: digest, and which rules; without them nothing is written.
+
+    What `around` opens stands around both, and what it says is said by both.
+    """
     from localagent.record.audit.doing import recorded  # noqa: PLC0415 - most runs write nothing
     from localagent.record.audit.entry import AuditKind  # noqa: PLC0415
     from localagent.record.audit.log import AuditLog  # noqa: PLC0415
@@ -227,7 +237,9 @@ def _recorded(
     patch = Patch(changes=tuple(sorted(changes, key=lambda c: c.path)))
     rules = sorted({f.rule for report in reports if report.after is not None for f in report.applied})
     data = {"hook": "fix", "repo": str(root), "patch": patch.digest, "rules": rules}
-    return recorded(AuditLog(state_dir), AuditKind.APPLYING, AuditKind.APPLIED, data)
+    log = AuditLog(state_dir)
+    with around(root, patch, rules) as more, recorded(log, AuditKind.APPLYING, AuditKind.APPLIED, {**data, **more}):
+        yield
 
 
 def settled(root: Path, environ: Mapping[str, str], undo_root: Path) -> str:

@@ -20,26 +20,29 @@ SCHEMA = "localagent/evidence/1"
 
 
 class Builder(StrEnum):
-    """Who made a task's patch: the search, or the rules that answer findings."""
+    """Who made a task's patch: the search, the rules that answer findings, or the hook's repairs of known mistakes."""
 
     FIX = "fix"
     REMEDIATE = "remediate"
+    HOOK = "hook"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Origin:
     """What a patch was made for. `findings`: digests of the logs that name them, none where we looked ourselves.
 
-    `below`: digests of the patches that it goes on top of; they are part of what was tested, and not of it.
+    `below`: digests of the patches that it goes on top of; they are part of what was tested, and not of it. `rules`: of
+    the hook alone, those that it repaired by.
     """
 
     builder: Builder = Builder.FIX
     findings: tuple[str, ...] = ()
     below: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
 
     def json(self) -> dict[str, Any]:
         """As JSON values; nothing of what is not so."""
-        found = {"findings": list(self.findings), "below": list(self.below)}
+        found = {"findings": list(self.findings), "below": list(self.below), "rules": list(self.rules)}
         return {"builder": self.builder.value, **{name: value for name, value in found.items() if value}}
 
 

@@ -176,13 +176,17 @@ def _rests_on(report: Mapping[str, Any]) -> Iterator[str]:
     yield f"{len(report['pass_to_pass'])} tests that passed before still pass"
     yield from (f"{check}: {answer}" for check, answer in report["checks"].items())
     jail = report["jail"]
-    yield f"run in the jail {jail['backend']} (level {jail['level']})"
-    yield f"Python {report['python']}, pytest {report['pytest']}"
+    if jail["level"]:
+        yield f"run in the jail {jail['backend']} (level {jail['level']})"
+        yield f"Python {report['python']}, pytest {report['pytest']}"
+    else:
+        yield "nothing of it was run: no test vouches for it"
     if signed := report.get("attestation"):
         yield f"attested: {signed['file']}, key {signed['key'][:16]} (localagent attest verify)"
     if report["plausible"] > 1:
         yield f"{report['plausible']} plausible candidates: the tests leave room for more than one repair"
-    yield "plausible is not correct: the tests above are all that was shown"
+    if jail["level"]:
+        yield "plausible is not correct: the tests above are all that was shown"
 
 
 def _strength(report: Mapping[str, Any]) -> Iterator[str]:

@@ -29,12 +29,19 @@ class Departure:
 def trajectory(events: Iterable[tuple[str, Mapping[str, Any]]]) -> tuple[dict[str, Any], ...]:
     """Kinds and data as they are compared."""
     found = []
-    for kind, data in events:
-        if kind in _BY_THE_CLOCK or (kind == "stage" and data.get("stage") in _ENDS):
-            continue
+    for kind, data in compared(events):
         kept = {name: value for name, value in data.items() if name not in _NOT_COMPARED}
         found.append(load(canonical({"kind": kind, **kept})))
     return tuple(found)
+
+
+def compared(events: Iterable[tuple[str, Mapping[str, Any]]]) -> tuple[tuple[str, Mapping[str, Any]], ...]:
+    """The events that are compared, one for each of the trajectory, with all of their data."""
+    return tuple(
+        (kind, data)
+        for kind, data in events
+        if kind not in _BY_THE_CLOCK and not (kind == "stage" and data.get("stage") in _ENDS)
+    )
 
 
 def trajectory_digest(events: Sequence[Mapping[str, Any]]) -> str:

@@ -15,7 +15,7 @@ PROVENANCE = "https://slsa.dev/provenance/v1"
 REVIEW = "urn:localagent:predicate:patch-review:1"
 _FIX = "fix"
 BUILDERS: Mapping[str, str] = {
-    f"urn:localagent:build-type:{name}:1": f"urn:localagent:builder:{name}" for name in (_FIX, "remediate")
+    f"urn:localagent:build-type:{name}:1": f"urn:localagent:builder:{name}" for name in (_FIX, "remediate", "hook")
 }  # who makes a patch in which way
 CHOSEN = "chosen"  # the outcome of a patch that a person took from a task's proposals
 PREDICATES = (TEST_RESULT, PROVENANCE, REVIEW)
@@ -130,7 +130,7 @@ def _provenance(facts: Mapping[str, Any]) -> dict[str, Any]:
             "externalParameters": {
                 "repo": subject_name(facts["repo"]),
                 **{name: asked[name] for name in outside if name in asked},
-                **{name: origin[name] for name in ("findings", "below") if name in origin},
+                **{name: origin[name] for name in ("findings", "below", "rules") if name in origin},
             },
             "internalParameters": {"jobs": asked["jobs"], "python": asked["python"], "backend": asked["backend"]},
             "resolvedDependencies": _dependencies(facts),

@@ -69,7 +69,7 @@ def _data(rules: frozenset[str]) -> dict[str, Shape]:
         **each("task ordered_task", TASK),
         **each("key retired", HEX),
         "commit": COMMIT,
-        "origin": Fields({"builder": BUILDER, **each("findings below", Each(DIGEST))}),
+        "origin": Fields({"builder": BUILDER, **each("findings below", Each(DIGEST)), "rules": Each(among(rules))}),
         "builder": BUILDER,
         "signed": Fields({**each("digest line", DIGEST), **each("number seq")}),
         "version": VERSION,

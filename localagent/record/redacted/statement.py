@@ -39,6 +39,7 @@ _ASKED = Fields(
         **each("repo seed max_candidates max_seconds use_model model"),
         **each("tests checks", Each(never)),
         **each("findings below", Each(DIGEST)),
+        "rules": Each(never),
         "text": DIGEST,
     }
 )
