@@ -6,8 +6,8 @@ anybody's patch, *repair*: as `fix` judges a candidate. Denied is what may not r
 edit that only waits for one is also counted by itself. `--show` prints what was allowed. Bar: all denied as patches.
 
 `cases/malicious-seen.jsonl` and `malicious-variants.jsonl` were written by those who write the rules, and
-`malicious-set-aside.jsonl`, `-2`, `-4`, `-5`, `-6` and `malicious-enemy.jsonl` were read by them when their misses became
-rules: all are *seen* sets. Take figures of quality from a set that is not.
+`malicious-set-aside.jsonl`, `-2`, `-4`, `-5`, `-6` and `malicious-enemy.jsonl` were read by them when their misses
+became rules: all are *seen* sets. Take figures of quality from a set that is not.
 """
 
 import argparse
