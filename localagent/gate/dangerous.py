@@ -22,10 +22,14 @@ from localagent.gate.source import Snippet
 
 _ORDER = list(Severity)
 _STDLIB = frozenset(sys.stdlib_module_names)
-_NAMED = frozenset({"name", "call", "import"})  # how a module of one's own is used; to change one is another matter
+_NAMED = frozenset(
+    {"name", "call", "import", "asked"}
+)  # how a module of one's own is used; to change one is another matter
 _TELLING = frozenset(
     {"os", "posix", "nt", "subprocess", "shutil", "ctypes", "pickle", "marshal", "sys", "builtins", "importlib"}
 )
+_REACHES = "network"
+_COPIES = frozenset({"shutil.copy", "shutil.copy2", "shutil.copyfile"})
 _SYNONYMS = {"posix": "os", "nt": "os", "_io": "io", "_operator": "operator", "__builtin__": "builtins"}
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _BINDING = (*_DEFINITIONS, ast.arguments, ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal, ast.ExceptHandler)
@@ -85,6 +89,10 @@ class _Danger:
 
     def fires(self, use: Use, *, mine: bool) -> bool:
         """True if the rule forbids the use. `mine`: it begins with a name of the tree's own, which is no stranger's."""
+        if use.kind == "asked":  # of what kind a connection is reaches nobody; what a test runner is may be a trick
+            use = use._replace(kind="name")
+            if self.rule.id == _REACHES:
+                return False
         if use.kind == "method":
             return use.name in self._methods
         if use.kind == "attribute":
@@ -158,7 +166,7 @@ class Dangerous:
         if before is None:
             fresh = _with_words(uses, _new_words(region))
         else:
-            fresh = _beyond(uses, within(region.file, before).uses)
+            fresh = _other_copies(before, after, _beyond(uses, within(region.file, before).uses))
         for use, node in fresh:
             for danger in self._fired(use):
                 yield _finding(danger.rule, region, node, use)
@@ -205,6 +213,27 @@ def _beyond(uses: Iterator[tuple[Use, ast.AST]], before: Counter[Use]) -> Iterat
         seen[use] += 1
         if seen[use] > before[use]:
             yield use, node
+
+
+def _other_copies(
+    before: Snippet, after: Snippet, uses: Iterator[tuple[Use, ast.AST]]
+) -> Iterator[tuple[Use, ast.AST]]:
+    """Uses without copies of what was copied before, from and to the same places: they differ in times and modes."""
+    same: set[int] | None = None
+    for use, node in uses:
+        copies = use.name in _COPIES or (use.kind == "method" and f"shutil.{use.name}" in _COPIES)
+        if copies and same is None:
+            known = {given for _, given in _copies(before)}
+            same = {id(part) for call, given in _copies(after) if given in known for part in (call, call.func)}
+        if not copies or same is None or id(node) not in same:
+            yield use, node
+
+
+def _copies(snippet: Snippet) -> Iterator[tuple[ast.Call, str]]:
+    """Calls that are written as copies of files, with what they are given."""
+    for node in snippet.nodes:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and ast.unparse(node.func) in _COPIES:
+            yield node, ast.dump(ast.Call(func=ast.Constant(0), args=node.args, keywords=node.keywords))
 
 
 def _with_words(uses: Iterator[tuple[Use, ast.AST]], words: set[str]) -> Iterator[tuple[Use, ast.AST]]:

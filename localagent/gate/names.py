@@ -41,7 +41,10 @@ __all__ = ["Use", "Within", "bindings_with", "find_uses", "module_bindings", "wi
 
 
 class Use(NamedTuple):
-    """One mention: `kind` is name, call, write, method, attribute, import, indirect, string or setting."""
+    """One mention: `kind` is name, call, write, method, attribute, import, indirect, string, setting or asked.
+
+    `asked`: a name that only says which class a value is of (`isinstance`), or is held against None.
+    """
 
     kind: str
     name: str
@@ -99,6 +102,7 @@ class _Finder(Resolver):
         self._followed: set[int] = set()
         self._in_class: set[int] = set()
         self._spoken: set[int] = set()
+        self._only_asked: set[int] = set()
         self._reads_docs = False
         body = tree.body[0].body if _is_wrapper(tree) else tree.body  # type: ignore[attr-defined]
         self.local = local if local is not None else own_names(body[0]) if len(body) == 1 else set()
@@ -118,6 +122,7 @@ class _Finder(Resolver):
 
     def _uses(self, node: ast.AST, chained: set[int]) -> Iterator[Use]:
         yield from self._settings(node)
+        self._only_asked.update(map(id, _asked(node)))
         if isinstance(node, ast.Constant):
             if isinstance(node.value, str) and id(node) not in self._spoken:
                 yield from _texts(node.value)
@@ -194,7 +199,8 @@ class _Finder(Resolver):
             yield from (Use("name", name) for name in self._item(node.value, node.slice) or bases)
         elif id(node) not in chained:
             names = self.resolve(node)
-            yield from (Use("name", name) for name in names)
+            kind = "asked" if id(node) in self._only_asked else "name"
+            yield from (Use(kind, name) for name in names)
             if id(node) not in self._followed and not isinstance(node, ast.Subscript):
                 yield from (Use("call", f"{name}:handed") for name in _whole_modules(names))
             if id(node) not in self._called_ids:  # handed on, so that nobody knows what it is asked for
@@ -314,6 +320,17 @@ def _texts(text: str) -> Iterator[Use]:
     yield Use("string", text)
     if 3 < len(text) < 400 and "." in text and not text.isspace() and len(text.split(None, 1)) == 1:
         yield Use("string", f"word:{text}")
+
+
+def _asked(node: ast.AST) -> list[ast.expr]:
+    """Names that are held against None, and classes that a value is asked to be of."""
+    if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Is | ast.IsNot) and len(node.ops) == 1:
+        nothing = isinstance(node.comparators[0], ast.Constant) and node.comparators[0].value is None
+        return [node.left] if nothing else []
+    if isinstance(node, ast.Call) and _last(node.func) in ("isinstance", "issubclass") and len(node.args) == 2:
+        classes = node.args[1]
+        return list(classes.elts) if isinstance(classes, ast.Tuple) else [classes]
+    return []
 
 
 def _last(node: ast.AST) -> str:

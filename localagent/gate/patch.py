@@ -48,15 +48,16 @@ class PatchGates:
         self._is_test = pathspec.GitIgnoreSpec.from_lines([p.lower() for p in policy.paths.tests])
         self._is_lenient = pathspec.GitIgnoreSpec.from_lines([p.lower() for p in policy.patches.lenient])
         self._person = for_a_person(policy)
+        sized = replace(policy, size=policy.patches.size)
         self._gates: tuple[Gate, ...] = (
             Entries(policy),
             PatchPaths(policy),
-            Size(replace(policy, size=policy.patches.size)),
+            Size(sized),
             Critical(policy),
             Secrets(policy),
             Trojan(policy),
             InTests(Excuses(policy, in_repairs=False), policy),
-            Parses(policy),
+            Parses(sized),
             InTests(Dangerous(policy, asks_person=False), policy),
             InTests(Dangerous(policy, asks_person=True), policy),
             Logic(policy),

@@ -1,7 +1,8 @@
 """Gate: bandit's new findings, at or above the policy's severity, on the changed unit with its file's imports in front.
 
 Bandit runs in this process over syntax trees; nothing is executed. `# nosec` comments are not heeded: a candidate may
-not excuse itself. An edit that adds nothing bandit looks at is not shown to it.
+not excuse itself. An edit that adds nothing bandit looks at is not shown to it. An address of all interfaces that is
+only compared with binds nothing.
 """
 
 import ast
@@ -22,6 +23,8 @@ from localagent.gate.source import Snippet, SourceFile
 _WHOLE = (ast.Import, ast.ImportFrom, ast.JoinedStr, ast.Assert, ast.ExceptHandler, ast.arguments)
 _WITH_TEXT = (ast.BinOp, ast.Assign, ast.Compare, ast.keyword)
 _ORDER = list(Severity)
+_BINDS = "B104"  # bandit's test for an address of all interfaces, wherever it stands
+_EVERYWHERE = ("0.0.0.0", "::", "[::]")  # noqa: S104 - what is looked for
 _RANK = {"UNDEFINED": Severity.INFO, "LOW": Severity.LOW, "MEDIUM": Severity.MEDIUM, "HIGH": Severity.HIGH}
 
 WEAKNESS = Rule(
@@ -43,6 +46,14 @@ WEAKNESS = Rule(
             after="import hashlib as h\nclass A:\n    def f(self, x):\n        return h.md5(x)  # nosec\n",
         ),
         Example(before="def f():\n    return '127.0.0.1'\n", after="def f():\n    return '0.0.0.0'\n"),
+        Example(
+            before="def f(x):\n    return x\n",
+            after="def f(x):\n    if x == '0.0.0.0':\n        x = g('0.0.0.0')\n    return x\n",
+        ),
+        Example(
+            before="def f(x):\n    return x\n",
+            after="def f(x):\n    return x == g('0.0.0.0') or x in h['0.0.0.0']\n",
+        ),
     ),
     not_match=(
         Example(
@@ -50,6 +61,10 @@ WEAKNESS = Rule(
             after="import hashlib\ndef f(x, y):\n    return hashlib.md5(x + y)\n",
         ),
         Example(before="def f(x):\n    return x\n", after="def f(x):\n    return sorted(x)\n"),
+        Example(
+            before="def f(x):\n    return x\n",
+            after="def f(x):\n    if x not in {'0.0.0.0', '[::]'}:\n        x = g(x)\n    return x == '0.0.0.0' or x\n",
+        ),
     ),
 )
 RULES = (WEAKNESS,)
@@ -148,6 +163,7 @@ class _Linter:
         found = [
             _Found(f"{issue.test_id} {issue.text.strip()}", _ORDER.index(_RANK[issue.severity]), issue.lineno)
             for issue in visitor.tester.results
+            if issue.test_id != _BINDS or issue.lineno in _given_lines(text)
         ]
         return found + [_Found(what, len(_ORDER) - 1, 1) for what in broken]
 
@@ -162,6 +178,17 @@ class _Linter:
             warnings.simplefilter("ignore")
             visitor.process(text)
         return visitor, broken
+
+
+def _given_lines(text: str) -> frozenset[int]:
+    """Lines with a constant that is not an operand of a comparison, itself or in a display."""
+    nodes = list(ast.walk(ast.parse(text)))
+    compared: set[int] = set()
+    for node in nodes:
+        for side in (node.left, *node.comparators) if isinstance(node, ast.Compare) else ():
+            compared.update(map(id, side.elts if isinstance(side, ast.Tuple | ast.List | ast.Set) else [side]))
+    constants = (n for n in nodes if isinstance(n, ast.Constant) and n.value in _EVERYWHERE)
+    return frozenset(n.lineno for n in constants if id(n) not in compared)
 
 
 def _text(snippet: Snippet) -> str:

@@ -133,3 +133,13 @@ def test_the_page_names_every_rule_and_gate(gates: PatchGates) -> None:
     page = (Path(__file__).parents[2] / "docs" / "gate.md").read_text()
     assert [r.id for r in ALL if f"`{r.id}`" not in page] == []
     assert [g for g in gates.names if f"| {g} |" not in page] == []
+
+
+def test_as_much_syntax_may_change_as_the_policy_says_of_patches() -> None:
+    """And not as little as it says of repairs."""
+    policy = DEFAULT
+    assert policy.size.max_changed_nodes < 2_500 < policy.patches.size.max_changed_nodes
+    rows = Example(before="x = [1]\n", after="x = [" + "1, " * 2_500 + "]\n")
+    assert "size-nodes" not in fired(review(PatchGates(policy), rows))
+    less = replace(policy, patches=replace(policy.patches, size=replace(policy.patches.size, max_changed_nodes=2_000)))
+    assert "size-nodes" in fired(review(PatchGates(less), rows))
