@@ -29,7 +29,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from localagent.errors import AnswerIsNo, UsageFault
 from localagent.record.attest.dsse import Signer, key_id_of
-from localagent.record.files import CannotRecord, RecordDamaged, read_bounded, write_private
+from localagent.record.files import CannotRecord, RecordDamaged, open_lock, read_bounded, write_private
 from localagent.record.jsontext import dump, load
 
 _SCHEMA = "localagent/keys/1"
@@ -187,7 +187,7 @@ class KeyRing:
     def _locked(self) -> Iterator[None]:
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            lock = open_lock(self.folder / "lock")
         except OSError as error:
             raise CannotRecord(
                 f"cannot keep keys in {self.folder}: {error.strerror or error}",
