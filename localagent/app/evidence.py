@@ -203,6 +203,10 @@ def setting_of(
     )
 
 
+class WithoutEnd(AnswerIsNo):
+    """The audit journal here says nothing of a task's end."""
+
+
 def kept_facts(settings: Settings, record: TaskRecord) -> tuple[dict[str, Any], Entry, tuple[Entry, ...]]:
     """A task's facts, the entry that vouches for them, and the task's other entries.
 
@@ -213,12 +217,13 @@ def kept_facts(settings: Settings, record: TaskRecord) -> tuple[dict[str, Any], 
     if check.standing is Standing.ALTERED:
         raise RecordDamaged(
             f"the audit journal does not hold at {check.place}: {check.reason}",
-            remedy="`localagent audit verify` says more; nothing is signed or replayed over a journal that was altered",
+            remedy="`localagent audit verify` says more; over an altered journal nothing is signed, replayed, applied "
+            "or taken back; `localagent audit rotate --set-aside` keeps it and begins another",
         )
     mine = tuple(e for e in check.entries if e.data.get("task") == record.id)
     ended = next((e for e in reversed(mine) if e.kind is AuditKind.TASK_ENDED), None)
     if ended is None:
-        raise AnswerIsNo(
+        raise WithoutEnd(
             f"the audit journal says nothing of an end of task {record.id}",
             remedy=_WITHOUT_END,
         )

@@ -82,7 +82,7 @@ def replay(record: TaskRecord, settings: Settings, sink: Sink, stop: Stop, *, re
     recorded = _recorded(record, facts, mine)
     policy = _policy(record, facts)
     _same_model(facts, settings)
-    task = replace(record.task, repo=str((repo or Path(record.task.repo)).resolve()))
+    task = replace(record.task, repo=os.path.realpath(repo or record.task.repo))
     request = _request(task, facts, recorded)
     kept, pace = _Kept(), Followed(recorded)
     result: TaskResult | None = None
@@ -198,7 +198,13 @@ def _recorded(record: TaskRecord, facts: dict[str, Any], mine: tuple[Entry, ...]
     started = next((e for e in mine if e.kind is AuditKind.TASK_STARTED), None)
     if started is None or digest_of(read_bounded(record.dir / "task.json", _MOST_BYTES)) != started.data.get("asked"):
         raise RecordDamaged(f"{record.dir / 'task.json'} is not what was asked")
-    entries = read_journal(record.journal_path)
+    try:
+        entries = read_journal(record.journal_path)
+    except FileNotFoundError:
+        raise RecordDamaged(
+            f"{record.journal_path} is missing: without it a task cannot be done again",
+            remedy="`localagent fix` does it anew",
+        ) from None
     lines, tip = facts["journal"]["lines"], facts["journal"]["tip"]
     last = canonical_tip(record.journal_path, lines)
     if len(entries) < lines or last != tip:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from localagent.app import Settings
 from localagent.app.approving import refuse_unapproved
+from localagent.app.as_recorded import hold_patch
 from localagent.app.evidence import land_recorded
 from localagent.cli.gate import add_daemon
 from localagent.cli.render import Render
@@ -36,6 +37,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     patch = record.patch() if args.choose is None else record.proposal(args.choose)
     if patch is None or not patch.changes:
         raise _nothing(record, args.choose)
+    hold_patch(settings, record, patch)
     service = service_of(args.daemon, record)
     refuse_unapproved(patch, Path(record.task.repo), args.policy, settings, task=record.id, service=service)
     land_recorded(settings, record, patch, Path(record.task.repo), chosen=args.choose)

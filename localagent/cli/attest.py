@@ -1,6 +1,7 @@
 """`localagent attest`: sign what is known about an accepted patch, or verify such statements; needs nothing else."""
 
 import argparse
+import os
 from pathlib import Path
 
 from localagent.app import Settings
@@ -160,6 +161,8 @@ def _tests(found: Attested) -> str:
 
 def _read(path: Path) -> bytes:
     try:
-        return read_bounded(Path(path).resolve(), _MOST_BYTES)
-    except (FileNotFoundError, RecordDamaged) as error:
-        raise UsageFault(f"{path}: cannot be read: {error}") from error
+        return read_bounded(Path(os.path.realpath(path)), _MOST_BYTES)  # a loop of links is left to the reading
+    except FileNotFoundError as error:
+        raise UsageFault(f"{path}: there is no such file", remedy="name the file that `attest --out` wrote") from error
+    except RecordDamaged as error:
+        raise UsageFault(str(error), remedy="name a regular file of at most 64 MiB") from error

@@ -3,6 +3,7 @@
 import argparse
 
 from localagent.app import Settings
+from localagent.app.as_recorded import hold_undo
 from localagent.app.evidence import undo_recorded
 from localagent.cli.render import Render
 from localagent.errors import AnswerIsNo
@@ -23,6 +24,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     """0 taken back, 1 refused (nothing was changed)."""
     store = TaskStore(settings.state_dir)
     record = store.open(args.id) if args.id else _latest_applied(store)
+    hold_undo(settings, record)
     names = undo_recorded(settings, record)
     if args.json:
         render.json({"task": record.id, "repo": record.task.repo, "undone": True, "files": names})

@@ -3,6 +3,7 @@
 Nothing of the repository runs. A file is written whole, with its mode, or not at all.
 """
 
+import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -140,7 +141,7 @@ def read_named(root: Path, folder: Path, names: Sequence[str]) -> list[tuple[Rep
     faults = []
     with descend.root_directory(root) as top:
         for name in names:
-            place = (folder / name).parent.resolve() / Path(name).name
+            place = Path(os.path.realpath((folder / name).parent)) / Path(name).name
             if not place.is_relative_to(root) or place == root:
                 faults.append(f"{name}: not below {root}")
                 continue

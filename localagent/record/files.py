@@ -115,6 +115,19 @@ def _write_in_place(path: Path, data: bytes) -> None:
         os.close(descriptor)
 
 
+def open_lock(path: Path, *, make: bool = True) -> int:
+    """A descriptor of a lock file, which is made where it may be. OSError for anything but a regular file.
+
+    FileNotFoundError where there is none and none is made. Opening waits for nobody: a pipe in its place does not hang.
+    """
+    flags = os.O_RDWR | os.O_CREAT if make else os.O_RDONLY
+    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(f"{path} is not a regular file; remove it")
+    return descriptor
+
+
 def read_bounded(path: Path, limit_bytes: int) -> bytes:
     """The whole of a regular file of at most `limit_bytes`. FileNotFoundError if absent, RecordDamaged for all else."""
     try:

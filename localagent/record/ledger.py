@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from localagent.domain.edit import digest_of
-from localagent.record.files import CannotRecord, RecordDamaged, read_bounded, write_private
+from localagent.record.files import CannotRecord, RecordDamaged, open_lock, read_bounded, write_private
 from localagent.record.journal import BEFORE_FIRST, Standing, read_journal, verify_journal
 from localagent.record.jsontext import dump
 
@@ -71,7 +71,7 @@ class Ledger:
         folder = self.path.parent
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            lock = open_lock(folder / "lock")
         except OSError as error:
             raise CannotRecord(
                 f"cannot keep approvals in {folder}: {error.strerror or error}",

@@ -16,10 +16,15 @@ from typing import Any
 from localagent.domain.edit import digest_of
 from localagent.domain.paths import RepoPath
 from localagent.errors import AnswerIsNo, UsageFault
-from localagent.tree.descend import write_all
+from localagent.tree.descend import read_regular, write_all
 
 _SCHEMA = "localagent/landing/1"
 _NAME = "landing.json"
+_MOST_BYTES = 64 << 20
+_MOST_BLOB_BYTES = 256 << 20
+_MOST_ID = 2**32 - 1
+_MOST_TIME_NS = 2**63 - 1
+_BY_HAND = "restore the files by hand, from git or a backup: what stood before can be taken from nothing else"
 
 
 class LandingDamaged(AnswerIsNo):
@@ -70,9 +75,12 @@ def save_blobs(directory: Path, blobs: Mapping[str, bytes]) -> None:
 def load_blob(directory: Path, digest: str) -> bytes:
     """Bytes kept under a digest, checked."""
     try:
-        data = (directory / _blob_name(digest)).read_bytes()
-    except OSError as error:
-        raise LandingDamaged(f"{directory / _blob_name(digest)}: {error.strerror}") from error
+        data = _read(directory, _blob_name(digest), _MOST_BLOB_BYTES)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise LandingDamaged(
+            f"{directory / _blob_name(digest)}: {why}", remedy="restore the file by hand, from git or a backup"
+        ) from error
     if digest_of(data) != digest:
         raise LandingDamaged(f"{directory / _blob_name(digest)} was altered", remedy="restore the file by hand")
     return data
@@ -129,15 +137,30 @@ def load_landing(directory: Path) -> Landing | None:
     """The record, None if nothing was ever landed; LandingDamaged for anything else."""
     path = directory / _NAME
     try:
-        found = json.loads(path.read_bytes())
+        found = json.loads(_read(directory, _NAME, _MOST_BYTES))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError) as error:
-        raise LandingDamaged(f"{path} cannot be read: {error}") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise LandingDamaged(f"{path} cannot be read: {error}", remedy=_BY_HAND) from error
     try:
         return _parsed(found)
-    except (KeyError, TypeError, ValueError, UsageFault) as error:
-        raise LandingDamaged(f"{path} is damaged: {error}") from error
+    except (KeyError, TypeError, ValueError, OverflowError, UsageFault) as error:
+        raise LandingDamaged(f"{path} is damaged: {error}", remedy=_BY_HAND) from error
+
+
+def _read(directory: Path, name: str, limit_bytes: int) -> bytes:
+    """A regular file of ours, through no link. OSError for anything else."""
+    opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        return read_regular(name, opened, limit_bytes)[0]
+    finally:
+        os.close(opened)
+
+
+def _figure(value: object, most: int, *, least: int = 0) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise ValueError(f"a figure that is none: {value!r:.40}")
+    return value
 
 
 def _parsed(found: Any) -> Landing:
@@ -149,10 +172,10 @@ def _parsed(found: Any) -> Landing:
             temporary=RepoPath(x["temporary"]).name,
             before=str(x["before"]),
             after=str(x["after"]),
-            mode=int(x["mode"]),
-            uid=int(x["uid"]),
-            gid=int(x["gid"]),
-            mtime_ns=int(x["mtime_ns"]),
+            mode=_figure(x["mode"], 0o7777),
+            uid=_figure(x["uid"], _MOST_ID),
+            gid=_figure(x["gid"], _MOST_ID),
+            mtime_ns=_figure(x["mtime_ns"], _MOST_TIME_NS, least=-_MOST_TIME_NS),
         )
         for x in found["files"]
     )

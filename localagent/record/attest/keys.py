@@ -29,13 +29,22 @@ from cryptography.hazmat.primitives.serialization import (
 
 from localagent.errors import AnswerIsNo, UsageFault
 from localagent.record.attest.dsse import Signer, key_id_of
-from localagent.record.files import CannotRecord, RecordDamaged, read_bounded, write_private
+from localagent.record.files import CannotRecord, RecordDamaged, open_lock, read_bounded, write_private
 from localagent.record.jsontext import dump, load
 
 _SCHEMA = "localagent/keys/1"
 CREDENTIAL = "localagent.key"  # a private key in PEM, in systemd's credentials directory
 PASSPHRASE = "localagent.passphrase"  # noqa: S105 - a file name
 _MOST_BYTES = 1 << 20
+_ANOTHER = (
+    "put it back from a backup; or `localagent key rotate` makes another, and what this one signed verifies as before"
+)
+_LOST = (
+    "name the file that holds the right one (--passphrase-file, or LOCALAGENT_PASSPHRASE_FILE); where it is lost, "
+    "`localagent key rotate` makes another key, and what this one signed verifies as before"
+)
+_FILE = "write it into a file of your own (chmod 600): --passphrase-file or LOCALAGENT_PASSPHRASE_FILE names it"
+_HANDED_OVER = f"let systemd hand over the right one: LoadCredentialEncrypted={CREDENTIAL}, and {PASSPHRASE} beside it"
 MOST_PASSPHRASE_BYTES = 1023  # OpenSSL takes no longer one for a private key
 
 
@@ -77,10 +86,16 @@ class KeyRing:
                 raise ValueError("another schema")
             notes = tuple(_note(item) for item in found["keys"])
         except (ValueError, TypeError) as error:
-            raise RecordDamaged(f"{self._ring} is damaged: {error}") from error
+            raise RecordDamaged(f"{self._ring} is damaged: {error}", remedy=self._from_backup()) from error
         if sum(not note.retired for note in notes) > 1:
-            raise RecordDamaged(f"{self._ring} is damaged: two keys are active")
+            raise RecordDamaged(f"{self._ring} is damaged: two keys are active", remedy=self._from_backup())
         return notes
+
+    def _from_backup(self) -> str:
+        return (
+            f"put it back from a backup; or move {self.folder} away, and `localagent key new` makes another key: what "
+            "was signed so far then verifies with the public key that was exported (--key)"
+        )
 
     def active(self) -> KeyNote | None:
         """The key that signs now, None if there is none. A credential of systemd's comes first."""
@@ -154,7 +169,7 @@ class KeyRing:
             _only_mine(path)
         private = _opened(path, passphrase or self._kept_passphrase())
         if key_id_of(private.public_key()) != note.id:
-            raise RecordDamaged(f"{path} is not key {note.id[:16]}")
+            raise RecordDamaged(f"{path} is not key {note.id[:16]}, which its name says", remedy=_ANOTHER)
         return Signer(key_id=note.id, private=private)
 
     def _kept_passphrase(self) -> bytes:
@@ -187,7 +202,7 @@ class KeyRing:
     def _locked(self) -> Iterator[None]:
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            lock = open_lock(self.folder / "lock")
         except OSError as error:
             raise CannotRecord(
                 f"cannot keep keys in {self.folder}: {error.strerror or error}",
@@ -232,7 +247,7 @@ def read_passphrase(path: Path) -> bytes:
         with path.open("rb") as stream:
             data = stream.read(MOST_PASSPHRASE_BYTES + 2)
     except OSError as error:
-        raise UsageFault(f"{path}: cannot be read: {error.strerror or error}") from error
+        raise UsageFault(f"{path}: the passphrase cannot be read: {error.strerror or error}", remedy=_FILE) from error
     return right_passphrase(data, str(path))
 
 
@@ -240,7 +255,7 @@ def right_passphrase(data: bytes, where: str) -> bytes:
     """A passphrase as it was read, its last newline taken off. UsageFault for none, or one that no key can have."""
     found = data.removesuffix(b"\n")
     if not found:
-        raise UsageFault(f"{where}: empty: no passphrase")
+        raise UsageFault(f"{where}: empty: no passphrase", remedy=_FILE)
     if len(found) > MOST_PASSPHRASE_BYTES:
         raise UsageFault(
             f"{where}: too long for a passphrase: at most {MOST_PASSPHRASE_BYTES:,} bytes can open a private key",
@@ -251,23 +266,38 @@ def right_passphrase(data: bytes, where: str) -> bytes:
 
 def _only_mine(path: Path) -> None:
     try:
-        mode = path.stat().st_mode
+        seen = path.lstat()
+    except FileNotFoundError as error:
+        raise RecordDamaged(f"the private key {path} is missing", remedy=_ANOTHER) from error
     except OSError as error:
-        raise RecordDamaged(f"the private key {path} cannot be read: {error.strerror or error}") from error
-    if mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise AnswerIsNo(f"the private key {path} is open to others", remedy=f"chmod 600 {path}, and rotate the key")
+        raise RecordDamaged(
+            f"the private key {path} cannot be read: {error.strerror or error}", remedy=_ANOTHER
+        ) from error
+    if not stat.S_ISREG(seen.st_mode):
+        raise RecordDamaged(f"the private key {path} is not a regular file", remedy=_ANOTHER)
+    if seen.st_uid not in (os.geteuid(), 0):
+        raise AnswerIsNo(
+            f"the private key {path} belongs to user {seen.st_uid}, who can sign as well",
+            remedy="run it as that user, or `localagent key rotate`: another key, which is yours alone",
+        )
+    if seen.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise AnswerIsNo(
+            f"the private key {path} is open to others",
+            remedy=f"chmod 600 {path}, and `localagent key rotate`: who read it can sign",
+        )
 
 
 def _opened(path: Path, passphrase: bytes) -> Ed25519PrivateKey:
+    handed_over = path.name == CREDENTIAL
+    another = _HANDED_OVER if handed_over else _ANOTHER
     try:
         data = read_bounded(path, _MOST_BYTES)
         key = (
             load_pem_private_key(data, passphrase or None) if b"ENCRYPTED" in data else load_pem_private_key(data, None)
         )
     except FileNotFoundError as error:
-        raise RecordDamaged(f"the private key {path} is missing") from error
+        raise RecordDamaged(f"the private key {path} is missing", remedy=another) from error
     except TypeError as error:
-        handed_over = path.name == CREDENTIAL
         raise PassphraseMissing(
             f"the private key {path} is encrypted and no passphrase was given",
             remedy=f"let systemd hand it over beside the key: LoadCredentialEncrypted={PASSPHRASE}"
@@ -275,10 +305,13 @@ def _opened(path: Path, passphrase: bytes) -> Ed25519PrivateKey:
             else "name a file that holds it: LOCALAGENT_PASSPHRASE_FILE, or --passphrase-file where a verb has it",
         ) from error
     except (ValueError, UnsupportedAlgorithm) as error:
-        what = "the passphrase is wrong" if passphrase else "it is no private key in PEM"
-        raise UsageFault(f"the private key {path} cannot be opened: {what}") from error
+        locked = passphrase and b"ENCRYPTED" in data
+        what = "the passphrase is wrong, or the file is damaged" if locked else "it is no private key in PEM"
+        raise UsageFault(
+            f"the private key {path} cannot be opened: {what}", remedy=_LOST if locked and not handed_over else another
+        ) from error
     if not isinstance(key, Ed25519PrivateKey):
-        raise UsageFault(f"{path} holds a private key, but not an Ed25519 one")
+        raise UsageFault(f"{path} holds a private key, but not an Ed25519 one", remedy=another)
     return key
 
 

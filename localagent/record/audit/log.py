@@ -23,7 +23,7 @@ from localagent.record.audit.segments import (
     segment_name,
     segments,
 )
-from localagent.record.files import CannotRecord, RecordDamaged, sync_directory, write_private
+from localagent.record.files import CannotRecord, RecordDamaged, open_lock, sync_directory, write_private
 
 SEGMENT_BYTES = 4 << 20
 _REMEDY = (
@@ -244,7 +244,7 @@ class AuditLog:
     def _locked(self) -> Iterator[None]:
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            lock = open_lock(self.folder / "lock")
         except OSError as error:
             raise self._cannot(error) from error
         try:

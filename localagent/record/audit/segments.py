@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localagent.record.audit.entry import DIGEST
-from localagent.record.files import RecordDamaged, read_bounded
+from localagent.record.files import RecordDamaged, open_lock, read_bounded
 from localagent.record.jsontext import canonical, load
 
 _NAME = re.compile(r"audit-(\d{12})\.jsonl", re.ASCII)
@@ -44,7 +44,7 @@ class Line:
 def reading(folder: Path) -> Iterator[None]:
     """While inside, nobody writes: head, lines and signed heads belong together. No lock file: nobody ever did."""
     try:
-        lock = os.open(folder / "lock", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        lock = open_lock(folder / "lock", make=False)
     except FileNotFoundError:
         yield
         return

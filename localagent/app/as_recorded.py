@@ -1,0 +1,64 @@
+"""Whether what is about to be written, or put back, is what was on the record when the task ended.
+
+The files of a task lie in the state directory, where whoever may write there can put another patch. The audit journal
+has the digest of the task's facts, and they have each file's, before and after. Not compared: tasks whose end is not
+in the journal here (the daemon's, and those of files that were retired); not shown: that the journal is the one that
+was written, which signed heads do.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from localagent.app.evidence import WithoutEnd, kept_facts
+from localagent.app.settings import Settings
+from localagent.domain.edit import Patch, digest_of
+from localagent.record.files import RecordDamaged
+from localagent.record.store import TaskRecord
+from localagent.tree.landing import load_landing
+
+Changed = dict[str, tuple[str, str]]  # digests before and after, by path
+
+
+def hold_patch(settings: Settings, record: TaskRecord, patch: Patch) -> None:
+    """RecordDamaged where the patch is neither the task's accepted one nor one of its proposals, as they were then."""
+    changed = {str(c.path): (digest_of(c.before), digest_of(c.after)) for c in patch.changes}
+    if (facts := _facts(settings, record)) is not None and changed not in _known(facts):
+        raise RecordDamaged(
+            f"the patch kept in {record.dir} is not what task {record.id} ended with: it was altered",
+            remedy="nothing was written; `localagent fix` does the task anew",
+        )
+
+
+def hold_undo(settings: Settings, record: TaskRecord) -> None:
+    """RecordDamaged where what would be put back is not what the patch was made for; LandingDamaged, too."""
+    landing = load_landing(record.dir / "undo")
+    if landing is None or (facts := _facts(settings, record)) is None:
+        return
+    changed = {str(x.path): (x.before, x.after) for x in landing.files}
+    # a file that a patch leaves as it was is not in the record of its landing
+    known = [{path: both for path, both in one.items() if both[0] != both[1]} for one in _known(facts)]
+    if changed not in known:
+        raise RecordDamaged(
+            f"what stands in {record.dir / 'undo'} is not what task {record.id} changed: it was altered",
+            remedy="nothing was written; restore the files by hand, from git or a backup",
+        )
+
+
+def _facts(settings: Settings, record: TaskRecord) -> Mapping[str, Any] | None:
+    """What is on the record; None where nothing is. RecordDamaged where the task is about another repository."""
+    try:
+        facts = kept_facts(settings, record)[0]
+    except WithoutEnd:
+        return None
+    if facts["repo"] != record.task.repo:
+        raise RecordDamaged(
+            f"{record.dir / 'task.json'} names another repository than task {record.id} was about: it was altered",
+            remedy=f"nothing was written; the task's repository is {facts['repo']}",
+        )
+    return facts
+
+
+def _known(facts: Mapping[str, Any]) -> list[Changed]:
+    """Of the accepted patch, and of each proposal."""
+    kept = [facts["files"], *(p["files"] for p in facts.get("proposals", ()))]
+    return [{f["path"]: (f["before"], f["after"]) for f in files} for files in kept]
