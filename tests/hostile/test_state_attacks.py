@@ -16,9 +16,12 @@ from localagent.app.settings import Settings
 from localagent.cli.main import main
 from localagent.domain.edit import FileChange, Patch, digest_of
 from localagent.domain.paths import RepoPath
-from localagent.record.jsontext import dump
+from localagent.record.audit.entry import AuditKind
+from localagent.record.audit.log import AuditLog
+from localagent.record.jsontext import canonical, dump
 from localagent.record.patchfile import patch_json
 from localagent.record.store import TaskRecord
+from localagent.tree.diff import unified_diff
 
 EVIL = Patch(changes=(FileChange(path=RepoPath("a.py"), before=b"a = 1\n", after=b"import os  # theirs\n"),))
 
@@ -126,6 +129,30 @@ def test_facts_that_were_made_to_fit_are_told_by_the_journal(
     facts.write_bytes(json.dumps(told).encode())
     found = run("apply", record.id)
     assert (found.code, "evidence.json was altered: entry" in found.said) == (1, True)
+    assert source(tmp_path) == b"a = 1\n"
+
+
+@pytest.mark.parametrize("verb", ["attest", "apply", "replay"])
+def test_a_whole_journal_of_their_own_is_not_believed_where_a_key_had_signed_another(
+    verb: str, settings: Settings, tmp_path: Path, run: Callable[..., Refused]
+) -> None:
+    """Chain and head hold, facts and patch fit: only what the key signed before tells."""
+    assert main(["key", "new"]) == 0
+    record = keep_task(settings, tmp_path / "repo")
+    assert run("attest", record.id).code == 0
+    told = json.loads((record.dir / "evidence.json").read_bytes())
+    files = [{"path": "a.py", "before": digest_of(b"a = 1\n"), "after": digest_of(EVIL.changes[0].after)}]
+    told.update(patch=EVIL.digest, diff=digest_of(unified_diff(EVIL)), files=files)
+    forged = canonical(told)
+    (record.dir / "evidence.json").write_bytes(forged)
+    (record.dir / "patch.json").write_bytes(dump(patch_json(EVIL)))
+    shutil.rmtree(settings.state_dir / "audit")
+    log = AuditLog(settings.state_dir)
+    asked = {"task": record.id, "asked": digest_of((record.dir / "task.json").read_bytes())}
+    log.append(AuditKind.TASK_STARTED, asked)
+    log.append(AuditKind.TASK_ENDED, {"task": record.id, "evidence": digest_of(forged)})
+    found = run(verb, record.id)
+    assert (found.code, "is not what was signed" in found.said, "what to do" in found.said) == (1, True, True)
     assert source(tmp_path) == b"a = 1\n"
 
 
