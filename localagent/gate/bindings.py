@@ -1,6 +1,8 @@
 """What statements bind names to: the pairs of target and value, and which names a function keeps to itself."""
 
 import ast
+import re
+import unicodedata
 from collections.abc import Iterable, Iterator
 
 from localagent.gate.source import walk
@@ -12,19 +14,43 @@ _FREEING = (ast.Global, ast.Nonlocal)
 _TYPED = (ast.AnnAssign, ast.NamedExpr)
 _LOOPS = (ast.For, ast.comprehension)
 _DISPLAYS = (ast.Tuple, ast.List, ast.Set)
+ASKING = frozenset({"isinstance", "issubclass"})
+_REBOUND = re.compile(r"\b(?:isinstance|issubclass)\b(?!\s*\()|\b(?:def|class)\s+(?:isinstance|issubclass)\b")
+_NAMING = ("id", "name", "arg", "asname", "rest")
 _BINDERS = (
     ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.For, ast.AsyncFor, ast.comprehension, ast.withitem, ast.arguments,
 )  # fmt: skip
 
 
 class Bindings:
-    """What names may stand for. `shadowed` names are bound to something of no interest."""
+    """What names may stand for. `shadowed` names are bound to something of no interest.
+
+    `rebound`: Python's own functions that ask a value's class may be others here.
+    """
 
     def __init__(self) -> None:
         self.origins: dict[str, set[str]] = {}
         self.values: dict[str, Values | None] = {}
         self.shadowed: set[str] = set()
         self.stars: list[str] = []
+        self.rebound = False
+
+
+def rebinds(text: str) -> bool:
+    """Whether a text says `isinstance` or `issubclass` otherwise than in a call; comments that do are taken for it."""
+    return _REBOUND.search(text if text.isascii() else unicodedata.normalize("NFKC", text)) is not None
+
+
+def rebound_in(nodes: Iterable[ast.AST]) -> bool:
+    """The same of syntax."""
+    found: set[int] = set()
+    called: set[int] = set()
+    for node in nodes:
+        if isinstance(node, ast.Call):
+            called.add(id(node.func))
+        if any(getattr(node, field, None) in ASKING for field in _NAMING):
+            found.add(id(node))
+    return bool(found - called)
 
 
 def target_name(target: ast.expr | ast.arg) -> str:

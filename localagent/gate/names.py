@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from localagent.gate.bindings import Bindings, assignments, bound_anew, own_names, settings
+from localagent.gate.bindings import ASKING, Bindings, assignments, bound_anew, own_names, rebound_in, settings
 from localagent.gate.resolving import (
     GETTERS,
     GLOBALS,
@@ -104,6 +104,7 @@ class _Finder(Resolver):
         self._spoken: set[int] = set()
         self._only_asked: set[int] = set()
         self._reads_docs = False
+        self._rebound = outer.rebound
         body = tree.body[0].body if _is_wrapper(tree) else tree.body  # type: ignore[attr-defined]
         self.local = local if local is not None else own_names(body[0]) if len(body) == 1 else set()
 
@@ -113,6 +114,7 @@ class _Finder(Resolver):
         if self.outer.stars or any(isinstance(n, ast.ImportFrom) for n in nodes):
             self.own |= bound_anew(nodes)
         collect(nodes, self)
+        self._rebound = self._rebound or rebound_in(nodes)
         self._reads_docs = any(isinstance(n, ast.Attribute | ast.Name) and _last(n) == "__doc__" for n in nodes)
         chained: set[int] = set()
         for node in nodes:
@@ -122,7 +124,7 @@ class _Finder(Resolver):
 
     def _uses(self, node: ast.AST, chained: set[int]) -> Iterator[Use]:
         yield from self._settings(node)
-        self._only_asked.update(map(id, _asked(node)))
+        self._only_asked.update(map(id, self._asked(node)))
         if isinstance(node, ast.Constant):
             if isinstance(node.value, str) and id(node) not in self._spoken:
                 yield from _texts(node.value)
@@ -164,6 +166,19 @@ class _Finder(Resolver):
                 Use("import" if a.name == "*" else "name", module if a.name == "*" else f"{module}.{a.name}")
                 for a in node.names
             )
+
+    def _asked(self, node: ast.AST) -> list[ast.expr]:
+        """Names that are held against None, and classes that a value is asked to be of by Python's own functions."""
+        if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Is | ast.IsNot) and len(node.ops) == 1:
+            nothing = isinstance(node.comparators[0], ast.Constant) and node.comparators[0].value is None
+            return [node.left] if nothing else []
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or len(node.args) != 2:
+            return []
+        name = node.func.id
+        if name not in ASKING or self._rebound or self.resolve(node.func) != {f"builtins.{name}"}:
+            return []
+        classes = node.args[1]
+        return list(classes.elts) if isinstance(classes, ast.Tuple) else [classes]
 
     def _settings(self, node: ast.AST) -> Iterator[Use]:
         """`name=value` for what is set to a constant or a name, in whatever way."""
@@ -320,17 +335,6 @@ def _texts(text: str) -> Iterator[Use]:
     yield Use("string", text)
     if 3 < len(text) < 400 and "." in text and not text.isspace() and len(text.split(None, 1)) == 1:
         yield Use("string", f"word:{text}")
-
-
-def _asked(node: ast.AST) -> list[ast.expr]:
-    """Names that are held against None, and classes that a value is asked to be of."""
-    if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Is | ast.IsNot) and len(node.ops) == 1:
-        nothing = isinstance(node.comparators[0], ast.Constant) and node.comparators[0].value is None
-        return [node.left] if nothing else []
-    if isinstance(node, ast.Call) and _last(node.func) in ("isinstance", "issubclass") and len(node.args) == 2:
-        classes = node.args[1]
-        return list(classes.elts) if isinstance(classes, ast.Tuple) else [classes]
-    return []
 
 
 def _last(node: ast.AST) -> str:

@@ -7,10 +7,10 @@ not, is told by `names`.
 import ast
 import builtins
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
-from localagent.gate.bindings import Bindings, assignments, target_name
-from localagent.gate.source import Snippet, SourceFile
+from localagent.gate.bindings import Bindings, assignments, rebinds, target_name
+from localagent.gate.source import DoesNotParse, Snippet, SourceFile
 from localagent.gate.texts import Values, texts_of, values_of
 
 GLOBALS = "<globals>"
@@ -27,7 +27,8 @@ _ROOTS = frozenset({"sys", "builtins", "importlib", "operator", "_operator", "in
 def module_bindings(file: SourceFile) -> Bindings:
     """What a file's module level binds; kept with it."""
     if "bindings" not in file.memo:
-        file.memo["bindings"] = collect(file.bindings, None)
+        file.memo["bindings"] = found = collect(file.bindings, None)
+        found.rebound = _rebound(file)
     kept: Bindings = file.memo["bindings"]
     return kept
 
@@ -76,10 +77,19 @@ def collect(statements: Iterable[ast.AST], resolver: "Resolver | None") -> Bindi
     return found
 
 
-def bindings_with(file: SourceFile, snippets: Iterable[Snippet]) -> Bindings:
+def bindings_with(file: SourceFile, snippets: Collection[Snippet]) -> Bindings:
     """Module bindings of a file together with those that changed snippets of it add."""
     added = (node for snippet in snippets for node in snippet.nodes if isinstance(node, ast.stmt))
-    return collect((*file.bindings, *added), None)
+    found = collect((*file.bindings, *added), None)
+    found.rebound = module_bindings(file).rebound or any(rebinds(s.text) for s in snippets)
+    return found
+
+
+def _rebound(file: SourceFile) -> bool:
+    try:
+        return rebinds(file.decode(file.source))
+    except DoesNotParse:
+        return True
 
 
 class Resolver:

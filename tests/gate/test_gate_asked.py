@@ -62,3 +62,27 @@ def test_what_only_asks_reaches_nobody(gates: PatchGates, line: str, found: set[
 def test_a_copy_from_and_to_the_same_places_is_none_anew(gates: PatchGates, line: str, found: set[str]) -> None:
     before = HEAD + "def f(a, b, c):\n    shutil.copyfile(a, b)\n    return a\n"
     assert rules(gates, before, before.replace("shutil.copyfile(a, b)", line)) == found
+
+
+CALL = "isinstance(x, identity.Credential)"
+
+
+@pytest.mark.parametrize(
+    ("around", "body"),
+    [
+        ("def isinstance(a, k):\n    return k(a)\n\n\n", CALL),
+        ("for isinstance in g():\n    pass\n\n\n", CALL),
+        ("class A:\n    def isinstance(a, k):\n        return k(a)\n\n\n", CALL),
+        ("from pkg.own import *\n\n\n", CALL),
+        ("globals()['isinstance'] = g\n\n\n", CALL),
+        ("\uff49sinstance = g\n\n\n", CALL),
+        ("", f"for isinstance in [g]:\n        {CALL}"),
+        ("", f"h = lambda isinstance: {CALL}"),
+        ("", f"match g:\n        case isinstance:\n            {CALL}"),
+        ("", f"from pkg.own import isinstance\n    {CALL}"),
+        ("", f"g.{CALL}"),
+    ],
+)
+def test_who_asks_must_be_pythons_own_function(gates: PatchGates, around: str, body: str) -> None:
+    before = HEAD + around + "def f(x):\n    return x\n"
+    assert "network" in rules(gates, before, before.replace("return x\n", f"{body}\n    return x\n"))
