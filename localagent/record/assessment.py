@@ -55,7 +55,7 @@ def assessment_lines(told: Mapping[str, Any], *, most: int) -> Iterator[str]:
         yield "strength not measured: no statement of Python is changed"
         return
     yield f"strength {strength['grade']} of A to E, measured in {told['seconds']:.1f} s"
-    yield from weak_lines(strength["weak"])
+    yield from weak_lines(strength.get("weak", ()))  # tasks of before have none
     for key, name in _PARTS:
         share = strength[key]
         if share is None:

@@ -87,8 +87,9 @@ def _fields(then: Data, now: Data, _: Names) -> Explanation:
     """Field by field, for events that nothing more is known of."""
     found = []
     for name in dict.fromkeys([*then, *now]):
-        if then.get(name) != now.get(name):
-            found.append(f"{name}: {_value(then.get(name))}, now {_value(now.get(name))}")
+        if then.get(name) != now.get(name) or (name in then) is not (name in now):
+            was, is_now = (_value(data[name]) if name in data else "not told" for data in (then, now))
+            found.append(f"{name}: {was}, now {is_now}")
     return Explanation(differs=_few(found), causes=())
 
 

@@ -23,7 +23,15 @@ from localagent.repair.run import Run
 CANDIDATES = 80
 EDITS = 3_000
 PROGRAMS = 23  # beside the crashing one, in one table of behaviours
-_BOUNDARIES = ("compare-swap", "off-by-one", "constant-step", "range-bounds", "slice-bounds", "condition-order")
+_BOUNDARIES = (
+    "compare-swap",
+    "reported-reach",
+    "off-by-one",
+    "constant-step",
+    "range-bounds",
+    "slice-bounds",
+    "condition-order",
+)
 _NAMES = ("undefined-", "missing-")
 _SHIFTS = ("off-by-one", "constant-step")
 _SYMPTOM = 1.5  # nats; an index moved where it crashed reads another place, the bound before it was wrong

@@ -103,6 +103,7 @@ def test_what_ends_crashes_and_how_many_there_are() -> None:
         (("localized", {"top": ["a:1"]}), ("localized", {"top": ["a:2"]}), "top:", "other ways through the code"),
         (("started", {"number": 9}), ("drained", {}), "then came: started of candidate 9", "in time"),
         (("odd", {"x": 1}), ("odd", {"x": 2}), "x: 1, now 2", ""),
+        (("ranked", {}), ("ranked", {"order": None}), "order: not told, now", ""),
     ],
 )
 def test_other_events_say_what_differs_and_why_it_may(then: Told, now: Told, differs: str, cause: str) -> None:

@@ -32,7 +32,9 @@ _STRENGTH = Fields(
         "grade": GRADE,
         **each(_PARTS, _SHARE),
         "unknown": Named(among(frozenset(_PARTS.split())), never),
+        **each("others"),
         "short": _TEXTS,
+        "weak": _TEXTS,
     }
 )
 _DIFFERENTIAL = Fields(
