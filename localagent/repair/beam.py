@@ -28,6 +28,7 @@ MAX_EXPANSIONS = 12
 MAX_PARTS = 20
 JOINS_PER_PART = 6
 MAX_JOINS = 60
+_MOST_FRESH = 40  # failures that are looked at for what ran before them
 _HALF_MENDED = 1.0  # for each name that a candidate mends in one place and leaves undefined in another
 
 
@@ -198,23 +199,17 @@ class Beam:
                 place = frame.path
                 if place is not None and place in run.parts.sources and run.editable(place):
                     lines.setdefault(place, {})[frame.line] = best
-            if failure not in step.parent.failures:
-                self._with_reached(lines, failure, changed, step, best)
+        fresh = [f for f in failures if f not in step.parent.failures]
+        for place, line, crashed in dict.fromkeys(_where(f, step.edit, changed) for f in fresh[:_MOST_FRESH]):
+            scores = lines.setdefault(place, {})
+            for k, share in reached(changed[place], line, crashed=crashed).items():
+                scores[k] = max(scores.get(k, 0.0), share * best)
         return lines
 
-    def _with_reached(
-        self,
-        lines: dict[RepoPath, dict[int, float]],
-        failure: Failure,
-        changed: Mapping[RepoPath, bytes],
-        step: Step,
-        best: float,
-    ) -> None:
-        """What ran for the first time before a failure that moved on."""
-        inner = next((f for f in reversed(failure.frames) if f.path in changed), None)
-        place, line = (
-            (step.edit.path, step.edit.line) if inner is None or inner.path is None else (inner.path, inner.line)
-        )
-        scores = lines.setdefault(place, {})
-        for k, share in reached(changed[place], line, crashed=inner is not None).items():
-            scores[k] = max(scores.get(k, 0.0), share * best)
+
+def _where(failure: Failure, edit: Edit, changed: Mapping[RepoPath, bytes]) -> tuple[RepoPath, int, bool]:
+    """The innermost line of the changed files that a failure names, and whether there is one; else the edit's."""
+    inner = next((f for f in reversed(failure.frames) if f.path in changed), None)
+    if inner is None or inner.path is None:
+        return edit.path, edit.line, False
+    return inner.path, inner.line, True

@@ -2,10 +2,12 @@
 
 import ast
 import warnings
+from functools import lru_cache
 
 
+@lru_cache(maxsize=4)
 def parsed(source: bytes) -> ast.Module | None:
-    """The tree of a source; None where it does not parse."""
+    """The tree of a source, which nobody may change; None where it does not parse."""
     with warnings.catch_warnings(action="ignore"):
         try:
             return ast.parse(source)
