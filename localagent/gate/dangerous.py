@@ -202,7 +202,7 @@ def _finding(rule: DangerRule, region: Region, node: ast.AST, use: Use) -> Findi
         severity=rule.severity,
         path=region.path,
         line=region.whole.after.line_of(node),
-        message=f"newly introduced {use.kind} {use.name}: {rule.why}",
+        message=f"newly introduced {'name' if use.kind == 'asked' else use.kind} {use.name}: {rule.why}",
     )
 
 
