@@ -104,7 +104,7 @@ class _Finder(Resolver):
         self._spoken: set[int] = set()
         self._only_asked: set[int] = set()
         self._reads_docs = False
-        self._rebound = outer.rebound
+        self._rebound: bool | None = outer.rebound or None  # None: not asked yet
         body = tree.body[0].body if _is_wrapper(tree) else tree.body  # type: ignore[attr-defined]
         self.local = local if local is not None else own_names(body[0]) if len(body) == 1 else set()
 
@@ -114,7 +114,6 @@ class _Finder(Resolver):
         if self.outer.stars or any(isinstance(n, ast.ImportFrom) for n in nodes):
             self.own |= bound_anew(nodes)
         collect(nodes, self)
-        self._rebound = self._rebound or rebound_in(nodes)
         self._reads_docs = any(isinstance(n, ast.Attribute | ast.Name) and _last(n) == "__doc__" for n in nodes)
         chained: set[int] = set()
         for node in nodes:
@@ -167,6 +166,11 @@ class _Finder(Resolver):
                 for a in node.names
             )
 
+    def _is_rebound(self) -> bool:
+        if self._rebound is None:
+            self._rebound = rebound_in(walk(self._tree))
+        return self._rebound
+
     def _asked(self, node: ast.AST) -> list[ast.expr]:
         """Names that are held against None, and classes that a value is asked to be of by Python's own functions."""
         if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Is | ast.IsNot) and len(node.ops) == 1:
@@ -175,7 +179,7 @@ class _Finder(Resolver):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or len(node.args) != 2:
             return []
         name = node.func.id
-        if name not in ASKING or self._rebound or self.resolve(node.func) != {f"builtins.{name}"}:
+        if name not in ASKING or self.resolve(node.func) != {f"builtins.{name}"} or self._is_rebound():
             return []
         classes = node.args[1]
         return list(classes.elts) if isinstance(classes, ast.Tuple) else [classes]
