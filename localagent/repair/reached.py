@@ -25,7 +25,7 @@ def reached(source: bytes, line: int, *, crashed: bool) -> dict[int, float]:
         return {}
     shares: dict[int, float] = {}
     statements = list(_statements(function))
-    around = [s for s in statements if hasattr(s, "body") and _first(s) <= line <= _last(s)]
+    around = [s for s in statements if _inside(s) and s.lineno <= line <= _last(s)]
     loops = [s for s in around if isinstance(s, ast.For | ast.AsyncFor | ast.While)]
     end = (_last(loops[0]) if loops else line) if crashed else _last(function)
     for s in statements:
@@ -33,7 +33,7 @@ def reached(source: bytes, line: int, *, crashed: bool) -> dict[int, float]:
             _raise(shares, s, BEFORE)
     if not crashed:
         return shares
-    here = [s for s in statements if not hasattr(s, "body") and _first(s) <= line <= _last(s)]
+    here = [s for s in statements if not _inside(s) and s.lineno <= line <= _last(s)]
     read = {
         n.id
         for s in here or around[-1:]
@@ -41,7 +41,7 @@ def reached(source: bytes, line: int, *, crashed: bool) -> dict[int, float]:
         if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
     }
     for s in statements:
-        if s.lineno <= end and not hasattr(s, "body") and read & set(_bound(s)):
+        if s.lineno <= end and not _inside(s) and read & set(_bound(s)):
             _raise(shares, s, BINDING)
     for s in around:
         _raise(shares, s, AROUND)
@@ -52,7 +52,7 @@ def _innermost(tree: ast.Module, line: int) -> ast.FunctionDef | ast.AsyncFuncti
     holding = [
         n
         for n in ast.walk(tree)
-        if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef) and _first(n) <= line <= _last(n)
+        if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef) and n.lineno <= line <= _last(n)
     ]
     return max(holding, key=lambda n: n.lineno, default=None)
 
@@ -74,14 +74,18 @@ def _bound(s: ast.stmt) -> Iterator[str]:
 
 def _raise(shares: dict[int, float], s: ast.stmt, share: float) -> None:
     """Lines of a statement, of one with blocks its head."""
-    body = getattr(s, "body", None)
-    last = max(s.lineno, _first(body[0]) - 1) if body else _last(s)
+    inside = _inside(s)
+    last = max(s.lineno, inside - 1) if inside else _last(s)
     for k in range(s.lineno, last + 1):
         shares[k] = max(shares.get(k, 0.0), share)
 
 
-def _first(s: ast.stmt) -> int:
-    return s.lineno
+def _inside(s: ast.stmt) -> int:
+    """The line where the first block of a statement begins, 0 for one without blocks."""
+    if isinstance(s, ast.Match):
+        return s.cases[0].pattern.lineno
+    body: list[ast.stmt] = getattr(s, "body", [])
+    return body[0].lineno if body else 0
 
 
 def _last(s: ast.stmt) -> int:

@@ -488,3 +488,15 @@ def test_a_missing_name_becomes_nothing_that_cannot_stand_there(
     found = {e.note.removeprefix("out -> ") for e in edits if e.operator == "undefined-name"}
     assert offered <= found
     assert not refused & found
+
+
+def test_only_a_bound_of_the_index_itself_is_brought_nearer() -> None:
+    source = b"def f(a, i, mid):\n    while i <= mid:\n        i = a[mid]\n"
+    failure = Failure(
+        exception="IndexError",
+        message="list index out of range",
+        frames=(Frame(path=PATH, line=3, function="f"),),
+    )
+    edits = list(LibcstEditSpace({}).edits(PATH, {PATH: source}, lines=None, failures=[failure]))
+    assert edits
+    assert not [e for e in edits if e.operator == "reported-reach"]

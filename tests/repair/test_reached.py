@@ -57,6 +57,12 @@ def test_a_line_that_no_function_holds_says_nothing() -> None:
     assert reached(b"def f(:\n", 1, crashed=True) == {}
 
 
+def test_what_stands_in_a_match_is_not_its_head() -> None:
+    cases = b"        case 1:\n            b = 2\n        case _:\n            b = a[0]\n"
+    source = b"def f(a):\n    match a:\n" + cases + b"    return b\n"
+    assert reached(source, 6, crashed=True) == {2: AROUND, 4: BEFORE, 6: BEFORE}
+
+
 @given(line=st.integers(-2, 30), crashed=st.booleans(), cut=st.integers(0, len(SOURCE)))
 def test_shares_are_shares_of_lines_that_are_there(line: int, crashed: bool, cut: int) -> None:
     source = SOURCE[:cut]

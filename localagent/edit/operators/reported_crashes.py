@@ -1,5 +1,6 @@
 """Edits that a report of a crash suggests: an index out of bounds, a recursion without end, a wrong type."""
 
+import re
 from collections.abc import Iterator
 
 import libcst as cst
@@ -11,6 +12,7 @@ from localagent.edit.precedence import ATOM
 from localagent.edit.registry import operator
 from localagent.edit.unit import Expr, Stmt
 
+_WORD = re.compile(r"[^\W\d]\w*")
 _STRICT = {"<=": "<", ">=": ">"}
 
 
@@ -96,7 +98,7 @@ def _one_nearer(ctx: Context, expr: Expr, node: cst.Comparison, base: str, index
     start, end = ctx.unit.span(target.operator)
     sign, left, right = ctx.unit.slice(start, end), ctx.unit.code(node.left), ctx.unit.code(target.comparator)
     low, high = (left, right) if sign.startswith("<") else (right, left)
-    if low not in index or (sign not in _STRICT and high != f"len({base})"):
+    if low not in (index, *_WORD.findall(index)) or (sign not in _STRICT and high != f"len({base})"):
         return
     if sign in _STRICT:
         delta = 0.3 if high == f"len({base})" else -0.4
