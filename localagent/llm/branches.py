@@ -117,6 +117,7 @@ class Grove:
         self._parts = np.empty(self._vocabulary, dtype=np.float32)  # what a row is reduced in
         self._trunk: list[int] = []
         self._resident: OrderedDict[int, tuple[int, ...]] = OrderedDict()  # sequence -> its whole path
+        self._rooted: dict[int, int] = {}  # sequence -> how many of its first tokens lie in the trunk's own cells
         self.fresh = True
         self.tokens_decoded = 0
 
@@ -188,10 +189,11 @@ class Grove:
         for sequence in self._resident:
             self._llama.llama_memory_seq_rm(self._memory, sequence, -1, -1)
         self._resident.clear()
+        self._rooted.clear()
 
     def _grow(self, group: Sequence[tuple[int, Branch]]) -> Iterator[list[Reading]]:
         """One group of branches, each in a sequence of its own that begins as the likest resident one does."""
-        cells = sum(len(path) - _common(path, self._trunk) for path in self._resident.values())
+        cells = sum(len(path) - self._rooted[sequence] for sequence, path in self._resident.items())
         if cells + sum(len(b.tokens) + 1 for _, b in group) > self.branch_cells:
             self._forget()
         fresh: dict[int, tuple[int, ...]] = {}
@@ -206,6 +208,7 @@ class Grove:
             sequence = self._free(source, fresh)
             self._llama.llama_memory_seq_cp(self._memory, source, sequence, 0, start)
             fresh[sequence] = path
+            self._rooted[sequence] = min(start, self._rooted.get(source, start))  # the trunk itself is all its own
             for at in range(start, len(path)):
                 slot = slots.setdefault((start, path[: at + 1]), _Slot([], []))
                 slot.sequences.append(sequence)

@@ -140,6 +140,20 @@ def test_many_branches_go_in_groups(decoder: ModelDecoder) -> None:
     assert len(got) == 200
 
 
+@pytest.mark.long
+def test_branches_that_go_on_as_the_trunk_does_take_their_room(decoder: ModelDecoder, scorer: ModelScorer) -> None:
+    """Asked for what the trunk itself says, they are decoded anew, beside it, and what comes next must still fit."""
+    trunk = [1000 + k % 700 for k in range(CONTEXT_TOKENS - 20)]
+    same = [
+        Branch(at=at, tokens=tuple(trunk[at : at + 400]), rows=(Row(index=-1, asked=(trunk[at],)),))
+        for at in (100, 600)
+    ]
+    others = [Branch(at=500, tokens=(3000 + k,) * 25, rows=(Row(index=24, top=1),)) for k in range(30)]
+    assert decoder.grow(trunk, same, timeout_seconds=240) is not None
+    assert decoder.grow(trunk, others, timeout_seconds=240) is not None
+    assert scorer.warning == ""
+
+
 @given(st.integers(1, 5000))
 def test_law_batches_are_as_few_as_can_be_and_even(tokens: int) -> None:
     size = _even(tokens)
