@@ -125,6 +125,18 @@ class TextReader(Protocol):
         ...
 
 
+class OnwardReader(Protocol):
+    """Reads edits on: their own text and what follows it; never raises."""
+
+    def seconds(self, edits: int) -> float:
+        """What so many may take, as fast as the model has been; infinite while nothing is known of that."""
+        ...
+
+    def read_on(self, source: bytes, edits: Sequence[Edit], *, timeout_seconds: float) -> Sequence[float | None]:
+        """For each edit log P(edited) - log P(as it stood), nats; None where it was not read. The first ones first."""
+        ...
+
+
 class EditWriter(Protocol):
     """Edits that the model writes where the edit space has none; never raises. One thread at a time.
 

@@ -26,6 +26,7 @@ from localagent.edit.space import open_edit_space
 from localagent.gate.chain import open_gate_chain
 from localagent.jail.open import open_jail, scratch_folder
 from localagent.llm.decoder import ModelDecoder
+from localagent.llm.onward import ModelOnward
 from localagent.llm.reader import ModelReader
 from localagent.localize.fuse import SpectrumLocalizer
 from localagent.ports import EditSpace, EditWriter, GateChain, Jail, Sink, Sources
@@ -133,6 +134,7 @@ def _parts(asked: FixWork, ground: _Ground, gates: GateChain, model: OpenModel, 
         pace=asked.pace or Live(),
         writer=_writer(asked, model, weights, sources, space),
         ranker=ranker,
+        onward=ModelOnward(ModelDecoder(model.scorer), model.scorer) if model.scorer is not None else None,
     )
 
 

@@ -43,6 +43,8 @@ def describe(event: Event) -> str:
             return f"  most suspicious: {', '.join(data.get('top', [])[:4])}"
         case "ordered" if data.get("edits"):
             return f"  the model ordered {data.get('edits')} edits"
+        case "reading-on":
+            return f"  the model reads {data.get('edits')} of the likeliest edits on"
         case "kept":
             return f"  candidate {data.get('number')} got further; searching on top of it"
         case "checked" if data.get("plausible"):

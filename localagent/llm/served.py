@@ -78,6 +78,7 @@ class Served:
         self._needs = Needs(weights_bytes=model.bytes)
         self.resident_bytes = 0
         self.cpu_seconds = 0.0
+        self._sent_at = self._at_work = 0.0
         self.pieces: dict[int, bytes] = {}  # what the child told of its tokens; it tells each once
         self._forms: frozenset[str] = frozenset()
         self._tokens = 0
@@ -270,6 +271,7 @@ class Served:
         channel = process.channel
         channel.settimeout(max(0.5, deadline - time.monotonic()))
         send(channel, {**request, "id": asked})
+        self._sent_at = time.monotonic()
         while (message := self._next(channel, deadline, wanted)) is not None:
             heard = True
             if message["kind"] == "refused":
@@ -288,8 +290,14 @@ class Served:
         channel.settimeout(_CLOSE_SECONDS)
         send(channel, {"kind": "cancel", "id": asked})
 
+    @property
+    def tokens_a_second(self) -> float:
+        """What the child has decoded in a second of its work for this task, waiting for its turn aside; 0 at first."""
+        return self._tokens / self._at_work if self._at_work else 0.0
+
     def book(self, message: Message) -> None:
         """Count what a `done` says was spent."""
+        self._at_work += time.monotonic() - self._sent_at
         self._tokens += int(number(message.get("tokens")))
         self.cpu_seconds += number(message.get("cpu_seconds", 0.0))
         self.resident_bytes = max(self.resident_bytes, int(number(message.get("resident_bytes", 0))))

@@ -237,6 +237,7 @@ _OF_KIND: Mapping[str, Callable[[Data, Data, Names], Explanation]] = {
     "baseline": _baseline,
     "localized": _because(f"the failing tests went other ways through the code: {_CHANCE}, or tracing was cut off"),
     "ordered": _because(f"the model had scored another number of edits when its time was up: {_BUSY}"),
+    "read-on": _because(f"the model had read another number of edits on when its time was up: {_BUSY}"),
     "written": _because(
         f"the model wrote something else: other weights, another number of threads; or its time was up: {_BUSY}"
     ),

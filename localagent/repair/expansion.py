@@ -10,6 +10,7 @@ from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
 from localagent.repair.followed import PATIENCE
 from localagent.repair.lineage import Lineage, Step
+from localagent.repair.onward import ReadingOn
 from localagent.repair.order import crash_line
 from localagent.repair.progress import stage_of
 from localagent.repair.run import Run
@@ -22,6 +23,7 @@ EDITS_PER_PATH = 300
 SCORED_PER_GROUP = 6_000
 USUAL_WAIT_SECONDS = 2.0  # until the model has spoken, before anything is measured
 PROCESS_SECONDS = 0.02  # what a candidate costs beside its tests
+ENOUGH_VERIFIED = 10  # candidates that tell what one costs
 HEAD_START = 25  # one in so many of the budget may run in the prior order before the model has spoken
 
 
@@ -37,10 +39,12 @@ class Expansion:
         self._awaited: list[cf.Future[list[Step]]] = []
         self._held_from = self._hold_until = 0.0
         self._pool = cf.ThreadPoolExecutor(1, thread_name_prefix="order")
+        self._onward = ReadingOn(run)
 
     def close(self) -> None:
         """Give up what the model has not begun."""
         self._pool.shutdown(wait=False, cancel_futures=True)
+        self._onward.close()
 
     def root_lines(self) -> dict[RepoPath, dict[int, float]]:
         """Suspicion by line of the first tranche of statements."""
@@ -149,7 +153,7 @@ class Expansion:
         """True while waiting for the model is worth more than running the next candidate."""
         run = self._run
         if run.parts.pace.following:
-            return run.parts.pace.awaits_scores(coming=bool(self._scoring))
+            return run.parts.pace.awaits_scores(coming=bool(self._scoring), onward=self._onward.coming)
         if not self._awaited or self._ahead():
             return False
         ended = run.clock() > self._hold_until or all(job.done() for job in self._awaited)
@@ -179,6 +183,11 @@ class Expansion:
         tests = sum(t.seconds for t in run.baseline.tests if t.id in wanted)
         return (tests + PROCESS_SECONDS) / max(1, run.task.budget.jobs)
 
+    def _taken_each(self) -> float:
+        """What candidates of this search have cost so far, all told; 0 before there are enough."""
+        verified = self._run.state.verified
+        return (self._run.clock() - self._held_from) / verified if verified >= ENOUGH_VERIFIED else 0.0
+
     def wait(self) -> None:
         """Wait a moment for the model, then take what it has."""
         cf.wait(self._awaited, timeout=0.05)
@@ -187,6 +196,7 @@ class Expansion:
     def take_scores(self) -> None:
         """Reorder the frontier by what the model has finished; by nothing of it once the model was dropped."""
         waiting: list[cf.Future[list[Step]]] = []
+        self._onward.take()
         for job in self._scoring:
             if waiting or not self._run.parts.pace.may_order(job):
                 waiting.append(job)
@@ -198,6 +208,8 @@ class Expansion:
                 self._run.emit("ordered", edits=len(fresh), scored=scored)
         self._scoring = waiting
         self._fall_back()
+        if self._ordered and not waiting:
+            self._onward.consider(max(self._each_seconds(), self._taken_each()))
 
     def _fall_back(self) -> None:
         """What is open goes by the order without a model again, where the model was dropped."""

@@ -1,8 +1,8 @@
 """The loop at the pace of a record: it waits for what came then, at the point where it came, and sees the time of then.
 
-A journal tells what came when (`started`, `checked`, `ordered`, `unordered`, `written`), what the clock decided
-(`timed`, `retried`, `read`, `expanded`, `drained`), and which answers a limit of time cut off (`late`). Not promised:
-that what the answers say is the same. Where a run departs from its record, it goes on freely.
+A journal tells what came when (`started`, `checked`, `ordered`, `read-on`, `unordered`, `written`), what the clock
+decided (`timed`, `retried`, `read`, `reading-on`, `expanded`, `drained`), and which answers a limit of time cut off
+(`late`). Not promised: that what the answers say is the same. Where a run departs from its record, it goes on freely.
 """
 
 import concurrent.futures as cf
@@ -12,7 +12,7 @@ from dataclasses import replace
 from enum import Enum
 from typing import Any
 
-from localagent.domain.edit import Written
+from localagent.domain.edit import Edit, Written
 from localagent.domain.outcome import Baseline, QuickResult
 from localagent.domain.task import Event, Stage
 from localagent.repair.lineage import Step
@@ -25,6 +25,7 @@ class _Next(Enum):
     START = "start"
     ANSWER = "answer"
     ORDER = "order"
+    ONWARD = "onward"
     DROP = "drop"
     WRITE = "write"
     RETRY = "retry"
@@ -38,6 +39,7 @@ _DECISIONS = {
     "drained": _Next.START,  # looked for and not found, or found too late
     "checked": _Next.ANSWER,
     "ordered": _Next.ORDER,
+    "read-on": _Next.ONWARD,
     "unordered": _Next.DROP,
     "written": _Next.WRITE,
     "retried": _Next.RETRY,
@@ -100,7 +102,7 @@ class Followed(Live):
         if not self.following:
             return super().answered(flying)
         decision = self._decision()
-        if decision in (_Next.ORDER, _Next.DROP, _Next.WRITE):
+        if decision in (_Next.ORDER, _Next.ONWARD, _Next.DROP, _Next.WRITE):
             return ()
         if decision is _Next.ANSWER:
             number = self._entry()["data"].get("number")
@@ -130,16 +132,36 @@ class Followed(Live):
         cf.wait((job,))
         return True
 
+    def reads_on(self, *, wanted: int) -> tuple[int, int]:
+        """As many as the record has, and of them those that were read in time."""
+        if not self.following:
+            return super().reads_on(wanted=wanted)
+        if self._kind() != "reading-on":
+            return 0, 0
+        edits = int(self._record[self._at]["data"].get("edits", 0))
+        read: Mapping[str, Any] = next((e["data"] for e in self._record[self._at :] if e["kind"] == "read-on"), {})
+        return edits, int(read.get("scored", edits))
+
+    def may_read_on(self, job: "cf.Future[list[tuple[Edit, float]]]") -> bool:
+        """Where the record has it, after waiting for the model; nowhere else."""
+        if not self.following:
+            return super().may_read_on(job)
+        if self._decision() is not _Next.ONWARD:
+            return False
+        cf.wait((job,))
+        return True
+
     def drops(self, *, wanted: bool) -> bool:
         """Where the record has it so."""
         return self._decision() is _Next.DROP if self.following else wanted
 
-    def awaits_scores(self, *, coming: bool) -> bool:
+    def awaits_scores(self, *, coming: bool, onward: bool = False) -> bool:
         """Where the record has scores next, or drops them; without a model at work the run departs from it."""
         if self.following and self._decision() is _Next.DROP:
             return True
-        if not self.following or self._decision() is not _Next.ORDER:
+        if not self.following or self._decision() not in (_Next.ORDER, _Next.ONWARD):
             return False
+        coming = onward if self._decision() is _Next.ONWARD else coming
         if not coming:
             self._depart()
         return coming

@@ -128,6 +128,15 @@ class Frontier:
                     return scope
         return None
 
+    def scored(self) -> list[Step]:
+        """The open edits of the snapshot that the model has scored, the cheapest first."""
+        found = (
+            (item.cost, number, item)
+            for number, item in self._items.items()
+            if isinstance(item, Step) and not item.parent.edits and item.model_score is not None
+        )
+        return [step for _, _, step in sorted(found)]
+
     def reorder(self, steps: Sequence[Step]) -> None:
         """Replace steps by newly costed ones (same parent and edit); steps already popped are not brought back.
 

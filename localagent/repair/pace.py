@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from localagent.domain.edit import Candidate, Written
+from localagent.domain.edit import Candidate, Edit, Written
 from localagent.domain.outcome import Baseline, QuickResult
 from localagent.repair.lineage import Step
 
@@ -49,12 +49,23 @@ class Pace(Protocol):
         """Whether the model's scores are taken now; `job` may still be at work."""
         ...
 
+    def reads_on(self, *, wanted: int) -> tuple[int, int]:
+        """How many open edits the model is to read on, and how many of these it is asked for; `wanted`: that many."""
+        ...
+
+    def may_read_on(self, job: "cf.Future[list[tuple[Edit, float]]]") -> bool:
+        """Whether what it made of them is taken now; `job` may still be at work."""
+        ...
+
     def drops(self, *, wanted: bool) -> bool:
         """Whether what the model ordered is put back; `wanted`: whether it ordered something and was dropped."""
         ...
 
-    def awaits_scores(self, *, coming: bool) -> bool:
-        """Whether nothing may go on before the model has spoken; `coming`: whether it is at work at all."""
+    def awaits_scores(self, *, coming: bool, onward: bool = False) -> bool:
+        """Whether nothing may go on before the model has spoken; `coming`: whether it is at work at all.
+
+        `onward`: whether it reads edits on.
+        """
         ...
 
     def may_take(self, job: "cf.Future[Sequence[Written]] | None") -> bool:
@@ -124,13 +135,21 @@ class Live:
         """When they are there."""
         return job.done()
 
+    def reads_on(self, *, wanted: int) -> tuple[int, int]:
+        """So many, and all of them."""
+        return wanted, wanted
+
+    def may_read_on(self, job: "cf.Future[list[tuple[Edit, float]]]") -> bool:
+        """When it is there."""
+        return job.done()
+
     def drops(self, *, wanted: bool) -> bool:
         """Then."""
         return wanted
 
-    def awaits_scores(self, *, coming: bool) -> bool:
+    def awaits_scores(self, *, coming: bool, onward: bool = False) -> bool:
         """Never: the loop knows how long to wait."""
-        del coming
+        del coming, onward
         return False
 
     def may_take(self, job: "cf.Future[Sequence[Written]] | None") -> bool:

@@ -12,6 +12,17 @@ HAND = ((0, 0.0), (10, 0.10), (50, 0.34), (100, 0.46), (500, 0.74), (3_000, 0.97
 READ = ((0, 0.0), (10, 0.18), (50, 0.51), (100, 0.60), (500, 0.82), (3_000, 0.97))
 _EARLY = 0.5  # what a fix met at once is worth over one met at the end
 _LEAST_SECONDS = 0.005
+_PART_OF_EDITS = 0.5
+_PART_OF_TIME = 0.5
+
+
+def worth_reading_on(*, edits: int, seconds: float, each_seconds: float, reading_seconds: float) -> bool:
+    """True where most of `edits` will still be open when the model has read them on, and time is left to run them.
+
+    It reads beside the candidates, of which one takes `each_seconds`; `seconds` are left.
+    """
+    tried = reading_seconds / max(_LEAST_SECONDS, each_seconds)
+    return tried <= _PART_OF_EDITS * edits and reading_seconds <= _PART_OF_TIME * seconds
 
 
 def met(curve: tuple[tuple[int, float], ...], candidates: float) -> float:

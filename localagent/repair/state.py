@@ -15,6 +15,7 @@ from localagent.ports import (
     EditWriter,
     GateChain,
     Localizer,
+    OnwardReader,
     Sink,
     Sources,
     TextReader,
@@ -43,6 +44,7 @@ class Parts:
     pace: Pace = field(default_factory=Live)
     writer: EditWriter | None = None
     ranker: Ranker | None = None
+    onward: OnwardReader | None = None
 
 
 @dataclass(slots=True)
@@ -73,5 +75,6 @@ class State:
     ambiguity: Ambiguity | None = None
     others: int = 0
     crash: Crash | None = None
+    reading_on: bool = False  # the model is at the likeliest edits: who writes waits
     hardened: set[int] = field(default_factory=set)
     parts: list[tuple[Candidate, tuple[str, ...]]] = field(default_factory=list)

@@ -17,8 +17,8 @@ class Weights:
     `moved` (`moved_from_syntax`) is added to edits on top of a candidate that turned no test but whose failure
     moved on (whose file now parses); `crowd` multiplies log(1 + likelier edits of the same operator on the same
     line); `elsewhere` is added to edits that do not touch the line where every failing test crashes; `written` is what
-    an edit costs for being written by the model; `learned` multiplies the learned order's corrections (0: the hand's
-    order alone).
+    an edit costs for being written by the model; `onward` multiplies how much worse than what stood there an edit
+    reads with what follows it (nats); `learned` multiplies the learned order's corrections (0: the hand's order alone).
     """
 
     localization: float = 2.0
@@ -32,6 +32,7 @@ class Weights:
     moved: float = 1.3
     moved_from_syntax: float = 0.3
     written: float = 2.5
+    onward: float = 1.0
     learned: float = 0.0
 
 

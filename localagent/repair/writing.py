@@ -50,7 +50,7 @@ class Writing:
         self._take()
         cheap = run.frontier.next_cost < run.parts.weights.written
         allowed = (SECONDS_SHARE if cheap else DEAR_SHARE) * (run.clock() - self._began)
-        if self._may_ask() and self._worth() and self._spent <= allowed:
+        if self._may_ask() and not run.state.reading_on and self._worth() and self._spent <= allowed:
             self._ask()
 
     def alone(self) -> bool:

@@ -51,6 +51,17 @@ def test_one_programs_edits_pop_by_cost(costs: list[float]) -> None:
     assert [s.cost for s in drained(frontier)] == sorted(costs)
 
 
+def test_the_scored_edits_of_the_snapshot_that_are_open_come_the_cheapest_first() -> None:
+    frontier = Frontier()
+    scored = [Step(parent=ROOT, edit=edit(k), cost=float(c), model_score=-1.0) for k, c in enumerate((3, 1, 2))]
+    frontier.push([*scored, step(0), Step(parent=KEPT, edit=edit(), cost=0.5, model_score=-1.0)])
+    frontier.push_expansion(KEPT, 0.2)
+    assert frontier.scored() == [scored[1], scored[2], scored[0]]
+    while scored[1] in frontier.scored():
+        frontier.pop()
+    assert frontier.scored() == [scored[2], scored[0]]
+
+
 def test_reordering_touches_only_what_is_still_open() -> None:
     frontier = Frontier()
     a, b, c = step(1), step(2), step(3)

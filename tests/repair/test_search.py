@@ -16,7 +16,7 @@ from localagent.domain.outcome import Baseline, Failure, Frame, FullResult, Outc
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Budget, Choosing, Event, Suspicion, Task, TaskResult, Verdict
 from localagent.localize.fuse import SpectrumLocalizer
-from localagent.ports import EditWriter, QuickCheck, Sources
+from localagent.ports import EditWriter, OnwardReader, QuickCheck, Sources
 from localagent.repair import deciding
 from localagent.repair.expansion import unparsed
 from localagent.repair.ranker import Ranker, knows_nothing
@@ -242,6 +242,7 @@ def repair(
     reader: Taste | None = None,
     writer: EditWriter | None = None,
     ranker: Ranker | None = None,
+    onward: OnwardReader | None = None,
     learned: float = 0.0,
     choosing: Choosing = Choosing.ASK,
 ) -> tuple[TaskResult, Events]:
@@ -259,6 +260,7 @@ def repair(
         reader=reader,
         writer=writer,
         ranker=ranker,
+        onward=onward,
     )
     limits = budget or Budget(max_candidates=500, max_seconds=30, jobs=1)
     task = Task(id="t", repo="/r", budget=limits, choosing=choosing)

@@ -63,6 +63,8 @@ def told(event: Told) -> str:
             return f"most suspicious: {_some(data.get('top'))}"
         case "ordered":
             return f"the model ordered {said(data.get('edits'))} edits"
+        case "read-on":
+            return f"the model read {said(data.get('scored'))} of the likeliest edits on, and put them in order"
         case "written":
             return f"the model wrote {said(data.get('edits'))} edits"
         case "kept":

@@ -1,0 +1,106 @@
+"""The likeliest open edits, read on by the model and put in a better order among themselves.
+
+The first pass looks at one token of each edit. Where tests are slow, the model reads those at the front of the queue
+whole meanwhile, with what follows them; what it makes of that permutes their costs, and touches no other's. In steps,
+so that the first ones gain from it soon.
+"""
+
+import concurrent.futures as cf
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from localagent.domain.edit import Edit
+from localagent.domain.paths import RepoPath
+from localagent.repair.followed import PATIENCE
+from localagent.repair.lineage import Step
+from localagent.repair.run import Run
+from localagent.repair.spending import worth_reading_on
+
+EDITS = 100  # read in one step
+STEPS = 3
+LEAST_EDITS = 10
+_LATE = 1.5  # times the expected seconds, after which what was read so far is taken
+
+# an edit, and what it reads better than what stood there, nats
+Told = list[tuple[Edit, float]]
+
+
+class ReadingOn:
+    """One task's. It reads on a thread of its own, all else runs on the search's; close it with `close`."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._pool = cf.ThreadPoolExecutor(1, thread_name_prefix="onward")
+        self._job: cf.Future[Told] | None = None
+        self._steps = 0
+        self._asked: dict[int, tuple[Edit, float]] = {}  # by id: the edit, kept so that it stays its own, and its cost
+        self._nats: dict[int, float] = {}
+
+    def close(self) -> None:
+        """Give up what has not begun."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    @property
+    def coming(self) -> bool:
+        """Whether the model is at it."""
+        return self._job is not None
+
+    def consider(self, each_seconds: float) -> None:
+        """Begin the next step, where that is worth it by now. `each_seconds`: what a candidate costs."""
+        run, reader = self._run, self._run.parts.onward
+        if reader is None or self._job is not None or self._steps >= STEPS:
+            return
+        seconds = reader.seconds(EDITS)
+        wanted = not run.state.plausible and worth_reading_on(
+            edits=EDITS, seconds=run.left(), each_seconds=each_seconds, reading_seconds=seconds
+        )
+        edits, read = run.parts.pace.reads_on(wanted=EDITS if wanted else 0)
+        if not edits:
+            return
+        steps = [step for step in run.frontier.scored() if id(step.edit) not in self._asked][:edits]
+        self._steps += 1
+        if len(steps) < LEAST_EDITS:
+            return
+        run.emit("reading-on", edits=len(steps))
+        self._asked |= {id(step.edit): (step.edit, step.cost) for step in steps}
+        late = PATIENCE * run.task.budget.max_seconds if run.parts.pace.following else _LATE * seconds
+        self._job = self._pool.submit(self._read, [step.edit for step in steps[:read]], late)
+        run.state.reading_on = True
+
+    def take(self) -> None:
+        """Put all that were read in their new order, when the model has read those it was asked for."""
+        if self._job is None or not self._run.parts.pace.may_read_on(self._job):
+            return
+        run = self._run
+        told, self._job, run.state.reading_on = self._job.result(), None, False
+        self._nats |= {id(edit): nats for edit, nats in told}
+        still = [step for step in run.frontier.scored() if id(step.edit) in self._nats]
+        run.frontier.reorder(permuted(still, [self._worth(step.edit) for step in still]))
+        run.emit("read-on", scored=len(told))
+
+    def _worth(self, edit: Edit) -> float:
+        """The edit's cost by what it was before, and by how much worse it reads than what stood there."""
+        return self._asked[id(edit)][1] - self._run.parts.weights.onward * min(0.0, self._nats[id(edit)])
+
+    def _read(self, edits: Sequence[Edit], seconds: float) -> Told:
+        """Runs on the model's thread: those of the edits that were read in time."""
+        run, reader = self._run, self._run.parts.onward
+        assert reader is not None
+        ends = time.monotonic() + seconds
+        by_path: dict[RepoPath, list[Edit]] = {}
+        for edit in edits:
+            by_path.setdefault(edit.path, []).append(edit)
+        told: Told = []
+        for path, some in by_path.items():
+            left = max(0.0, ends - time.monotonic())
+            nats = reader.read_on(run.parts.sources[path], some, timeout_seconds=left)
+            told += [(edit, value) for edit, value in zip(some, nats, strict=True) if value is not None]
+        return told
+
+
+def permuted(steps: Sequence[Step], worth: Sequence[float]) -> list[Step]:
+    """The steps with their own costs shared out anew: the lowest to the one of least `worth`; ties as they stood."""
+    costs = sorted(step.cost for step in steps)
+    ranked = sorted(range(len(steps)), key=lambda k: (worth[k], steps[k].cost))
+    return [replace(steps[k], cost=cost) for k, cost in zip(ranked, costs, strict=True)]

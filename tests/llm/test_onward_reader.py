@@ -1,0 +1,106 @@
+"""Edits read on by the real model in the real jail: as whole texts are read, in order, and never raising."""
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from model_replay import READY, ReplayJail
+
+from localagent.domain.edit import Edit, Scope, Splice
+from localagent.domain.paths import RepoPath
+from localagent.jail.runner import NamespaceJail
+from localagent.llm.decoder import ModelDecoder
+from localagent.llm.onward import ModelOnward
+from localagent.llm.reader import ModelReader
+from localagent.llm.registry import ModelFile
+from localagent.llm.scorer import ModelScorer
+
+SOURCE = b"def total(prices):\n    result = 0\n    for price in prices:\n        result = price\n    return result\n"
+SCOPE = Scope(
+    name="total", qualname="total", class_name=None, first_line=1, last_line=5, start=0, body_start=23, end=len(SOURCE)
+)
+
+
+def put(old: bytes, new: bytes) -> Edit:
+    at = SOURCE.index(old)
+    cut = Splice(start=at, end=at + len(old), text=new)
+    return Edit(path=RepoPath("m.py"), splices=(cut,), operator="o", line=4, end_line=4, prior=0.0, scope=SCOPE)
+
+
+RIGHT, ODD, NONE = (
+    put(b"result = price", b"result += price"),
+    put(b"return result", b"return 0"),
+    put(b"result = p", b"result = p"),
+)
+
+
+@pytest.fixture(scope="module")
+def scorer(bundled_model: ModelFile, jail: NamespaceJail) -> Iterator[ModelScorer]:
+    made = ModelScorer(bundled_model, jail, threads=1)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def onward(scorer: ModelScorer) -> ModelOnward:
+    return ModelOnward(ModelDecoder(scorer), scorer)
+
+
+def read(onward: ModelOnward, *edits: Edit, seconds: float = 120.0) -> list[float | None]:
+    return onward.read_on(SOURCE, edits, timeout_seconds=seconds)
+
+
+@pytest.mark.long
+@pytest.mark.model
+def test_an_edit_is_read_as_its_whole_text_is(onward: ModelOnward, scorer: ModelScorer) -> None:
+    right, odd = read(onward, RIGHT, ODD)
+    assert right is not None
+    assert odd is not None
+    assert right > odd + 3.0
+    texts = [SOURCE, RIGHT.apply(SOURCE), ODD.apply(SOURCE)]
+    whole = ModelReader(ModelDecoder(scorer)).likelihoods(texts, timeout_seconds=120.0)
+    assert whole is not None
+    assert right == pytest.approx(whole[1] - whole[0], abs=1.0)  # the whole text lies within what is read on
+    assert odd == pytest.approx(whole[2] - whole[0], abs=1.0)
+
+
+@pytest.mark.long
+@pytest.mark.model
+def test_answers_do_not_depend_on_what_was_read_before(onward: ModelOnward) -> None:
+    once = read(onward, RIGHT, ODD)
+    read(onward, ODD)
+    assert read(onward, RIGHT, ODD) == once
+
+
+@pytest.mark.long
+@pytest.mark.model
+def test_what_changes_nothing_and_what_there_is_no_time_for_are_not_read(onward: ModelOnward) -> None:
+    assert read(onward, NONE) == [None]
+    assert read(onward) == []
+    assert read(onward, RIGHT, seconds=0.0) == [None]
+    assert onward.read_on(b"#" * (3 << 20), [RIGHT], timeout_seconds=5.0) == [None]
+    assert read(onward, RIGHT, NONE)[0] is not None
+
+
+@pytest.mark.long
+@pytest.mark.model
+def test_what_it_takes_is_known_once_something_was_read(bundled_model: ModelFile, jail: NamespaceJail) -> None:
+    fresh = ModelScorer(bundled_model, jail, threads=1)
+    onward = ModelOnward(ModelDecoder(fresh), fresh)
+    assert math.isinf(onward.seconds(100))
+    fresh.read(SOURCE, "", [RIGHT, ODD], timeout_seconds=120.0)
+    assert 0.0 < onward.seconds(10) < onward.seconds(100) < math.inf
+    fresh.close()
+
+
+def test_a_model_that_ends_reads_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "m.gguf"
+    path.write_bytes(b"GGUF")
+    model = ModelFile(name="m", path=path, bytes=4, sha256="0" * 64, licence="MIT")
+    dead = ModelScorer(model, ReplayJail(READY, None), threads=1)
+    onward = ModelOnward(ModelDecoder(dead), dead)
+    assert read(onward, RIGHT, ODD, seconds=5.0) == [None, None]
+    assert "dropped" in dead.warning
+    assert math.isinf(onward.seconds(1))
+    dead.close()

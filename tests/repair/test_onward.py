@@ -1,0 +1,126 @@
+"""Reading on: which edits, when, and that only the order among them changes."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+from test_search import Laboratory, Oracle, number, repair
+
+from localagent.domain.edit import Edit, Splice
+from localagent.domain.paths import RepoPath
+from localagent.domain.task import Budget, TaskResult
+from localagent.repair.lineage import Lineage, Step
+from localagent.repair.onward import EDITS, STEPS, permuted
+
+ROOT = Lineage(number=None, edits=(), changed={}, identity=frozenset(), cost=0.0, round=0, failures=(), lines={})
+
+
+@dataclass
+class Judge:
+    """Reads edits on in no time: one note reads well, the others badly; `takes` seconds are said beforehand."""
+
+    favourite: str
+    takes: float = 0.0
+    reads: int = 1_000
+    better: float = 0.0
+    asked: list[list[Edit]] = field(default_factory=list)
+
+    def seconds(self, edits: int) -> float:
+        return self.takes
+
+    def read_on(self, source: bytes, edits: Sequence[Edit], *, timeout_seconds: float) -> Sequence[float | None]:
+        self.asked.append(list(edits))
+        told = [self.better if e.note == self.favourite else -9.0 for e in edits]
+        return [nats if k < self.reads else None for k, nats in enumerate(told)]
+
+
+def step(at: int, cost: float) -> Step:
+    edit = Edit(
+        path=RepoPath("m.py"),
+        splices=(Splice(start=at, end=at, text=b""),),
+        operator="o",
+        line=1,
+        end_line=1,
+        prior=0.0,
+    )
+    return Step(parent=ROOT, edit=edit, cost=cost, model_score=-1.0)
+
+
+@given(st.lists(st.tuples(st.floats(-20, 20), st.floats(-20, 20)), max_size=30))
+def test_law_costs_are_shared_out_anew_and_none_is_made(rows: list[tuple[float, float]]) -> None:
+    steps = [step(k, cost) for k, (cost, _) in enumerate(rows)]
+    worth = {id(s.edit): w for s, (_, w) in zip(steps, rows, strict=True)}
+    fresh = permuted(steps, [w for _, w in rows])
+    assert Counter(s.cost for s in fresh) == Counter(s.cost for s in steps)
+    assert {id(s.edit) for s in fresh} == set(worth)
+    ordered = sorted(fresh, key=lambda s: s.cost)
+    for a, b in pairwise(ordered):
+        assert a.cost == b.cost or worth[id(a.edit)] <= worth[id(b.edit)]
+
+
+SOURCE = b"a = 1\nb = 2\nc = 3\nd = 4\n"
+LAST = "4 -> 9"  # of 36 edits that the scorer holds for equal, the last
+
+
+def ran(judge: Judge | None, *, seconds: float = 300.0) -> tuple[TaskResult, list[tuple[str, object]]]:
+    lab = Laboratory(SOURCE, {"a": lambda space: space["a"] == 1 and space["d"] == 9})
+    budget = Budget(max_candidates=500, max_seconds=seconds, jobs=1)
+    result, events = repair(lab, scorer=Oracle("none"), onward=judge, budget=budget)
+    kinds = ("reading-on", "read-on")
+    return result, [(e.kind, e.data.get("edits", e.data.get("scored"))) for e in events.seen if e.kind in kinds]
+
+
+def test_the_edit_that_reads_best_comes_first() -> None:
+    plain, nothing = ran(None)
+    read, told = ran(Judge(LAST))
+    assert nothing == []
+    assert told[0][0] == "reading-on"
+    assert told[1][0] == "read-on"
+    assert told[0][1] == told[1][1]
+    assert plain.rank_of_first_plausible is not None
+    assert read.rank_of_first_plausible is not None
+    assert plain.patch == read.patch
+    assert read.rank_of_first_plausible < 10 < plain.rank_of_first_plausible
+
+
+def test_what_reads_better_than_what_stood_there_earns_nothing_by_that() -> None:
+    shy, bold = Judge(LAST, better=0.0), Judge(LAST, better=50.0)
+    assert ran(shy)[0].rank_of_first_plausible == ran(bold)[0].rank_of_first_plausible
+
+
+def test_where_candidates_are_quicker_than_the_model_nothing_is_read_on() -> None:
+    judge = Judge(LAST, takes=1_000.0)
+    assert ran(judge, seconds=10_000.0)[1] == []
+    assert judge.asked == []
+    assert ran(Judge(LAST, takes=float("inf")))[1] == []
+
+
+def test_what_was_not_read_in_time_keeps_its_place() -> None:
+    some = Judge(LAST, reads=3)
+    result, told = ran(some)
+    assert told[1] == ("read-on", 3)
+    assert result.verdict.value == "accepted"
+    none = Judge(LAST, reads=0)
+    assert ran(none)[0].rank_of_first_plausible == ran(None)[0].rank_of_first_plausible
+
+
+def test_no_edit_is_read_twice_and_there_are_only_so_many_steps() -> None:
+    judge = Judge("none")
+    source = b"".join(b"v%s = %d\n" % (bytes([97 + k]), k % 10) for k in range(26)) * 2  # some 500 edits
+    lab = Laboratory(source, {"a": lambda _: False})
+    repair(lab, scorer=Oracle("none"), onward=judge, budget=Budget(max_candidates=400, max_seconds=300, jobs=1))
+    read = [id(e) for some in judge.asked for e in some]
+    assert len(read) == len(set(read))
+    assert 1 < len(judge.asked) <= STEPS
+    assert all(len(some) <= EDITS for some in judge.asked)
+
+
+def test_once_a_candidate_is_plausible_nothing_more_is_read_on() -> None:
+    lab = Laboratory(b"a = 1\nb = 2\n", {"a": number("a", 1), "b": number("b", 7)})
+    judge = Judge("none", takes=1_000.0)
+    result, _ = repair(lab, scorer=Oracle("2 -> 7"), onward=judge)
+    assert result.patch is not None
+    assert judge.asked == []
