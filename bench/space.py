@@ -95,7 +95,9 @@ def mined(clone: Path, project: str, most: int) -> Iterator[Fix]:
     """Newest first, at most so many."""
     count = 0
     for row in (
-        git(clone, "log", "--no-merges", "--min-parents=1", "--format=%H %s", "--", "*.py").decode().splitlines()
+        git(clone, "log", "--no-merges", "--min-parents=1", "--format=%H %s", "--", "*.py")
+        .decode("utf-8", "replace")
+        .splitlines()
     ):
         sha, _, subject = row.partition(" ")
         if _MENDS.search(subject) and (fix := fix_of(clone, project, sha)) is not None:

@@ -292,7 +292,7 @@ class Served:
 
     @property
     def tokens_a_second(self) -> float:
-        """What the child has decoded in a second of its work for this task, waiting for its turn aside; 0 at first."""
+        """What the child has decoded for a task in a second, from when it was asked; 0 before the first answer."""
         return self._tokens / self._at_work if self._at_work else 0.0
 
     def book(self, message: Message) -> None:
