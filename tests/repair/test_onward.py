@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
-from test_search import Laboratory, Oracle, number, repair
+from test_search import Laboratory, Oracle, repair
 
 from localagent.domain.edit import Edit, Splice
 from localagent.domain.paths import RepoPath
@@ -26,6 +26,7 @@ class Judge:
     takes: float = 0.0
     reads: int = 1_000
     better: float = 0.0
+    others: float = -9.0
     asked: list[list[Edit]] = field(default_factory=list)
 
     def seconds(self, edits: int) -> float:
@@ -33,7 +34,7 @@ class Judge:
 
     def read_on(self, source: bytes, edits: Sequence[Edit], *, timeout_seconds: float) -> Sequence[float | None]:
         self.asked.append(list(edits))
-        told = [self.better if e.note == self.favourite else -9.0 for e in edits]
+        told = [self.better if e.note == self.favourite else self.others for e in edits]
         return [nats if k < self.reads else None for k, nats in enumerate(told)]
 
 
@@ -87,8 +88,12 @@ def test_the_edit_that_reads_best_comes_first() -> None:
 
 
 def test_what_reads_better_than_what_stood_there_earns_nothing_by_that() -> None:
-    shy, bold = Judge(LAST, better=0.0), Judge(LAST, better=50.0)
-    assert ran(shy)[0].rank_of_first_plausible == ran(bold)[0].rank_of_first_plausible
+    plain = ran(None)[0].rank_of_first_plausible
+    assert ran(Judge(LAST, better=50.0, others=0.0))[0].rank_of_first_plausible == plain
+    first = ran(Judge(LAST, better=-1.0))[0].rank_of_first_plausible
+    assert first is not None
+    assert plain is not None
+    assert first < plain
 
 
 def test_where_candidates_are_quicker_than_the_model_nothing_is_read_on() -> None:
@@ -119,8 +124,10 @@ def test_no_edit_is_read_twice_and_there_are_only_so_many_steps() -> None:
 
 
 def test_once_a_candidate_is_plausible_nothing_more_is_read_on() -> None:
-    lab = Laboratory(b"a = 1\nb = 2\n", {"a": number("a", 1), "b": number("b", 7)})
-    judge = Judge("none", takes=1_000.0)
+    source = b"a = 2\n" + b"".join(b"%s = 1\n" % bytes([98 + k]) for k in range(25))
+    lab = Laboratory(source, {"a": lambda space: space["a"] == 7})
+    judge = Judge("none")
     result, _ = repair(lab, scorer=Oracle("2 -> 7"), onward=judge)
     assert result.patch is not None
-    assert judge.asked == []
+    assert result.verified > 5  # others are tried after it, and there were edits left to read
+    assert len(judge.asked) == 1

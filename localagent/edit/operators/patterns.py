@@ -83,7 +83,9 @@ def _instead(piece: str, after: str, *, raw: bool) -> Iterator[tuple[str, float]
             yield piece + "+", 0.0
             yield piece + "*", 0.0
             yield piece + "?", 0.0
-        if piece[0] == "[":
-            yield from ((("[" + piece[2:]), -0.4),) if piece[1] == "^" else ((("[^" + piece[1:]), -0.6),)
+        if piece.startswith("[^"):
+            yield f"[{piece[2:]}", -0.4
+        elif len(piece) > 1 and piece[0] == "[":
+            yield f"[^{piece[1:]}", -0.6
     elif raw and not quantified and piece.isalnum():
         yield piece + "?", -0.4
