@@ -122,7 +122,7 @@ def judged(
     """
     real = [s for s in samples if s.kind == "real"]
     by_group = len({s.group for s in real}) >= FOLDS
-    folds = {id(s): _fold(s.group if by_group else s.origin) for s in samples}
+    folds = {id(s): fold_of(s.group if by_group else s.origin) for s in samples}
     hand: list[int] = []
     learned: list[int] = []
     told: list[tuple[bool, int, int]] = []  # whether the order in use never saw the fix, its rank, the learned one's
@@ -153,5 +153,6 @@ def scored(model: RankerModel, sample: Listed) -> Matrix:
     return model.scored(sample.told.astype(np.float64), sample.operators)
 
 
-def _fold(name: str) -> int:
+def fold_of(name: str) -> int:
+    """Which fold a project, or an origin, is held back in."""
     return hashlib.sha256(name.encode()).digest()[0] % FOLDS
