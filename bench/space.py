@@ -122,7 +122,7 @@ def rank(clone: Path, fix: Fix, prior: Mapping[str, float]) -> tuple[int | None,
     for seen, edit in enumerate(edits, 1):
         made = edit.apply(fix.before)
         if (
-            len(made) - len(fix.after) in range(-12, 13)
+            len(made) - len(fix.after) in range(-80, 81)  # laid out otherwise
             and _LOOSE.sub(b"", made) == wanted
             and same_code(made, fix.after)
         ):
