@@ -7,12 +7,12 @@ decided (`timed`, `retried`, `read`, `reading-on`, `expanded`, `drained`), and w
 
 import concurrent.futures as cf
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
 from typing import Any
 
-from localagent.domain.edit import Edit, Written
+from localagent.domain.edit import Written
 from localagent.domain.outcome import Baseline, QuickResult
 from localagent.domain.task import Event, Stage
 from localagent.repair.lineage import Step
@@ -132,17 +132,19 @@ class Followed(Live):
         cf.wait((job,))
         return True
 
-    def reads_on(self, *, wanted: int) -> tuple[int, int]:
-        """As many as the record has, and of them those that were read in time."""
+    def reads_on(self, *, wanted: int) -> int:
+        """As many as the record has."""
         if not self.following:
             return super().reads_on(wanted=wanted)
-        if self._kind() != "reading-on":
-            return 0, 0
-        edits = int(self._record[self._at]["data"].get("edits", 0))
-        read: Mapping[str, Any] = next((e["data"] for e in self._record[self._at :] if e["kind"] == "read-on"), {})
-        return edits, int(read.get("scored", edits))
+        return int(self._record[self._at]["data"].get("edits", 0)) if self._kind() == "reading-on" else 0
 
-    def may_read_on(self, job: "cf.Future[list[tuple[Edit, float]]]") -> bool:
+    def not_read(self) -> Collection[int]:
+        """Those that were not read in time then: all are read now, so that they are asked in the same company."""
+        if not self.following or self._decision() is not _Next.ONWARD:
+            return super().not_read()
+        return frozenset(self._entry()["data"].get("unread", ()))
+
+    def may_read_on(self, job: "cf.Future[list[float | None]]") -> bool:
         """Where the record has it, after waiting for the model; nowhere else."""
         if not self.following:
             return super().may_read_on(job)

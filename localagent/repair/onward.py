@@ -22,8 +22,8 @@ STEPS = 3
 LEAST_EDITS = 10
 _LATE = 1.5  # times the expected seconds, after which what was read so far is taken
 
-# an edit, and what it reads better than what stood there, nats
-Told = list[tuple[Edit, float]]
+# for each edit that was asked for, what it reads better than what stood there, nats; None: not read
+Told = list[float | None]
 
 
 class ReadingOn:
@@ -35,6 +35,7 @@ class ReadingOn:
         self._job: cf.Future[Told] | None = None
         self._steps = 0
         self._asked: dict[int, tuple[Edit, float]] = {}  # by id: the edit, kept so that it stays its own, and its cost
+        self._reading: list[Edit] = []
         self._nats: dict[int, float] = {}
 
     def close(self) -> None:
@@ -55,7 +56,7 @@ class ReadingOn:
         wanted = not run.state.plausible and worth_reading_on(
             edits=EDITS, seconds=run.left(), each_seconds=each_seconds, reading_seconds=seconds
         )
-        edits, read = run.parts.pace.reads_on(wanted=EDITS if wanted else 0)
+        edits = run.parts.pace.reads_on(wanted=EDITS if wanted else 0)
         if not edits:
             return
         steps = [step for step in run.frontier.scored() if id(step.edit) not in self._asked][:edits]
@@ -65,7 +66,8 @@ class ReadingOn:
         run.emit("reading-on", edits=len(steps))
         self._asked |= {id(step.edit): (step.edit, step.cost) for step in steps}
         late = PATIENCE * run.task.budget.max_seconds if run.parts.pace.following else _LATE * seconds
-        self._job = self._pool.submit(self._read, [step.edit for step in steps[:read]], late)
+        self._reading = [step.edit for step in steps]
+        self._job = self._pool.submit(self._read, self._reading, late)
         run.state.reading_on = True
 
     def take(self) -> None:
@@ -74,28 +76,32 @@ class ReadingOn:
             return
         run = self._run
         told, self._job, run.state.reading_on = self._job.result(), None, False
-        self._nats |= {id(edit): nats for edit, nats in told}
+        passed_over = run.parts.pace.not_read()
+        told = [None if at in passed_over else nats for at, nats in enumerate(told)]
+        self._nats |= {id(e): nats for e, nats in zip(self._reading, told, strict=True) if nats is not None}
         still = [step for step in run.frontier.scored() if id(step.edit) in self._nats]
         run.frontier.reorder(permuted(still, [self._worth(step.edit) for step in still]))
-        run.emit("read-on", scored=len(told))
+        unread = [at for at, nats in enumerate(told) if nats is None]
+        run.emit("read-on", scored=len(told) - len(unread), unread=unread)
 
     def _worth(self, edit: Edit) -> float:
         """The edit's cost by what it was before, and by how much worse it reads than what stood there."""
         return self._asked[id(edit)][1] - self._run.parts.weights.onward * min(0.0, self._nats[id(edit)])
 
     def _read(self, edits: Sequence[Edit], seconds: float) -> Told:
-        """Runs on the model's thread: those of the edits that were read in time."""
+        """Runs on the thread of its own: what there is time for, file by file."""
         run, reader = self._run, self._run.parts.onward
         assert reader is not None
         ends = time.monotonic() + seconds
-        by_path: dict[RepoPath, list[Edit]] = {}
-        for edit in edits:
-            by_path.setdefault(edit.path, []).append(edit)
-        told: Told = []
-        for path, some in by_path.items():
+        by_path: dict[RepoPath, list[int]] = {}
+        for at, edit in enumerate(edits):
+            by_path.setdefault(edit.path, []).append(at)
+        told: Told = [None] * len(edits)
+        for path, places in by_path.items():
             left = max(0.0, ends - time.monotonic())
-            nats = reader.read_on(run.parts.sources[path], some, timeout_seconds=left)
-            told += [(edit, value) for edit, value in zip(some, nats, strict=True) if value is not None]
+            nats = reader.read_on(run.parts.sources[path], [edits[at] for at in places], timeout_seconds=left)
+            for at, value in zip(places, nats, strict=True):
+                told[at] = value
         return told
 
 

@@ -6,11 +6,11 @@ machine's clock; `followed.Followed` does as a record says.
 
 import concurrent.futures as cf
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from localagent.domain.edit import Candidate, Edit, Written
+from localagent.domain.edit import Candidate, Written
 from localagent.domain.outcome import Baseline, QuickResult
 from localagent.repair.lineage import Step
 
@@ -49,11 +49,15 @@ class Pace(Protocol):
         """Whether the model's scores are taken now; `job` may still be at work."""
         ...
 
-    def reads_on(self, *, wanted: int) -> tuple[int, int]:
-        """How many open edits the model is to read on, and how many of these it is asked for; `wanted`: that many."""
+    def reads_on(self, *, wanted: int) -> int:
+        """How many open edits the model is to read on now; `wanted`: so many as there is time for."""
         ...
 
-    def may_read_on(self, job: "cf.Future[list[tuple[Edit, float]]]") -> bool:
+    def not_read(self) -> Collection[int]:
+        """Which of those that it was asked for are to count as not read, by their places."""
+        ...
+
+    def may_read_on(self, job: "cf.Future[list[float | None]]") -> bool:
         """Whether what it made of them is taken now; `job` may still be at work."""
         ...
 
@@ -135,11 +139,15 @@ class Live:
         """When they are there."""
         return job.done()
 
-    def reads_on(self, *, wanted: int) -> tuple[int, int]:
-        """So many, and all of them."""
-        return wanted, wanted
+    def reads_on(self, *, wanted: int) -> int:
+        """So many."""
+        return wanted
 
-    def may_read_on(self, job: "cf.Future[list[tuple[Edit, float]]]") -> bool:
+    def not_read(self) -> Collection[int]:
+        """None but those that were not."""
+        return ()
+
+    def may_read_on(self, job: "cf.Future[list[float | None]]") -> bool:
         """When it is there."""
         return job.done()
 

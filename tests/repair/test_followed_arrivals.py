@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localagent.domain.edit import Edit, Written
+from localagent.domain.edit import Written
 from localagent.domain.outcome import Baseline, CheckResult, Outcome, TestResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Event, Stage
@@ -169,35 +169,37 @@ def test_an_order_that_was_put_back_then_is_put_back_where_it_was() -> None:
     assert not Live().drops(wanted=False)
 
 
-def test_edits_are_read_on_where_they_were_then_and_as_many_of_them() -> None:
+def test_edits_are_read_on_where_they_were_then_and_those_that_were_late_are_passed_over() -> None:
     record = [
         mark("reading-on", edits=100),
         mark("checked", number=1),
-        mark("read-on", scored=7),
+        mark("read-on", scored=98, unread=[3, 7]),
         mark("started", number=2),
     ]
-    pace, job = Followed(record), cf.Future[list[tuple[Edit, float]]]()
+    pace, job = Followed(record), cf.Future[list[float | None]]()
     job.set_result([])
-    assert pace.reads_on(wanted=0) == (100, 7)
+    assert pace.reads_on(wanted=0) == 100
     go(pace, "reading-on", edits=100)
-    assert pace.reads_on(wanted=50) == (0, 0)
+    assert pace.reads_on(wanted=50) == 0
     assert not pace.may_read_on(job)
+    assert list(pace.not_read()) == []
     go(pace, "checked", number=1)
     assert not pace.may_start()
     assert pace.answered({}) == ()
     assert pace.awaits_scores(coming=False, onward=True)
     assert pace.may_read_on(job)
-    go(pace, "read-on", scored=7)
+    assert pace.not_read() == {3, 7}
+    go(pace, "read-on", scored=98, unread=[3, 7])
     assert pace.may_start()
     assert not pace.awaits_scores(coming=True, onward=True)
     assert pace.following
-    assert Live().reads_on(wanted=50) == (50, 50)
+    assert Live().reads_on(wanted=50) == 50
+    assert list(Live().not_read()) == []
     assert Live().may_read_on(job)
     assert not Live().awaits_scores(coming=True, onward=True)
 
 
-def test_one_whose_answer_never_came_is_asked_all_the_same_and_one_that_is_not_at_work_ends_the_following() -> None:
-    assert Followed([mark("reading-on", edits=100), mark("stage", stage="choose")]).reads_on(wanted=0) == (100, 100)
+def test_an_answer_of_a_model_that_is_not_at_work_ends_the_following() -> None:
     pace = Followed([mark("read-on", scored=7)])
     assert not pace.awaits_scores(coming=True, onward=False)
     assert not pace.following

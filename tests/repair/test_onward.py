@@ -112,6 +112,15 @@ def test_what_was_not_read_in_time_keeps_its_place() -> None:
     assert ran(none)[0].rank_of_first_plausible == ran(None)[0].rank_of_first_plausible
 
 
+def test_the_record_says_which_were_not_read() -> None:
+    lab = Laboratory(SOURCE, {"a": lambda _: False})
+    _, events = repair(lab, scorer=Oracle("none"), onward=Judge(LAST, reads=3))
+    asked = next(e.data["edits"] for e in events.seen if e.kind == "reading-on")
+    told = next(e.data for e in events.seen if e.kind == "read-on")
+    assert asked == 36
+    assert told == {"scored": 3, "unread": list(range(3, 36))}
+
+
 def test_no_edit_is_read_twice_and_there_are_only_so_many_steps() -> None:
     judge = Judge("none")
     source = b"".join(b"v%s = %d\n" % (bytes([97 + k]), k % 10) for k in range(26)) * 2  # some 500 edits
