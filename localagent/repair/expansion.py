@@ -3,6 +3,7 @@
 import concurrent.futures as cf
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from itertools import islice
 
 from localagent.domain.edit import Edit, Reading
@@ -178,10 +179,13 @@ class Expansion:
 
     def _each_seconds(self) -> float:
         """What a candidate costs: its failing tests once more, and a process; several at once share it."""
-        run = self._run
-        wanted = set(run.baseline.failing)
-        tests = sum(t.seconds for t in run.baseline.tests if t.id in wanted)
-        return (tests + PROCESS_SECONDS) / max(1, run.task.budget.jobs)
+        return (self._failing_seconds + PROCESS_SECONDS) / max(1, self._run.task.budget.jobs)
+
+    @cached_property
+    def _failing_seconds(self) -> float:
+        """Of the failing tests together; asked for once the baseline is there."""
+        wanted = set(self._run.baseline.failing)
+        return sum(t.seconds for t in self._run.baseline.tests if t.id in wanted)
 
     def _taken_each(self) -> float:
         """What candidates of this search have cost so far, all told; 0 before there are enough."""

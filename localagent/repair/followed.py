@@ -125,12 +125,7 @@ class Followed(Live):
 
     def may_order(self, job: "cf.Future[list[Step]]") -> bool:
         """Where the record has them, after waiting for the model; nowhere else."""
-        if not self.following:
-            return super().may_order(job)
-        if self._decision() is not _Next.ORDER:
-            return False
-        cf.wait((job,))
-        return True
+        return self._comes(job, _Next.ORDER)
 
     def reads_on(self, *, wanted: int) -> int:
         """As many as the record has."""
@@ -146,12 +141,7 @@ class Followed(Live):
 
     def may_read_on(self, job: "cf.Future[list[float | None]]") -> bool:
         """Where the record has it, after waiting for the model; nowhere else."""
-        if not self.following:
-            return super().may_read_on(job)
-        if self._decision() is not _Next.ONWARD:
-            return False
-        cf.wait((job,))
-        return True
+        return self._comes(job, _Next.ONWARD)
 
     def drops(self, *, wanted: bool) -> bool:
         """Where the record has it so."""
@@ -222,6 +212,15 @@ class Followed(Live):
         if not self.following:
             return wanted
         return self._kind() == "stage" and self._record[self._at]["data"] == {"stage": Stage.FULL.value}
+
+    def _comes(self, job: cf.Future[Any], what: _Next) -> bool:
+        """Whether an answer of the model is taken now: where the record has it, after waiting, or when it is there."""
+        if not self.following:
+            return job.done()
+        if self._decision() is not what:
+            return False
+        cf.wait((job,))
+        return True
 
     def _kind(self) -> str:
         return str(self._record[self._at]["kind"]) if self._at < len(self._record) else ""

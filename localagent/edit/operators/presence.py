@@ -12,7 +12,7 @@ from localagent.edit.unit import Expr
 
 _HELD = (cst.Name, cst.Attribute, cst.Subscript, cst.Call)
 _PLAIN = (cst.Name, cst.Attribute, cst.Subscript)  # read twice, they are the same; a call need not be
-_NEVER_NONE = -1.5  # for what is known to be a number, a truth value, a text, ...
+_NEVER_NONE = -1.5  # for what is known to be a number or a truth value
 
 
 @operator("none-or-empty", prior=-1.0)
