@@ -10,7 +10,7 @@ from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).resolve().parent
 PACKED = {
-    "models": (".toml", ".md", ".json"),
+    "models": (".toml", ".md", ".json", ".mender"),
     "policies": (".toml", ".md", ".txt"),
     "sandbox": (".toml", ".json", ".md", ".txt"),
     "requirements": (".txt",),

@@ -117,6 +117,21 @@ class EditScorer(Protocol):
     def close(self) -> None: ...
 
 
+class EditMender(Protocol):
+    """Says of edits how likely they mend what they change; never raises."""
+
+    @property
+    def mends(self) -> bool:
+        """Whether it can; False costs nothing to ask."""
+        ...
+
+    def mend(
+        self, source: bytes, context: str, edits: Sequence[Edit], *, timeout_seconds: float
+    ) -> Sequence[float | None]:
+        """For each edit the log-probability that somebody who mends this code departs there as it does; nats."""
+        ...
+
+
 class TextReader(Protocol):
     """Reads texts that begin alike; never raises."""
 

@@ -14,7 +14,7 @@ from localagent.llm.offload import Offload, offload_of
 from localagent.llm.prompt import build_context
 from localagent.llm.registry import ModelFile, Registry
 from localagent.llm.scorer import ModelScorer
-from localagent.llm.tuned import serving
+from localagent.llm.tuned import serving, spare_of
 from localagent.ports import Jail, Sink, Sources
 from localagent.repair.progress import baseline_failures
 
@@ -67,7 +67,6 @@ def _model(request: FixRequest, settings: Settings) -> tuple[ModelFile | None, s
 def _scorer(model: ModelFile, settings: Settings, jail: Jail, request: FixRequest) -> ModelScorer:
     """With the format of the weights that is fastest on this machine, where that was measured."""
     tuned = serving(model, settings.data_dir)
-    spare = None if tuned is model else model
     starter = jail if request.model_line is None else Hosted(descriptor=request.model_line)
     hosted = request.model_line is not None
     offload = Offload() if hosted else offload_of(request.gpu_layers or settings.gpu_layers)
@@ -75,8 +74,9 @@ def _scorer(model: ModelFile, settings: Settings, jail: Jail, request: FixReques
         tuned,
         starter,
         threads=request.threads,
-        spare=spare,
+        spare=spare_of(tuned, model),
         taken=request.scored,
+        mended=request.mended,
         hosted=hosted,
         offload=offload,
     )

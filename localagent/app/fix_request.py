@@ -12,9 +12,9 @@ from localagent.jail.open import Kind
 class FixRequest:
     """What the user asked for, parsed. Paths as given.
 
-    `threads` of the model; None: as many as cores are free. `scored`: of the model's first answers only so many scores,
-    as a replayed task had in time. `model_line`: the descriptor of a socket to a model process that serves others too;
-    None: a child of the task's own. `gpu_layers`: `auto`, a number, or "" for what the settings say.
+    `threads` of the model; None: as many as cores are free. `scored` and `mended`: of the model's first answers only so
+    many, as a replayed task had in time. `model_line`: the descriptor of a socket to a model process that serves others
+    too; None: a child of the task's own. `gpu_layers`: `auto`, a number, or "" for what the settings say.
     """
 
     repo: Path
@@ -34,6 +34,7 @@ class FixRequest:
     backend: Kind | None = None
     threads: int | None = None
     scored: tuple[int, ...] = ()
+    mended: tuple[int, ...] = ()
     ways: tuple[str, ...] = ()
     cut: tuple[tuple[int, tuple[int, ...]], ...] = ()
     model_line: int | None = None

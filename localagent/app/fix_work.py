@@ -134,6 +134,7 @@ def _parts(asked: FixWork, ground: _Ground, gates: GateChain, model: OpenModel, 
         pace=asked.pace or Live(),
         writer=_writer(asked, model, weights, sources, space),
         ranker=ranker,
+        mender=model.scorer,
         onward=ModelOnward(ModelDecoder(model.scorer), model.scorer) if model.scorer is not None else None,
     )
 

@@ -34,7 +34,7 @@ from localagent.llm.prompt import build_context
 from localagent.llm.registry import ModelFile, Registry
 from localagent.llm.replies import Way
 from localagent.llm.scorer import ModelScorer
-from localagent.llm.tuned import machine, serving
+from localagent.llm.tuned import machine, serving, spare_of
 from localagent.ports import EditSpace
 from localagent.repair.weights import Weights, load_weights
 
@@ -108,7 +108,7 @@ def bench_model(name: str, settings: Settings, say: Callable[[str], None], exten
     offload, jail = offload_of(settings.gpu_layers), open_jail(least=least_level(settings))
     if offload.said:
         say(offload.said)
-    scorer = ModelScorer(tuned, jail, spare=None if tuned is model else model, offload=offload)
+    scorer = ModelScorer(tuned, jail, spare=spare_of(tuned, model), offload=offload)
     try:
         found = _ordered(scorer, model, order, space, weights, say)
         for way in only or NAMES:

@@ -17,7 +17,7 @@ from localagent.llm.registry import Registry
 from localagent.llm.sampler import ModelSampler, text_prompt
 from localagent.llm.sampling import Draw
 from localagent.llm.scorer import ModelScorer
-from localagent.llm.tuned import serving
+from localagent.llm.tuned import serving, spare_of
 
 _SECONDS = 600.0
 _ANSWERS = 8
@@ -43,7 +43,7 @@ def peak_of(name: str, settings: Settings, say: Callable[[str], None]) -> Peak:
     tuned = serving(model, settings.data_dir)
     reference = reference_edits(settings)
     jail = open_jail(least=least_level(settings))
-    scorer = ModelScorer(tuned, jail, spare=None if tuned is model else model, offload=offload_of(settings.gpu_layers))
+    scorer = ModelScorer(tuned, jail, spare=spare_of(tuned, model), offload=offload_of(settings.gpu_layers))
     try:
         scorer.score(reference.source, "", reference.edits, timeout_seconds=_SECONDS)
         sampler = ModelSampler(scorer)

@@ -128,6 +128,7 @@ def _request(task: Task, facts: dict[str, Any], recorded: list[dict[str, Any]]) 
         backend=Kind(asked["backend"]) if asked["backend"] else None,
         threads=facts["threads"] or None,
         scored=tuple(int(e["data"].get("scored", 0)) for e in recorded if e["kind"] == "ordered"),
+        mended=tuple(int(e["data"].get("mended", 0)) for e in recorded if e["kind"] == "ordered"),
         cut=tuple(_cut(e["data"]) for e in recorded if e["kind"] == "written"),
         ways=tuple(asked.get("ways", ())),
     )

@@ -69,11 +69,10 @@ class _Slot(NamedTuple):
 
 
 def adapt(llama: Any, context: Any, adapter: Any) -> None:
-    """Let a context use a loaded adapter at full weight; nothing where there is none."""
-    if adapter is None:
-        return
+    """Let a context use a loaded adapter at full weight, and no other; None: none at all."""
+    count = 0 if adapter is None else 1
     adapters, scales = (llama.llama_adapter_lora_p_ctypes * 1)(adapter), (ctypes.c_float * 1)(1.0)
-    if llama.llama_set_adapters_lora(context, adapters, 1, scales) != 0:
+    if llama.llama_set_adapters_lora(context, adapters, count, scales) != 0:
         raise CannotEnforce("llama.cpp cannot use the adapter")
 
 

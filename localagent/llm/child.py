@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import BinaryIO
 
 from localagent.errors import CannotEnforce, LocalagentError
+from localagent.llm.asked_edits import place_of, splices_of
 from localagent.llm.cores import worthwhile
 from localagent.llm.departure import Text
 from localagent.llm.drawing import Drawing
@@ -22,6 +23,7 @@ from localagent.llm.engine import Ask, Engine
 from localagent.llm.frames import (
     ADAPTER,
     CONTEXT_TOKENS,
+    MENDER,
     WEIGHTS,
     FrameBuffer,
     FrameFault,
@@ -31,10 +33,11 @@ from localagent.llm.frames import (
 )
 from localagent.llm.gguf import GgufHeader, read_adapter, read_header
 from localagent.llm.growing import Growing, RequestFault
+from localagent.llm.mending import Mending
 from localagent.llm.needs import needs_of
 from localagent.llm.resident import resident_bytes
 from localagent.llm.utf8 import utf8
-from localagent.llm.window import Place, Window, plan_windows
+from localagent.llm.window import Window, plan_windows
 
 NICENESS = 5
 CONTEXT_IN_FRONT_TOKENS = 400
@@ -99,6 +102,7 @@ def main(arguments: list[str]) -> int:
         send(channel, {"kind": "refused", "why": str(fault)})
         return 1
     growing, drawing = Growing(channel, engine), Drawing(channel, engine)
+    mending = Mending(channel, engine)
     told = {"fim": drawing.dialect.middle is not None, "chat": bool(drawing.dialect.template)}
     send(channel, {**ready, **told})
     while (request := inbox.next()) is not None:
@@ -106,6 +110,8 @@ def main(arguments: list[str]) -> int:
             inbox.current = int(request["id"])
             if request["kind"] == "score":
                 _answer_score(channel, engine, request, inbox)
+            elif request["kind"] == "mend" and engine.mends:
+                mending.mend(request)
             elif request["kind"] == "tokenize":
                 growing.tokenize(request)
             elif request["kind"] == "grow":
@@ -131,7 +137,8 @@ def _open(request: Message, descriptor: int, inbox: Inbox) -> tuple[Engine, Mess
     needs = needs_of(header, os.fstat(descriptor).st_size)
     engine = Engine(
         descriptor,
-        adapter=_adapter(request, header),
+        adapter=_beside(request, "adapter", ADAPTER, header),
+        mender=_beside(request, "mender", MENDER, header),
         threads=threads,
         context_tokens=CONTEXT_TOKENS,
         cancelled=inbox.cancelled,
@@ -153,13 +160,13 @@ def _open(request: Message, descriptor: int, inbox: Inbox) -> tuple[Engine, Mess
     }
 
 
-def _adapter(request: Message, base: GgufHeader) -> int | None:
-    """The opened adapter that is to be loaded with a model, held against what is on record of it."""
-    told = request.get("adapter")
+def _beside(request: Message, what: str, place: str, base: GgufHeader) -> int | None:
+    """The opened adapter or mender that is to be loaded with a model, held against what is on record of it."""
+    told = request.get(what)
     if told is None:
         return None
-    descriptor = os.open(ADAPTER, os.O_RDONLY | os.O_CLOEXEC)
-    with _checked(told, descriptor, "adapter") as stream:
+    descriptor = os.open(place, os.O_RDONLY | os.O_CLOEXEC)
+    with _checked(told, descriptor, what) as stream:
         read_adapter(stream, base)
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor
@@ -190,7 +197,7 @@ def _answer_score(channel: socket.socket, engine: Engine, request: Message, inbo
     source = utf8(request["source"])
     context = engine.tokenize(utf8(request["context"]))[-CONTEXT_IN_FRONT_TOKENS:]
     edits = request["edits"]
-    windows = plan_windows(source, [_place(edit) for edit in edits])
+    windows = plan_windows(source, [place_of(edit) for edit in edits])
     outside = len(edits) - sum(len(window.members) for window in windows)
     garbled = 0
     for window in windows:
@@ -226,7 +233,7 @@ def _questions(
     tokens = front + text.tokens
     asks: dict[int, list[Ask]] = {}
     unasked = 0
-    for member, splices in _splices(window.members, lead, edits):
+    for member, splices in splices_of(window.members, lead, edits):
         departure = text.departure(splices)
         position = len(front) + departure.index if departure else 0
         if departure is None or departure.new < 0 or position > engine.context_tokens:
@@ -244,26 +251,6 @@ def _read(engine: Engine, source: bytes, window: Window, room_tokens: int) -> tu
         if len(text.tokens) <= room_tokens:
             break
     return text, lead
-
-
-def _splices(
-    members: tuple[int, ...], lead: int, edits: list[list[object]]
-) -> Iterator[tuple[int, list[tuple[int, int, bytes]]]]:
-    for member in members:
-        cuts = edits[member][0]
-        assert isinstance(cuts, list)
-        yield member, [(start - lead, end - lead, utf8(text)) for start, end, text in cuts]
-
-
-def _place(edit: list[object]) -> Place:
-    cuts, scope_start, scope_end = edit
-    assert isinstance(cuts, list)
-    assert isinstance(scope_start, int)
-    assert isinstance(scope_end, int)
-    start, end = int(cuts[0][0]), int(cuts[-1][1])
-    if scope_start < 0:
-        return Place(start=start, end=end, scope_start=start, scope_end=end)
-    return Place(start=start, end=end, scope_start=min(scope_start, start), scope_end=max(scope_end, end))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from pathlib import Path
 from localagent.domain.jailspec import Access, Bind, JailLimits, JailSpec
 from localagent.errors import CannotEnforce
 from localagent.jail.open import interpreter_binds
-from localagent.llm.frames import ADAPTER, TARGET, WEIGHTS
+from localagent.llm.frames import ADAPTER, MENDER, TARGET, WEIGHTS
 from localagent.llm.needs import Needs, needs_of_file
 from localagent.llm.offload import Offload
 from localagent.llm.registry import ModelFile
@@ -34,7 +34,6 @@ def child_spec(
     if model.path is None:
         raise CannotEnforce(f"the file of {model.name} is not installed")
     needs = needs or needs_of_model(model)
-    learned = model.adapter
     python, shown = interpreter_binds(sys.executable)
     inside = any(str(PACKAGE).startswith(bind.target + "/") for bind in shown)
     package = () if inside else (Bind(source=str(PACKAGE), target=str(PACKAGE)),)
@@ -45,7 +44,11 @@ def child_spec(
             *shown,
             *package,
             Bind(source=str(model.path), target=WEIGHTS),
-            *((Bind(source=str(learned.path), target=ADAPTER),) if learned else ()),
+            *(
+                Bind(source=str(file.path), target=place)
+                for file, place in ((model.adapter, ADAPTER), (model.mender, MENDER))
+                if file is not None
+            ),
             *((Bind(source=str(target), target=TARGET, access=Access.READ_WRITE),) if target else ()),
             *(Bind(source=node, target=node, access=Access.DEVICE) for node in offload.devices),
         ),
@@ -68,8 +71,7 @@ def child_spec(
 
 
 def needs_of_model(model: ModelFile) -> Needs:
-    """What its process needs, adapter included. CannotEnforce or OSError when a file is not there."""
+    """What its process needs, what is beside it included. CannotEnforce or OSError when a file is not there."""
     if model.path is None:
         raise CannotEnforce(f"the file of {model.name} is not installed")
-    beside = 0 if model.adapter is None else model.adapter.path.stat().st_size
-    return needs_of_file(model.path, beside)
+    return needs_of_file(model.path, sum(file.path.stat().st_size for file in model.beside))

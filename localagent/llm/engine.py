@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
@@ -101,10 +102,11 @@ class Engine:
         context_tokens: int,
         cancelled: Callable[[], bool],
         adapter: int | None = None,
+        mender: int | None = None,
         needs: Needs = Needs(),  # noqa: B008 - a value
         gpu_layers: int = 0,
     ) -> None:
-        """`descriptor` and `adapter` are open files that were checked; both are closed by who loads them.
+        """`descriptor`, `adapter` and `mender` are open files that were checked; they are closed by who loads them.
 
         `needs` says how long the texts are on which many continuations grow (`grove`), `gpu_layers` how many layers
         go to a GPU (-1: all), where this build of llama.cpp can.
@@ -117,6 +119,7 @@ class Engine:
         llama.llama_backend_init()
         self._model = self._load(descriptor, gpu_layers)
         self._adapter = None if adapter is None else self._load_adapter(adapter)
+        self._mender = None if mender is None else self._load_adapter(mender)
         self._vocab = llama.llama_model_get_vocab(self._model)
         trained = int(llama.llama_model_n_ctx_train(self._model))
         self.context_tokens = min(context_tokens, trained) if trained > 0 else context_tokens
@@ -276,6 +279,22 @@ class Engine:
         """From now on so many threads."""
         self._threads = threads
         self._llama.llama_set_n_threads(self._context, threads, threads)
+
+    @property
+    def mends(self) -> bool:
+        """Whether it has a mender."""
+        return self._mender is not None
+
+    @contextmanager
+    def mending(self) -> Iterator[None]:
+        """Inside, positions are compared with the mender instead of an adapter. On either side all is forgotten."""
+        self._resume([], 0)
+        adapt(self._llama, self._context, self._mender)
+        try:
+            yield
+        finally:
+            self._resume([], 0)
+            adapt(self._llama, self._context, self._adapter)
 
     def compare(self, tokens: Sequence[int], asks: Mapping[int, Sequence[Ask]]) -> Iterator[list[Answer]]:
         """For each position asked, what it says of new and old given tokens[:position]; one list a decoded chunk.

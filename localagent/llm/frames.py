@@ -59,6 +59,7 @@ MAX_FRAME_BYTES = 32 << 20
 CONTEXT_TOKENS = 1536  # what orders edits is at most so long, and any text at least, if the model was trained for it
 WEIGHTS = "/run/model/weights.gguf"
 ADAPTER = "/run/model/adapter.gguf"
+MENDER = "/run/model/mender.gguf"
 TARGET = "/run/model/target.gguf"
 
 Message = dict[str, Any]

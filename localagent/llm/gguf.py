@@ -35,7 +35,7 @@ _STRING, _ARRAY = 8, 9
 MAX_ADAPTER_BYTES = 256 << 20
 _MAX_ALPHA = 1024.0
 _MAX_RANK = 64
-_PLAIN = (0, 1)  # F32, F16
+_ADAPTER_TYPES = (0, 1, 8)  # F32, F16, Q8_0
 _ADAPTER_KEYS = frozenset(
     {
         "general.type", "general.architecture", "general.name", "general.alignment", "general.file_type",
@@ -176,7 +176,7 @@ def read_adapter(stream: BinaryIO, base: GgufHeader) -> GgufHeader:
     halves = {tensor.name: tensor for tensor in header.tensors}
     for name, half in halves.items():
         found = _ADAPTED.fullmatch(name)
-        if found is None or half.kind not in _PLAIN or len(half.shape) != 2:
+        if found is None or half.kind not in _ADAPTER_TYPES or len(half.shape) != 2:
             raise GgufFault(f"tensor {name!r} is none that an adapter may hold")
         down, up = halves.get(f"{found[1]}.lora_a"), halves.get(f"{found[1]}.lora_b")
         weight = shapes.get(found[1])

@@ -28,6 +28,15 @@ class Origin:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Mender:
+    """The adapter with which a model mends (`llm/mending.py`): a file beside the manifest."""
+
+    file: str
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Manifest:
     """One model. `file` is a bare name, looked for in the user's models and beside the manifest.
 
@@ -45,6 +54,7 @@ class Manifest:
     default: bool
     origin: Origin
     writing: str = WRITING
+    mender: Mender | None = None
 
 
 _TYPES: dict[str, type] = {
@@ -59,6 +69,9 @@ _SHAPES = {
 }
 
 
+_MENDER_FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}\.mender")
+
+
 def load_manifest(path: Path) -> Manifest:
     """Reads one manifest. UsageFault with every fault of the file at once."""
     try:
@@ -69,13 +82,13 @@ def load_manifest(path: Path) -> Manifest:
         table = tomllib.loads(raw.decode("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as fault:
         raise UsageFault(f"{path}: {fault}", remedy="restore the manifest, or remove it") from None
-    origin = table.pop("origin", {})
+    origin, mender = table.pop("origin", {}), table.pop("mender", None)
     table.setdefault("writing", WRITING)  # manifests of before models were measured have none
-    faults = [*_faults(table), *_origin_faults(origin)]
+    faults = [*_faults(table), *_origin_faults(origin), *([] if mender is None else _mender_faults(mender))]
     if faults:
         raise UsageFault([f"{path}: {fault}" for fault in faults], remedy="restore the manifest, or remove it")
     del table["schema"]
-    return Manifest(origin=Origin(**origin), **table)
+    return Manifest(origin=Origin(**origin), mender=None if mender is None else Mender(**mender), **table)
 
 
 def manifest_text(manifest: Manifest) -> str:
@@ -88,6 +101,9 @@ def manifest_text(manifest: Manifest) -> str:
         for field in dataclasses.fields(Origin)
         if getattr(manifest.origin, field.name)
     ]
+    if manifest.mender is not None:
+        lines += ["", "[mender]"]
+        lines += [f"{f.name} = {_toml(getattr(manifest.mender, f.name))}" for f in dataclasses.fields(Mender)]
     return "\n".join(lines) + "\n"
 
 
@@ -104,6 +120,23 @@ def _faults(table: dict[str, Any]) -> list[str]:
         elif key in _SHAPES and not _SHAPES[key].fullmatch(str(value)):
             faults.append(f"{key} is malformed: {value!r}")
     return faults
+
+
+def _mender_faults(mender: object) -> list[str]:
+    names = [field.name for field in dataclasses.fields(Mender)]
+    if not isinstance(mender, dict) or set(mender) != set(names):
+        return [f"mender must be a table of {', '.join(names)}"]
+    faults = [
+        f"mender.{key} must be given as {_TYPES[key].__name__}" for key in names if type(mender[key]) is not _TYPES[key]
+    ]
+    if not faults and mender["bytes"] < 0:
+        faults.append("mender.bytes is negative")
+    shapes = {"file": _MENDER_FILE, "sha256": _SHAPES["sha256"]}
+    return faults or [
+        f"mender.{key} is malformed: {mender[key]!r}"
+        for key, shape in shapes.items()
+        if not shape.fullmatch(mender[key])
+    ]
 
 
 def _origin_faults(origin: object) -> list[str]:

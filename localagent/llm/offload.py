@@ -20,7 +20,8 @@ NO_BACKEND = "not offloaded: this build of llama.cpp has no GPU backend"
 UNTRIED = "offloaded to a GPU, which localagent was tested with on no machine; answers differ from the processor's"
 NO_DEVICE = "not offloaded: no GPU device can be opened here (/dev/nvidia*, /dev/dri/renderD*, /dev/kfd)"
 _MOST_LAYERS = 1000
-_NODES = ("nvidia[0-9]*", "nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-caps/*", "dri/renderD*", "kfd")
+_CAPABILITIES = "nvidia-caps"
+_NODES = ("nvidia[0-9]*", "nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", f"{_CAPABILITIES}/*", "dri/renderD*", "kfd")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,7 +82,11 @@ def devices(root: Path = Path("/dev"), opens: Callable[[Path], bool] | None = No
 
 
 def _opens(path: Path) -> bool:
+    """Whether it is a device that this process may open; a capability (for parts of a GPU): that anyone may read."""
     try:
-        return stat.S_ISCHR(path.lstat().st_mode) and os.access(path, os.R_OK | os.W_OK)
+        mode = path.lstat().st_mode
+        if path.parent.name == _CAPABILITIES:
+            return stat.S_ISCHR(mode) and bool(mode & stat.S_IROTH) and os.access(path, os.R_OK)
+        return stat.S_ISCHR(mode) and os.access(path, os.R_OK | os.W_OK)
     except OSError:
         return False

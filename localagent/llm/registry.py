@@ -21,7 +21,7 @@ from typing import BinaryIO
 from localagent.errors import AnswerIsNo, CannotEnforce, UsageFault
 from localagent.llm.adapter import AdapterFile
 from localagent.llm.gguf import GgufFault, GgufHeader, read_header
-from localagent.llm.manifest import WRITING, Manifest, Origin, load_manifest, manifest_text
+from localagent.llm.manifest import WRITING, Manifest, Mender, Origin, load_manifest, manifest_text
 
 _CHUNK_BYTES = 1 << 20
 _MAX_MODEL_BYTES = 64 << 30
@@ -34,7 +34,7 @@ class ModelFile:
     """A known model. `path` is None while its file is not installed.
 
     `registered_sha256` is set where `path` and `sha256` are of weights that were rewritten from a registered file,
-    `adapter` where one that was learned here is loaded with them.
+    `adapter` where one that was learned here is loaded with them, `mender` where the model comes with one.
     """
 
     name: str
@@ -49,11 +49,17 @@ class ModelFile:
     registered_sha256: str = ""
     writing: tuple[str, ...] = (WRITING,)
     adapter: AdapterFile | None = None
+    mender: AdapterFile | None = None
+
+    @property
+    def beside(self) -> tuple[AdapterFile, ...]:
+        """What is loaded with the weights."""
+        return tuple(file for file in (self.adapter, self.mender) if file is not None)
 
     @property
     def loaded(self) -> str:
-        """What a process that loads it is known by: the digests of the weights and of the adapter, in hexadecimal."""
-        return self.sha256 if self.adapter is None else f"{self.sha256}+{self.adapter.sha256}"
+        """What a process that loads it is known by: the digests of all its files, in hexadecimal, joined by `+`."""
+        return "+".join([self.sha256, *(file.sha256 for file in self.beside)])
 
 
 class Registry:
@@ -160,7 +166,16 @@ class Registry:
             dialect=manifest.dialect,
             quantization=manifest.quantization,
             writing=tuple(manifest.writing.split("+")),
+            mender=self._mender(manifest.mender),
         )
+
+    def _mender(self, mender: Mender | None) -> AdapterFile | None:
+        """The file beside our own manifest, of the right size; its digest is checked by whoever loads it."""
+        if mender is None:
+            return None
+        path = self._models_dir / mender.file
+        there = path.is_file() and path.stat().st_size == mender.bytes
+        return AdapterFile(path=path, bytes=mender.bytes, sha256=mender.sha256, about={}) if there else None
 
     def writes(self, name: str, ways: Sequence[str]) -> bool:
         """Keep the ways in which a user's model writes best; False for models that come with localagent."""

@@ -32,18 +32,20 @@ class ModelScorer(Served):
         threads: int | None = None,
         spare: ModelFile | None = None,
         taken: Sequence[int] = (),
+        mended: Sequence[int] = (),
         hosted: bool = False,
         offload: Offload = Offload(),  # noqa: B008 - a value
     ) -> None:
         """`spare`, `hosted` and `offload` as `Served`.
 
-        `taken`: of the first requests, one after the other, only so many scores, as a replayed task had in time.
+        `taken`: of the first requests, one after the other, only so many scores, as a replayed task had in time;
+        `mended`: the same of requests to mend.
         """
         self.unscored_outside = 0
         self.garbled = 0
         self._asked_at = 0.0  # the first time, while nothing was answered
         self._answered = False
-        self._limits = list(taken)
+        self._limits, self._mended_limits = list(taken), list(mended)
         super().__init__(model, jail, threads=threads, spare=spare, hosted=hosted, offload=offload)
 
     def score(
@@ -61,7 +63,7 @@ class ModelScorer(Served):
         most = self._limits.pop(0) if self._limits else len(edits)
         asked = [index for index, edit in enumerate(edits) if edit.splices]
         if asked and most and len(source) <= MAX_SOURCE_BYTES:
-            request = _request(source, context, [edits[index] for index in asked])
+            request = _request("score", source, context, [edits[index] for index in asked])
             self._asked_at = self._asked_at or time.monotonic()
             with self.guarded():
                 for message in self.exchange(request, _LAST, timeout_seconds=timeout_seconds):
@@ -70,6 +72,33 @@ class ModelScorer(Served):
                     if most < len(edits) and sum(score is not None for score in scores) >= most:
                         break
         return scores
+
+    @property
+    def mends(self) -> bool:
+        """Whether the model comes with a mender that serves."""
+        return self._model.mender is not None and not self.warning
+
+    def mend(
+        self, source: bytes, context: str, edits: Sequence[Edit], *, timeout_seconds: float
+    ) -> Sequence[float | None]:
+        """For each edit how likely it mends, nats (`llm/mending.py`); None for what there was no time or room for."""
+        found: list[float | None] = [None] * len(edits)
+        most = self._mended_limits.pop(0) if self._mended_limits else len(edits)
+        asked = [index for index, edit in enumerate(edits) if edit.splices]
+        fits = bool(asked) and most > 0 and len(source) <= MAX_SOURCE_BYTES
+        if self.mends and fits and self.ready(timeout_seconds) and self.mends:  # loading may leave the mender behind
+            request = _request("mend", source, context, [edits[index] for index in asked])
+            with self.guarded():
+                for message in self.exchange(request, _LAST, timeout_seconds=timeout_seconds):
+                    for index, nats in _mended(message.get("items", [])):
+                        if not 0 <= index < len(asked):
+                            raise Dropped("the child sent a score that cannot be")
+                        found[asked[index]] = nats
+                    if message["kind"] == "done":
+                        self.book(message)
+                    if most < len(edits) and sum(nats is not None for nats in found) >= most:
+                        break
+        return found
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -101,9 +130,9 @@ class ModelScorer(Served):
             self.garbled += int(number(message.get("garbled", 0)))
 
 
-def _request(source: bytes, context: str, edits: Sequence[Edit]) -> Message:
+def _request(kind: str, source: bytes, context: str, edits: Sequence[Edit]) -> Message:
     return {
-        "kind": "score",
+        "kind": kind,
         "source": source.decode("utf-8", "surrogateescape"),
         "context": context[:MAX_CONTEXT_BYTES],
         "edits": [
@@ -125,3 +154,16 @@ def _items(value: object) -> Iterator[tuple[int, Reading]]:
         if not isinstance(item, list) or len(item) != 3 or type(item[0]) is not int:
             raise Dropped("the child sent malformed scores")
         yield item[0], Reading(ratio=number(item[1]), stood=number(item[2]))
+
+
+def _mended(value: object) -> Iterator[tuple[int, float]]:
+    """Pairs of an edit's number and its nats, at most 0; or Dropped."""
+    if not isinstance(value, list):
+        raise Dropped("the child sent malformed scores")
+    for item in value:
+        if not isinstance(item, list) or len(item) != 2 or type(item[0]) is not int:
+            raise Dropped("the child sent malformed scores")
+        nats = number(item[1])
+        if nats > 0.0:
+            raise Dropped("the child sent a score that cannot be")
+        yield item[0], nats

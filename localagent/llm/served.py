@@ -109,10 +109,10 @@ class Served:
     def weights(self) -> str:
         """`sha256:<hex>` of the file that was loaded: the registered one, or what `model tune` made of it.
 
-        With an adapter that was learned here, of both hexadecimal digests with a `+` between them.
+        With files beside it (an adapter that was learned here, a mender), of all digests in hexadecimal, joined by `+`.
         """
         model = self._model
-        return f"sha256:{model.sha256}" if model.adapter is None else digest_of(model.loaded.encode())
+        return digest_of(model.loaded.encode()) if model.beside else f"sha256:{model.sha256}"
 
     @property
     def tokens_used(self) -> int:
@@ -164,7 +164,7 @@ class Served:
                 if self._spare is None or self._closed:
                     raise
                 self.remark = (
-                    f"rewritten weights or adapter of {self._model.name} do not serve ({fault}); "
+                    f"rewritten weights, adapter or mender of {self._model.name} do not serve ({fault}); "
                     "the registered file does"
                 )
                 self._model, self._spare = self._spare, None
@@ -193,12 +193,12 @@ class Served:
         self._load(process)
 
     def _load(self, process: JailProcess) -> None:
-        learned = self._model.adapter
+        beside = {"adapter": self._model.adapter, "mender": self._model.mender}
         request: Message = {
             "kind": "load",
             "bytes": self._model.bytes,
             "sha256": self._model.sha256,
-            "adapter": None if learned is None else {"bytes": learned.bytes, "sha256": learned.sha256},
+            **{k: None if f is None else {"bytes": f.bytes, "sha256": f.sha256} for k, f in beside.items()},
             "threads": self.threads,
             "try": self._try,
         }

@@ -109,6 +109,12 @@ def serving(model: ModelFile, data_dir: Path) -> ModelFile:
     )
 
 
+def spare_of(served: ModelFile, registered: ModelFile) -> ModelFile | None:
+    """What to load where `served` does not load: the registered file with nothing beside it; None if that is it."""
+    bare = replace(registered, mender=None)
+    return None if bare == served else bare
+
+
 def _rewritten(model: ModelFile, data_dir: Path) -> ModelFile:
     tuned = load(data_dir, model.sha256)
     if tuned is None or tuned.form == AS_IT_IS or model.path is None:

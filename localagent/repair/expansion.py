@@ -16,6 +16,7 @@ from localagent.repair.order import crash_line
 from localagent.repair.progress import stage_of
 from localagent.repair.run import Run
 from localagent.repair.spending import worth_waiting
+from localagent.repair.weights import mended_values
 
 TRANCHE_STATEMENTS = 80
 EDITS_PER_GROUP = 6_000
@@ -120,18 +121,26 @@ class Expansion:
         if run.parts.pace.following:  # what was scored in time then may take longer now
             timeout *= PATIENCE
         context = run.parts.context(path, run.baseline)
-        got = scorer.read(source, context, [s.edit for s in head], timeout_seconds=timeout)
+        ends = run.clock() + timeout
+        edits = [s.edit for s in head]
+        got = scorer.read(source, context, edits, timeout_seconds=timeout)
+        mender = run.parts.mender
+        nats: Sequence[float | None] = [None] * len(head)
+        if mender is not None and mender.mends:
+            nats = mender.mend(source, context, edits, timeout_seconds=max(0.0, ends - run.clock()))
         if scorer.warning or all(v is None for v in got):
             return []
         model = {id(s): v for s, v in zip(head, got, strict=True)}
+        mended = {id(s): v for s, v in zip(head, nats, strict=True)}
         readings = [model.get(id(s)) for s in steps]
         learned = self._learned(source, [s.edit for s in steps], crowds, readings)
+        mends = mended_values([mended.get(id(s)) for s in steps], run.parts.weights)
         out = []
-        for s, crowd, reading, gain in zip(steps, crowds, readings, learned, strict=True):
+        for s, crowd, reading, mend, gain in zip(steps, crowds, readings, mends, learned, strict=True):
             value = None if reading is None else reading.score
             used = run.parts.weights.unscored if value is None else value
-            cost = run.order.cost(parent, s.edit, scores, best, crash, used, crowd) - gain
-            out.append(Step(parent=parent, edit=s.edit, cost=cost, model_score=value))
+            cost = run.order.cost(parent, s.edit, scores, best, crash, used, crowd) - mend - gain
+            out.append(Step(parent=parent, edit=s.edit, cost=cost, model_score=value, mended=mended.get(id(s))))
         return out
 
     def _learned(
@@ -209,7 +218,8 @@ class Expansion:
                 self._run.frontier.reorder(fresh)
                 self._ordered += before if fresh else []
                 scored = sum(step.model_score is not None for step in fresh)
-                self._run.emit("ordered", edits=len(fresh), scored=scored)
+                mended = sum(step.mended is not None for step in fresh)
+                self._run.emit("ordered", edits=len(fresh), scored=scored, mended=mended)
         self._scoring = waiting
         self._fall_back()
         if self._ordered and not waiting:

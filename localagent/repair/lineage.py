@@ -61,6 +61,7 @@ class Lineage:
 class Step:
     """A lineage and one more edit: a candidate not yet built.
 
+    `mended`: what the model made of it when it mended (`llm/mending.py`), nats; None where it did not.
     With `joins` it unites two candidates that turned different tests, whether the parent keeps its place or not.
     """
 
@@ -68,6 +69,7 @@ class Step:
     edit: Edit
     cost: float
     model_score: float | None = field(default=None)
+    mended: float | None = None
     joins: bool = False
 
     def patch(self, base: Sources) -> Patch:

@@ -10,6 +10,7 @@ from localagent.domain.outcome import Baseline, FullResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Ambiguity, NearMiss
 from localagent.ports import (
+    EditMender,
     EditScorer,
     EditSpace,
     EditWriter,
@@ -45,6 +46,7 @@ class Parts:
     writer: EditWriter | None = None
     ranker: Ranker | None = None
     onward: OnwardReader | None = None
+    mender: EditMender | None = None
 
 
 @dataclass(slots=True)

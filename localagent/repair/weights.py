@@ -1,10 +1,13 @@
 """The order's weights: a small data file (`models/order.json`), parsed strictly."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
 from localagent.errors import UsageFault
+
+MENDED_LEAST = -6.0  # below, unlikely edits are all alike
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -18,7 +21,9 @@ class Weights:
     moved on (whose file now parses); `crowd` multiplies log(1 + likelier edits of the same operator on the same
     line); `elsewhere` is added to edits that do not touch the line where every failing test crashes; `written` is what
     an edit costs for being written by the model; `onward` multiplies how much worse than what stood there an edit
-    reads with what follows it (nats); `learned` multiplies the learned order's corrections (0: the hand's order alone).
+    reads with what follows it (nats); `mended` multiplies what a model with a mender makes of an edit (nats, from
+    MENDED_LEAST to 0; `unmended` where it made nothing of one, but of others); `learned` multiplies the learned
+    order's corrections (0: the hand's order alone).
     """
 
     localization: float = 2.0
@@ -33,7 +38,17 @@ class Weights:
     moved_from_syntax: float = 0.3
     written: float = 2.5
     onward: float = 1.0
+    mended: float = 0.4
+    unmended: float = -4.0
     learned: float = 0.0
+
+
+def mended_values(nats: Sequence[float | None], weights: Weights) -> list[float]:
+    """What mending adds to the scores of some edits of one question; nothing where it answered none of them."""
+    if all(value is None for value in nats):
+        return [0.0] * len(nats)
+    told = (weights.unmended if value is None else max(MENDED_LEAST, min(0.0, value)) for value in nats)
+    return [weights.mended * value for value in told]
 
 
 def load_weights(path: Path) -> Weights:

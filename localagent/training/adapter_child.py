@@ -159,6 +159,8 @@ def _learned(opened: Message, channel: Channel) -> Message:
     settings = Settings(**opened["settings"])
     torch.set_num_threads(settings.threads)
     torch.manual_seed(settings.seed)
+    if settings.device == "cuda" and not torch.cuda.is_available():
+        raise CannotEnforce("torch finds no GPU in the jail: is it a build with CUDA, and does the driver suit it?")
     learner = Learner(Adapted(WEIGHTS, rank=settings.rank, device=settings.device, seed=settings.seed), settings)
     if opened["resume"]:
         with np.load(RESUME, allow_pickle=False) as arrays:

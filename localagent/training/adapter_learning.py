@@ -20,6 +20,7 @@ from localagent.llm.child_jail import child_spec
 from localagent.llm.cores import free_threads
 from localagent.llm.frames import FrameBuffer, FrameFault, Message, send
 from localagent.llm.gguf import MAX_ADAPTER_BYTES, GgufHeader, read_adapter, read_header
+from localagent.llm.offload import Offload, devices
 from localagent.llm.registry import ModelFile
 from localagent.llm.tune import copied, writable
 from localagent.training.adapter_examples import Example
@@ -47,6 +48,11 @@ class AdapterSettings:
     batch: int = 8
     epochs: int = 3
     seed: int = 1
+
+
+def cuda_devices() -> tuple[str, ...]:
+    """The nodes of NVIDIA's devices that this process may open, which torch's CUDA needs."""
+    return tuple(node for node in devices() if node.startswith("/dev/nvidia"))
 
 
 class Learning:
@@ -92,8 +98,13 @@ class Learning:
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
     def _spec(self, target: Path, resume: Path | None) -> JailSpec:
+        shown_devices = Offload(devices=cuda_devices()) if self.device == "cuda" else Offload()
         spec = child_spec(
-            self.model, "localagent.training.adapter_child", target=target, writes_bytes=MAX_ADAPTER_BYTES
+            self.model,
+            "localagent.training.adapter_child",
+            target=target,
+            writes_bytes=MAX_ADAPTER_BYTES,
+            offload=shown_devices,
         )
         shown = (Bind(source=str(resume), target=RESUME),) if resume is not None else ()
         return replace(
@@ -102,7 +113,9 @@ class Learning:
             limits=replace(
                 spec.limits,
                 resident_bytes=_RESIDENT_EACH * self.model.bytes + _RESIDENT_BESIDE_BYTES,
-                address_space_bytes=_ADDRESS_SPACE_BYTES,
+                address_space_bytes=max(_ADDRESS_SPACE_BYTES, spec.limits.address_space_bytes)
+                if shown_devices.devices
+                else _ADDRESS_SPACE_BYTES,
             ),
         )
 

@@ -27,7 +27,7 @@ from localagent.llm.registry import ModelFile
 from localagent.llm.scorer import ModelScorer
 from localagent.repair.weights import Weights
 from localagent.training.adapter_examples import Example, Pair, digest, examples_of, pairs_of
-from localagent.training.adapter_learning import AdapterSettings, Learning, Say
+from localagent.training.adapter_learning import AdapterSettings, Learning, Say, cuda_devices
 from localagent.training.ranker_corpus import Corpus
 from localagent.training.ranker_judging import Paired, rank
 from localagent.training.ranker_learning import listed
@@ -62,9 +62,9 @@ def require(device: str) -> None:
             f"an adapter cannot be learned: {' and '.join(gone)} not installed",
             remedy="install the extra `train` (docs/train.md), or learn the order alone: --preset ranker",
         )
-    if device == "cuda":
+    if device == "cuda" and not cuda_devices():
         raise CannotEnforce(
-            "an adapter cannot be learned on a GPU: the jail in which it is learned shows no device",
+            "an adapter cannot be learned on a GPU: no device of one can be opened here (/dev/nvidia*)",
             remedy="use --preset cpu",
         )
 

@@ -99,8 +99,11 @@ def test_what_cannot_be_learned_is_said(monkeypatch: pytest.MonkeyPatch) -> None
     assert "--preset ranker" in caught.value.remedy
     monkeypatch.setattr(importlib.util, "find_spec", lambda _name: object())
     require("cpu")
-    with pytest.raises(CannotEnforce, match="shows no device"):
+    monkeypatch.setattr(adapter_run, "cuda_devices", lambda: ())
+    with pytest.raises(CannotEnforce, match="no device of one can be opened here"):
         require("cuda")
+    monkeypatch.setattr(adapter_run, "cuda_devices", lambda: ("/dev/nvidia0",))
+    require("cuda")
 
 
 def test_everything_learned_is_forgotten(tmp_path: Path) -> None:

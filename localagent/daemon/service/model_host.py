@@ -26,7 +26,7 @@ from localagent.llm.hosted import Line, Shared
 from localagent.llm.offload import offload_of
 from localagent.llm.registry import ModelFile, Registry
 from localagent.llm.served import Served
-from localagent.llm.tuned import serving
+from localagent.llm.tuned import serving, spare_of
 from localagent.ports import Jail
 
 TIDY_SECONDS = 30.0
@@ -37,7 +37,8 @@ _log = logging.getLogger("localagent.model")
 def known_models(settings: Settings) -> dict[str, ModelFile]:
     """What may be asked for, by what it loads: registered files, what `model tune` made of them, and adapters."""
     found = [model for model in Registry(settings.models_dir, settings.data_dir).list() if model.path is not None]
-    return {model.loaded: model for one in found for model in (one, serving(one, settings.data_dir))}
+    data = settings.data_dir
+    return {m.loaded: m for one in found for m in (one, serving(one, data), spare_of(serving(one, data), one)) if m}
 
 
 def _jail(order: dict[str, Any], settings: Settings) -> Jail:
