@@ -166,7 +166,7 @@ def offload(backend: str) -> str:
     found = devices()
     if not found:
         return NO_DEVICE
-    return f"where --gpu-layers asks for it, with {', '.join(found)}; not tried on any machine with a GPU"
+    return f"where --gpu-layers asks for it, with {', '.join(found)}; whether its jail lets it see them, a task says"
 
 
 def machine_rows() -> Iterator[Row]:

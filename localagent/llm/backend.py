@@ -4,6 +4,7 @@ import ctypes
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from localagent.errors import CannotEnforce
 
@@ -11,6 +12,7 @@ PACKAGE = Path(__file__).resolve().parent.parent
 _PROGRAM = "import sys; sys.path.insert(0, sys.argv[1]); from localagent.llm.backend import main; sys.exit(main())"
 _SECONDS = 30.0
 _OUTPUT_BYTES = 4096
+_GPU_TYPES = (1, 2)  # GGML_BACKEND_DEVICE_TYPE_GPU and _IGPU
 
 
 def backend_name() -> str:
@@ -42,6 +44,21 @@ def described(answer: str) -> str:
     return "; ".join([*named, f"CPU ({', '.join(found)})" if found else "CPU"])
 
 
+def gpus(llama: Any) -> int:
+    """How many GPUs llama.cpp sees in this process; `llama` are its bindings."""
+    library = _library(llama)
+    library.ggml_backend_dev_type.restype = ctypes.c_int
+    found = (library.ggml_backend_dev_get(ctypes.c_size_t(k)) for k in range(library.ggml_backend_dev_count()))
+    return sum(library.ggml_backend_dev_type(ctypes.c_void_p(device)) in _GPU_TYPES for device in found)
+
+
+def _library(llama: Any) -> Any:
+    library = ctypes.CDLL(llama._lib._name)
+    library.ggml_backend_dev_count.restype = ctypes.c_size_t
+    library.ggml_backend_dev_get.restype = ctypes.c_void_p
+    return library
+
+
 def main() -> int:
     """In the child: llama.cpp's own words, then a line for each device, to standard output."""
     from localagent.llm.engine import bindings  # noqa: PLC0415
@@ -49,9 +66,7 @@ def main() -> int:
     llama = bindings()
     llama.llama_log_set(llama.llama_log_callback(lambda _level, _text, _data: None), ctypes.c_void_p(0))
     llama.llama_backend_init()
-    library = ctypes.CDLL(llama._lib._name)
-    library.ggml_backend_dev_count.restype = ctypes.c_size_t
-    library.ggml_backend_dev_get.restype = ctypes.c_void_p
+    library = _library(llama)
     library.ggml_backend_dev_name.restype = ctypes.c_char_p
     library.ggml_backend_dev_description.restype = ctypes.c_char_p
     lines: list[bytes] = [llama.llama_print_system_info()]

@@ -16,6 +16,7 @@ from typing import BinaryIO
 
 from localagent.errors import CannotEnforce, LocalagentError
 from localagent.llm.asked_edits import place_of, splices_of
+from localagent.llm.backend import gpus
 from localagent.llm.cores import worthwhile
 from localagent.llm.departure import Text
 from localagent.llm.drawing import Drawing
@@ -157,6 +158,7 @@ def _open(request: Message, descriptor: int, inbox: Inbox) -> tuple[Engine, Mess
         "resident_bytes": resident_bytes(),
         "threads": threads,
         "path_tokens": engine.path_tokens,
+        "gpus": gpus(engine.llama),
     }
 
 

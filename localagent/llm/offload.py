@@ -2,13 +2,16 @@
 
 Only where it is asked for, and llama.cpp was built with a backend that can: then the nodes of GPU devices are shown to
 the model's own confined process, and to nothing else. Not promised: that a driver is content with what a jail shows it
-(it was tried on no machine with a GPU), nor answers equal to the processor's.
+(on the one machine with a GPU where it was tried, CUDA's was not, and the model ran on the processor), nor answers
+equal to the processor's. What came of it the process says once it has loaded the model.
 """
 
+import importlib.util
 import os
 import stat
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 from localagent.errors import CannotEnforce, UsageFault
@@ -17,7 +20,11 @@ from localagent.llm.backend import backend_name
 AUTO = "auto"
 ALL = -1
 NO_BACKEND = "not offloaded: this build of llama.cpp has no GPU backend"
-UNTRIED = "offloaded to a GPU, which localagent was tested with on no machine; answers differ from the processor's"
+ASKED = "to run on a GPU, if its jail lets it see one; answers then differ from the processor's"
+SEEN = "offloaded to a GPU; answers differ from the processor's"
+UNSEEN = "not offloaded: in its jail llama.cpp sees no GPU, though devices are shown; it ran on the processor"
+_LIBRARIES = ("libggml-cuda*", "libggml-hip*", "libggml-vulkan*", "libggml-sycl*")
+_LIBRARIES_BYTES = 512 << 20  # what such a build was seen to take beside the same on the processor: 370 MB
 NO_DEVICE = "not offloaded: no GPU device can be opened here (/dev/nvidia*, /dev/dri/renderD*, /dev/kfd)"
 _MOST_LAYERS = 1000
 _CAPABILITIES = "nvidia-caps"
@@ -64,10 +71,22 @@ def offload_of(
             f"--gpu-layers {wanted}: {why}", remedy="leave it out, or say `auto`: the model runs on the processor"
         )
     return (
-        Offload(said=why)
-        if why
-        else Offload(layers=ALL if wanted == AUTO else int(wanted), devices=found, said=UNTRIED)
+        Offload(said=why) if why else Offload(layers=ALL if wanted == AUTO else int(wanted), devices=found, said=ASKED)
     )
+
+
+def came_of(offload: Offload, gpus: int) -> Offload:
+    """The same with what came of it: `gpus` are those that the process saw."""
+    return replace(offload, said=SEEN if gpus else UNSEEN) if offload.layers else offload
+
+
+@cache
+def libraries_bytes() -> int:
+    """What the process of any model takes more where llama.cpp was built for a GPU, whether it uses one or not."""
+    spec = importlib.util.find_spec("llama_cpp")
+    folders = [Path(place, "lib") for place in (spec.submodule_search_locations or ())] if spec is not None else []
+    there = any(any(folder.glob(name)) for folder in folders for name in _LIBRARIES)
+    return _LIBRARIES_BYTES if there else 0
 
 
 def offloads(backend: str) -> bool:

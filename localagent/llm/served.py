@@ -22,7 +22,7 @@ from localagent.llm.cores import free_threads
 from localagent.llm.dropped import Dropped, ended, number, reason_of, remedy_of
 from localagent.llm.frames import CONTEXT_TOKENS, FrameBuffer, FrameFault, Message, send
 from localagent.llm.needs import Needs
-from localagent.llm.offload import Offload
+from localagent.llm.offload import Offload, came_of, libraries_bytes
 from localagent.llm.registry import ModelFile
 from localagent.llm.turns import Turns
 from localagent.ports import JailProcess
@@ -132,7 +132,7 @@ class Served:
     @property
     def memory_limit_bytes(self) -> int:
         """The most that its process may take, by the shapes of the file."""
-        return self._needs.resident_bytes
+        return self._needs.resident_bytes + libraries_bytes()
 
     @property
     def busy(self) -> bool:
@@ -216,6 +216,7 @@ class Served:
         if not 0 < path <= _MOST_PATH_TOKENS:
             raise Dropped("the child says it reads texts of a length that cannot be")
         self.path_tokens = path
+        self.offload = came_of(self.offload, int(number(answer.get("gpus", 0))))
         self._forms = frozenset({"text", *(form for form in ("fim", "chat") if answer.get(form) is True)})
         self.threads = int(number(answer.get("threads", self.threads)))  # a shared child has its own, and one may try
         self._served = True

@@ -9,7 +9,7 @@ from fix_builder import home
 from localagent.app import Settings
 from localagent.cli.gpu_layers import told_of_layers
 from localagent.llm.backend import backend_name
-from localagent.llm.offload import NO_BACKEND, NO_DEVICE, UNTRIED, devices, offloads
+from localagent.llm.offload import ASKED, NO_BACKEND, NO_DEVICE, devices, offloads
 
 FLEET = """
 schema = "localagent/fleet/1"
@@ -69,4 +69,4 @@ def test_one_line_says_what_becomes_of_them(layers: str, lines: int) -> None:
     said: list[str] = []
     told_of_layers(replace(Settings.from_environ({}), gpu_layers=layers), said.append)
     assert len(said) == lines
-    assert all(line.removeprefix("--gpu-layers: ") in (NO_BACKEND, NO_DEVICE, UNTRIED) for line in said)
+    assert all(line.removeprefix("--gpu-layers: ") in (NO_BACKEND, NO_DEVICE, ASKED) for line in said)

@@ -1,5 +1,7 @@
 """Layers on a GPU: what is asked for, refused or gone on without, and that devices are shown to one process alone."""
 
+import os
+import stat
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +18,20 @@ from localagent.domain.task import Event
 from localagent.errors import CannotEnforce, UsageFault
 from localagent.jail.open import open_jail
 from localagent.llm.child_jail import child_spec
-from localagent.llm.offload import ALL, NO_BACKEND, NO_DEVICE, UNTRIED, Offload, devices, offload_of, offloads
+from localagent.llm.offload import (
+    ALL,
+    ASKED,
+    NO_BACKEND,
+    NO_DEVICE,
+    SEEN,
+    UNSEEN,
+    Offload,
+    _opens,
+    came_of,
+    devices,
+    offload_of,
+    offloads,
+)
 from localagent.llm.registry import ModelFile
 from localagent.llm.scorer import ModelScorer
 
@@ -37,8 +52,8 @@ def asked(text: str, root: Path, backend: str = CUDA) -> Offload:
 
 def test_what_is_asked_for_is_had_where_it_can_be(nodes: Path) -> None:
     shown = tuple(str(nodes / name) for name in ("nvidia0", "nvidiactl", "nvidia-uvm", "dri/renderD128"))
-    assert asked("auto", nodes) == Offload(layers=ALL, devices=shown, said=UNTRIED)
-    assert asked("12", nodes) == Offload(layers=12, devices=shown, said=UNTRIED)
+    assert asked("auto", nodes) == Offload(layers=ALL, devices=shown, said=ASKED)
+    assert asked("12", nodes) == Offload(layers=12, devices=shown, said=ASKED)
     assert asked("", nodes) == asked("0", nodes) == Offload()
     assert devices(nodes) == ()  # a regular file is no device, whatever it is called
 
@@ -77,6 +92,7 @@ def test_the_models_own_process_is_shown_devices_and_told_how_many_layers(model:
     scorer = ModelScorer(model, jail, threads=1, offload=Offload(layers=ALL, devices=("/dev/nvidia0",)))
     assert scorer.ready(20)
     assert jail.started[0].requests[0]["gpu_layers"] == ALL
+    assert scorer.remarks == (f"model m was {UNSEEN}",)  # its process did not say that it saw one
     (node,) = [bind for bind in jail.specs[0].binds if bind not in plain.binds]
     assert node == Bind(source="/dev/nvidia0", target="/dev/nvidia0", access=Access.DEVICE)
     assert jail.specs[0].limits.resident_bytes == plain.limits.resident_bytes
@@ -87,6 +103,32 @@ def test_the_models_own_process_is_shown_devices_and_told_how_many_layers(model:
     assert "gpu_layers" not in silent.started[0].requests[0]
     assert scorer.remarks == (f"model m was {NO_BACKEND}",)
     scorer.close()
+
+
+def test_what_came_of_it_is_what_the_process_saw(model: ModelFile) -> None:
+    jail = ReplayJail({**READY, "gpus": 1})
+    scorer = ModelScorer(model, jail, threads=1, offload=Offload(layers=4, devices=("/dev/nvidia0",), said=ASKED))
+    assert scorer.ready(20)
+    assert scorer.remarks == (f"model m was {SEEN}",)
+    scorer.close()
+    assert came_of(Offload(said=NO_DEVICE), 1) == Offload(said=NO_DEVICE)
+    assert came_of(Offload(), 0) == Offload()
+
+
+def test_a_capability_that_is_closed_to_others_is_no_device_to_show(tmp_path: Path) -> None:
+    """Jails run as other users; such nodes are for parts of a GPU alone."""
+    if os.getuid() != 0:
+        pytest.skip("only root makes device nodes")
+    place = tmp_path / "nvidia-caps"
+    place.mkdir()
+    for name, mode in (("nvidia-cap1", 0o400), ("nvidia-cap2", 0o444)):
+        try:
+            os.mknod(place / name, stat.S_IFCHR | mode, os.makedev(1, 3))
+        except OSError as fault:
+            pytest.skip(f"no device can be made here: {fault.strerror}")
+        (place / name).chmod(mode)
+    assert [_opens(place / f"nvidia-cap{k}") for k in (1, 2)] == [False, True]
+    assert devices(tmp_path) == (str(place / "nvidia-cap2"),)
 
 
 class Unheard:

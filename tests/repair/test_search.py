@@ -16,7 +16,7 @@ from localagent.domain.outcome import Baseline, Failure, Frame, FullResult, Outc
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Budget, Choosing, Event, Suspicion, Task, TaskResult, Verdict
 from localagent.localize.fuse import SpectrumLocalizer
-from localagent.ports import EditWriter, OnwardReader, QuickCheck, Sources
+from localagent.ports import EditMender, EditWriter, OnwardReader, QuickCheck, Sources
 from localagent.repair import deciding
 from localagent.repair.expansion import unparsed
 from localagent.repair.ranker import Ranker, knows_nothing
@@ -243,6 +243,7 @@ def repair(
     writer: EditWriter | None = None,
     ranker: Ranker | None = None,
     onward: OnwardReader | None = None,
+    mender: EditMender | None = None,
     learned: float = 0.0,
     choosing: Choosing = Choosing.ASK,
 ) -> tuple[TaskResult, Events]:
@@ -261,6 +262,7 @@ def repair(
         writer=writer,
         ranker=ranker,
         onward=onward,
+        mender=mender,
     )
     limits = budget or Budget(max_candidates=500, max_seconds=30, jobs=1)
     task = Task(id="t", repo="/r", budget=limits, choosing=choosing)
@@ -539,6 +541,46 @@ def test_what_a_model_ordered_is_put_back_when_it_is_dropped() -> None:
     assert dropped.rank_of_first_plausible in (3, 4)  # one or two were in flight
     assert [e.data["edits"] for e in events.seen if e.kind == "unordered"] == [9]
     assert dropped.model_name is None
+
+
+@dataclass
+class Mending:
+    """A scripted mender that would write one digit and no other; `silent` answers nothing."""
+
+    favourite: str
+    mends: bool = True
+    silent: bool = False
+    asked: int = 0
+
+    def mend(
+        self, source: bytes, context: str, edits: Sequence[Edit], *, timeout_seconds: float
+    ) -> Sequence[float | None]:
+        self.asked += 1
+        return [None if self.silent else 0.0 if e.note == self.favourite else -99.0 for e in edits]
+
+
+def test_what_the_model_mends_with_comes_first() -> None:
+    """Scores are all alike; the mender alone tells edits apart, and only as far as MENDED_LEAST."""
+    lab = Laboratory(b"a = 1\n", {"a": number("a", 8)})
+    plain, events = repair(lab, scorer=Oracle(""))
+    assert [e.data["mended"] for e in events.seen if e.kind == "ordered"] == [0]
+    (favourite,) = {e.note for c in lab.quick_runs for e in c.edits if e.note.endswith("8")}
+    mender = Mending(favourite)
+    first, events = repair(Laboratory(b"a = 1\n", {"a": number("a", 8)}), scorer=Oracle(""), mender=mender)
+    assert plain.rank_of_first_plausible is not None
+    assert first.rank_of_first_plausible is not None
+    assert first.rank_of_first_plausible < plain.rank_of_first_plausible
+    assert [e.data["mended"] for e in events.seen if e.kind == "ordered"] == [9]
+    assert mender.asked == 1
+
+
+@pytest.mark.parametrize("mender", [Mending("", mends=False), Mending("", silent=True)])
+def test_a_mender_that_says_nothing_changes_nothing(mender: Mending) -> None:
+    tests = {"a": number("a", 8)}
+    without, _ = repair(Laboratory(b"a = 1\n", tests), scorer=Oracle(""))
+    beside, _ = repair(Laboratory(b"a = 1\n", tests), scorer=Oracle(""), mender=mender)
+    assert beside.rank_of_first_plausible == without.rank_of_first_plausible
+    assert mender.asked == (1 if mender.mends else 0)
 
 
 def test_a_run_repeats_itself() -> None:

@@ -1,0 +1,82 @@
+"""What the mender is worth: ranks of mined fixes by the first pass of the model, and with what it mends beside it.
+
+`localagent train --from CLONE... --preset ranker` first, which keeps its samples in the data directory; then
+`python bench/mending.py [--only PROJECT...] [--every N] [--seconds 120] [--json FILE]`. No line is more suspicious than
+another, and nothing runs; in front of a source stands its path alone. The bundled mender learned from other projects
+than those of `bench/real`: name these with `--only` (docs/adr/0046-the-model-mends.md).
+Printed: the median rank of the true edit among all that are open, and the share among the first 10, 50 and 100.
+"""
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(ROOT / "bench"))
+
+from onward import samples  # noqa: E402
+
+from localagent.app.least_level import least_level  # noqa: E402
+from localagent.app.settings import Settings as House  # noqa: E402
+from localagent.jail.open import open_jail  # noqa: E402
+from localagent.llm.registry import Registry  # noqa: E402
+from localagent.llm.scorer import ModelScorer  # noqa: E402
+from localagent.llm.tuned import serving  # noqa: E402
+from localagent.repair.weights import load_weights, mended_values  # noqa: E402
+from localagent.training.ranker_judging import figures, rank  # noqa: E402
+
+
+def main() -> int:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="*", default=[], metavar="PROJECT", help="fixes of these projects alone")
+    parser.add_argument("--every", type=int, default=1, help="every Nth fix")
+    parser.add_argument("--seconds", type=float, default=120.0, help="for one fix")
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    house = House.from_environ()
+    wanted = {name.replace("-", "_") for name in args.only}
+    real = [x for x in samples(house) if x[0].kind == "real" and (not wanted or _project(x[0].origin) in wanted)]
+    real = real[:: args.every]
+    if not real:
+        print("no samples: run `localagent train --from CLONE... --preset ranker` first", file=sys.stderr)
+        return 2
+    weights = load_weights(house.models_dir / "order.json")
+    model = serving(Registry(house.models_dir, house.data_dir).default(), house.data_dir)
+    scorer = ModelScorer(model, open_jail(least=least_level(house)), threads=1)
+    ranks: dict[str, list[int]] = {"first pass": [], "and mended": []}
+    began = time.monotonic()
+    for k, (sample, numbers) in enumerate(real, 1):
+        nats = scorer.mend(sample.source, f"# {sample.path}\n", sample.edits, timeout_seconds=args.seconds)
+        ranks["first pass"].append(rank(numbers, numbers.hand))
+        ranks["and mended"].append(rank(numbers, numbers.hand + np.array(mended_values(nats, weights))))
+        if not scorer.mends:
+            print(scorer.warning or scorer.remark or f"{model.name} has no mender", file=sys.stderr)
+            return 1
+        if k % 10 == 0:
+            print(f"{k} of {len(real)}, {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+    scorer.close()
+    first, mended = ranks.values()
+    earlier, later = (sum(a > b for a, b in zip(*p, strict=True)) for p in ((first, mended), (mended, first)))
+    print(f"{len(real)} fixes: {earlier} earlier, {later} later")
+    for name, some in ranks.items():
+        told = figures(some)
+        shares = "  ".join(f"{told[f'first-{n}']:6.1%}" for n in (10, 50, 100))
+        print(f"{name:12} median {told['median']:7.1f}   first 10, 50, 100  {shares}")
+    if args.json:
+        args.json.write_text(json.dumps(ranks, indent=1))
+    return 0
+
+
+def _project(origin: str) -> str:
+    """The name of the clone that a sample is from: `NAME.git-DIGEST@COMMIT` or `NAME-DIGEST@COMMIT`."""
+    return origin.partition("@")[0].rpartition("-")[0].removesuffix(".git").replace("-", "_")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
