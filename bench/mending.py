@@ -1,9 +1,10 @@
-"""What the mender is worth: ranks of mined fixes by the first pass of the model, and with what it mends beside it.
+"""What the mender and the learned order are worth: ranks of mined fixes by the hand's order, and with each and both.
 
 `localagent train --from CLONE... --preset ranker` first, which keeps its samples in the data directory; then
 `python bench/mending.py [--only PROJECT...] [--every N] [--seconds 120] [--json FILE]`. No line is more suspicious than
 another, and nothing runs; in front of a source stands its path alone. The bundled mender learned from other projects
 than those of `bench/real`: name these with `--only` (docs/adr/0046-the-model-mends.md).
+The shares are those of `models/order.json`, the learned order the bundled one, which learned from other projects, too.
 Printed: the median rank of the true edit among all that are open, and the share among the first 10, 50 and 100.
 """
 
@@ -27,8 +28,9 @@ from localagent.jail.open import open_jail  # noqa: E402
 from localagent.llm.registry import Registry  # noqa: E402
 from localagent.llm.scorer import ModelScorer  # noqa: E402
 from localagent.llm.tuned import serving  # noqa: E402
+from localagent.repair.ranker import load_ranker  # noqa: E402
 from localagent.repair.weights import load_weights, mended_values  # noqa: E402
-from localagent.training.ranker_judging import figures, rank  # noqa: E402
+from localagent.training.ranker_judging import figures, rank, scored  # noqa: E402
 
 
 def main() -> int:
@@ -49,25 +51,29 @@ def main() -> int:
     weights = load_weights(house.models_dir / "order.json")
     model = serving(Registry(house.models_dir, house.data_dir).default(), house.data_dir)
     scorer = ModelScorer(model, open_jail(least=least_level(house)), threads=1)
-    ranks: dict[str, list[int]] = {"first pass": [], "and mended": []}
+    ranker = load_ranker(house.models_dir / "ranker.json")
+    assert ranker is not None
+    ranks: dict[str, list[int]] = {"hand": [], "learned": [], "mended": [], "learned and mended": []}
     began = time.monotonic()
     for k, (sample, numbers) in enumerate(real, 1):
         nats = scorer.mend(sample.source, f"# {sample.path}\n", sample.edits, timeout_seconds=args.seconds)
-        ranks["first pass"].append(rank(numbers, numbers.hand))
-        ranks["and mended"].append(rank(numbers, numbers.hand + np.array(mended_values(nats, weights))))
+        learned = weights.learned * scored(ranker.with_model, numbers)
+        mended = np.array(mended_values(nats, weights))
+        for name, more in zip(ranks, (0.0, learned, mended, learned + mended), strict=True):
+            ranks[name].append(rank(numbers, numbers.hand + more))
         if not scorer.mends:
             print(scorer.warning or scorer.remark or f"{model.name} has no mender", file=sys.stderr)
             return 1
         if k % 10 == 0:
             print(f"{k} of {len(real)}, {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
     scorer.close()
-    first, mended = ranks.values()
-    earlier, later = (sum(a > b for a, b in zip(*p, strict=True)) for p in ((first, mended), (mended, first)))
-    print(f"{len(real)} fixes: {earlier} earlier, {later} later")
+    print(f"{len(real)} fixes; earlier and later than in the hand's order")
     for name, some in ranks.items():
+        pairs = list(zip(ranks["hand"], some, strict=True))
+        earlier, later = sum(a > b for a, b in pairs), sum(a < b for a, b in pairs)
         told = figures(some)
         shares = "  ".join(f"{told[f'first-{n}']:6.1%}" for n in (10, 50, 100))
-        print(f"{name:12} median {told['median']:7.1f}   first 10, 50, 100  {shares}")
+        print(f"{name:20} median {told['median']:7.1f}   first 10, 50, 100  {shares}   {earlier:4} {later:4}")
     if args.json:
         args.json.write_text(json.dumps(ranks, indent=1))
     return 0

@@ -38,7 +38,7 @@ class Weights:
     moved_from_syntax: float = 0.3
     written: float = 2.5
     onward: float = 1.0
-    mended: float = 0.4
+    mended: float = 0.3
     unmended: float = -4.0
     learned: float = 0.0
 
