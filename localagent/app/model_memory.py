@@ -46,6 +46,7 @@ def peak_of(name: str, settings: Settings, say: Callable[[str], None]) -> Peak:
     scorer = ModelScorer(tuned, jail, spare=spare_of(tuned, model), offload=offload_of(settings.gpu_layers))
     try:
         scorer.score(reference.source, "", reference.edits, timeout_seconds=_SECONDS)
+        scorer.mend(reference.source, "", reference.edits, timeout_seconds=_SECONDS)
         sampler = ModelSampler(scorer)
         lines, refused = sampler.path_tokens, "do not fit"
         while "do not fit" in refused and lines >= _LEAST_LINES:
