@@ -30,7 +30,8 @@ _BESIDE = ("pip",)  # used, and no requirement of anybody
 def bill_of_materials(settings: Settings) -> str:
     """CycloneDX JSON of this installation."""
     parts = list(installed())
-    models = [weights_of(load_manifest(path)) for path in sorted(settings.models_dir.glob("*.toml"))]
+    manifests = [load_manifest(path) for path in sorted(settings.models_dir.glob("*.toml"))]
+    models = [weights for manifest in manifests for weights in (weights_of(manifest), *menders_of(manifest))]
     own = next(part for part in parts if part.name == "localagent")
     return bill(own, [part for part in parts if part is not own], models, when=datetime.now(UTC))
 
@@ -124,6 +125,23 @@ def libraries(own: str, name: str, text: str) -> Iterable[tuple[str, str, str]]:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         told = [(name, "", "")]  # it says that something is inside, and not what
     return sorted({part for part in told if canonicalize_name(part[0]) != canonicalize_name(own)})
+
+
+def menders_of(manifest: Manifest) -> Iterator[Weights]:
+    """What a bill says of the mender that a model comes with, which we made: nothing where it has none."""
+    if manifest.mender is not None:
+        yield Weights(
+            name=f"{manifest.name}-mender",
+            version="",
+            sha256=manifest.mender.sha256,
+            licence=manifest.licence,
+            card=f"models/{manifest.name}.md",
+            statements={
+                "file": manifest.mender.file,
+                "bytes": str(manifest.mender.bytes),
+                "base-model": manifest.name,
+            },
+        )
 
 
 def weights_of(manifest: Manifest) -> Weights:

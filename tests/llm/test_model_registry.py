@@ -5,14 +5,16 @@ import json
 import os
 import re
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from gguf_builder import TinyGguf
 
 from localagent.errors import AnswerIsNo, CannotEnforce, UsageFault
+from localagent.llm.adapter import AdapterFile
 from localagent.llm.gguf import GgufFault
-from localagent.llm.manifest import Manifest, Origin, load_manifest, manifest_text
+from localagent.llm.manifest import Manifest, Mender, Origin, load_manifest, manifest_text
 from localagent.llm.registry import Registry
 
 TINY = TinyGguf().bytes
@@ -253,6 +255,48 @@ def test_every_fault_of_a_manifest_is_named_at_once(tmp_path: Path) -> None:
     for part in ("schema is 2", "name is malformed", "file is malformed", "bytes is negative", "sha256 is malformed",
                  "unknown key 'extra'", "default must be given as bool", "licence must be given"):  # fmt: skip
         assert part in said
+
+
+MENDER = Mender(file="Tiny.mender", bytes=5, sha256="3" * 64)
+
+
+def test_a_mender_is_taken_from_beside_our_manifest_alone(
+    registry: Registry, tiny_file: Path, folders: tuple[Path, Path]
+) -> None:
+    ours, users = folders[0], folders[1] / "models"
+    registry.add(tiny_file, "other")
+    (ours / "tiny.toml").write_text(manifest_text(replace(manifest(), default=True, mender=MENDER)))
+    (users / "Tiny.mender").write_bytes(b"12345")
+    assert registry.default().mender is None
+    (ours / "Tiny.mender").write_bytes(b"1234")
+    assert registry.default().mender is None  # cut off
+    (ours / "Tiny.mender").write_bytes(b"12345")
+    found = registry.default()
+    assert found.mender == AdapterFile(path=ours / "Tiny.mender", bytes=5, sha256="3" * 64, about={})
+    assert found.loaded == f"{found.sha256}+{'3' * 64}"
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ("mender = 1", "mender must be a table of file, bytes, sha256"),
+        ('[mender]\nfile = "a.mender"\nbytes = 1', "mender must be a table"),
+        ('[mender]\nfile = "a.mender"\nbytes = "1"\nsha256 = "x"', "mender.bytes must be given as int"),
+        (f'[mender]\nfile = "a.mender"\nbytes = -1\nsha256 = "{"3" * 64}"', "mender.bytes is negative"),
+        (f'[mender]\nfile = "../a.mender"\nbytes = 1\nsha256 = "{"3" * 64}"', "mender.file is malformed"),
+        (f'[mender]\nfile = "a.gguf"\nbytes = 1\nsha256 = "{"3" * 64}"', "mender.file is malformed"),
+        ('[mender]\nfile = "a.mender"\nbytes = 1\nsha256 = "3"', "mender.sha256 is malformed"),
+    ],
+)
+def test_a_mender_is_read_strictly(tmp_path: Path, table: str, said: str) -> None:
+    path = tmp_path / "m.toml"
+    text = manifest_text(manifest()).replace("[origin]", "").strip()
+    path.write_text(f"{text}\n{table}\n")
+    with pytest.raises(UsageFault) as refused:
+        load_manifest(path)
+    assert any(said in fault for fault in refused.value.faults)
+    path.write_text(manifest_text(replace(manifest(), mender=MENDER)))
+    assert load_manifest(path).mender == MENDER
 
 
 @pytest.mark.parametrize("odd", ['quote " and \\', "new\nline", "\x7f\x00", "\udcff", "naïve", "😀"])
