@@ -55,9 +55,12 @@ def test_third_party_binaries_name_their_packager_and_what_is_inside(document: d
 
 
 def test_the_model_is_one_of_the_components(document: dict[str, Any]) -> None:
-    (model,) = [c for c in document["components"] if c["type"] == "machine-learning-model"]
+    model, mender = [c for c in document["components"] if c["type"] == "machine-learning-model"]
+    assert mender["name"] == f"{model['name']}-mender"
+    assert (ROOT / mender["externalReferences"][0]["url"]).is_file()
     manifest = (ROOT / "models" / f"{model['name']}.toml").read_text(encoding="utf-8")
-    assert f'"{model["hashes"][0]["content"]}"' in manifest
+    for part in (model, mender):
+        assert f'"{part["hashes"][0]["content"]}"' in manifest
     assert model["licenses"] == [{"license": {"id": "Apache-2.0"}}]
     assert {p["name"] for p in model["properties"]} >= {"localagent:quantization", "localagent:source"}
     assert (ROOT / model["externalReferences"][0]["url"]).is_file()
