@@ -6,7 +6,7 @@
   run.py --first --json first.json              no choice: the first patch that passes every check (--assume: the best)
   run.py --self-check                           the judge and the cases: oracle 100 %, empty patch 0 %
   run.py --build                                write cases/own.jsonl from cases/*.case, tests counted
-  run.py bench/spans --max-seconds 120          bugs outside the edit space, which only span search can repair
+  run.py bench/spans --max-seconds 120          bugs whose repair is a text that somebody has to write
   run.py other.jsonl --cmd 'TOOL --repo {repo} --out {out} ...'
 
 Seconds depend on the machine and its load (printed beside them); outcomes do as far as a budget in seconds ends a run.

@@ -149,5 +149,5 @@ def test_one_that_does_not_serve_leaves_the_registered_model(how: str, tmp_path:
     found, scorer = scored(replace(model, adapter=learned), spare=model)
     assert scorer.warning == ""
     assert found == plain
-    assert "adapter of qwen do not serve" in scorer.remark
+    assert "adapter or mender of qwen do not serve" in scorer.remark
     assert {"altered": "SHA-256", "a lie": "does not fit", "gone": "No such file"}[how] in scorer.remark

@@ -15,6 +15,7 @@ from gguf_builder import TinyGguf
 
 from localagent.app import Settings
 from localagent.app.tuning import reference_edits
+from localagent.domain.edit import digest_of
 from localagent.domain.jailspec import JailResult, JailSpec
 from localagent.domain.outcome import Ending
 from localagent.errors import AnswerIsNo, CannotEnforce
@@ -25,7 +26,7 @@ from localagent.llm.frames import TARGET, pack, receive_first
 from localagent.llm.registry import ModelFile
 from localagent.llm.scorer import ModelScorer
 from localagent.llm.tune import MOST_MEMORY_BYTES, Measured, Reference, rank_correlation, tune
-from localagent.llm.tuned import AS_IT_IS, Tuned, load, serving, stands, weights_path
+from localagent.llm.tuned import AS_IT_IS, Tuned, load, serving, spare_of, stands, weights_path
 
 TINY = TinyGguf().bytes
 WRITTEN = {"kind": "written", "type": "x"}
@@ -277,13 +278,14 @@ def test_the_bundled_model_is_measured_and_its_rewritten_weights_score_alike(
     assert scorer.warning == ""
     assert None not in got
     assert scorer.digest == f"sha256:{bundled_model.sha256}"
-    assert scorer.weights == f"sha256:{best.sha256}"
+    assert bundled_model.mender is not None
+    assert scorer.weights == digest_of(f"{best.sha256}+{bundled_model.mender.sha256}".encode())
     scorer.close()
     assert made.path is not None
     with made.path.open("r+b") as weights:
         weights.seek(-2, os.SEEK_END)
         weights.write(b"\xaa\x55")
-    spared = ModelScorer(made, jail, threads=1, spare=bundled_model)
+    spared = ModelScorer(made, jail, threads=1, spare=spare_of(made, bundled_model))
     assert None not in spared.score(few.source, "", few.edits[:5], timeout_seconds=120)
     assert "SHA-256 is not the registered one" in spared.remark
     assert (spared.warning, spared.weights) == ("", f"sha256:{bundled_model.sha256}")
