@@ -281,6 +281,11 @@ class Engine:
         self._llama.llama_set_n_threads(self._context, threads, threads)
 
     @property
+    def cancelled(self) -> bool:
+        """Whether the request in work is no longer wanted."""
+        return self._cancelled()
+
+    @property
     def mends(self) -> bool:
         """Whether it has a mender."""
         return self._mender is not None

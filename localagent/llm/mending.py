@@ -41,6 +41,8 @@ class Mending:
         front = [engine.front_token, *engine.tokenize(utf8(f"{tests}\n" if tests else ""))[-TESTS_TOKENS:]]
         with engine.mending():
             for window in plan_windows(source, [place_of(edit) for edit in edits], body_bytes=BODY_BYTES):
+                if engine.cancelled:
+                    break
                 tokens, asks = self._questions(front, utf8(f"{path}\n"), source, window, edits)
                 for answers in engine.compare(tokens, asks):
                     items = [[edit, round(min(0.0, ratio + stood), 4)] for edit, ratio, stood in answers]
