@@ -126,7 +126,7 @@ class Expansion:
         got = scorer.read(source, context, edits, timeout_seconds=timeout)
         mender = run.parts.mender
         nats: Sequence[float | None] = [None] * len(head)
-        if mender is not None and mender.mends:
+        if mender is not None and mender.mends and run.parts.weights.mended:
             nats = mender.mend(source, context, edits, timeout_seconds=max(0.0, ends - run.clock()))
         if scorer.warning or all(v is None for v in got):
             return []
