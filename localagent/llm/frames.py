@@ -3,11 +3,13 @@
 A frame is four bytes of length (big endian) and that many bytes of JSON, always one object with a `kind`.
 
     parent to child                                     child to parent
-    load    bytes, sha256, adapter, threads, try        ready    name, threads, load_seconds, resident_bytes,
-                                                                 path_tokens, fim, chat
+    load    bytes, sha256, adapter, mender, threads,    ready    name, threads, load_seconds, resident_bytes,
+            try                                                  path_tokens, fim, chat, gpus
                                                         refused  why (the child then ends)
     score   id, context, source, edits                  scores   id, items: [[edit, score or null], ...], tokens
                                                         done     id, tokens, outside, garbled, cpu_seconds
+    mend    id, context, source, edits                  mended   id, items: [[edit, nats], ...], tokens
+                                                        done     id, tokens, cpu_seconds
     tokenize  id, texts                                 tokens   id, tokens: [[token, ...], ...], pieces
     grow    id, trunk, branches, fresh                  grown    id, items: [[branch, row, top, asked], ...], pieces
                                                         done     id, tokens, fresh
@@ -18,7 +20,8 @@ A frame is four bytes of length (big endian) and that many bytes of JSON, always
     cancel  id                                          done     (as above, with what was scored so far)
     end                                                 (the child ends)
 
-`adapter` is null or an object of `bytes` and `sha256`. `try` (may be left out) lets
+`adapter` and `mender` are null or objects of `bytes` and `sha256`; without a mender
+`mend` is refused. `gpus` (may be left out) says how many the child sees. `try` (may be left out) lets
 the child use fewer threads where more do not help; `ready` says how many it uses, and
 in `path_tokens` (may be left out) how long prompt and answer may be together. `gpu_layers`
 (may be left out) is how many layers go to a GPU, -1 for all.

@@ -23,6 +23,7 @@ from localagent.llm.served import Served
 
 LAST = {
     "score": frozenset({"done"}),
+    "mend": frozenset({"done"}),
     "tokenize": frozenset({"tokens"}),
     "grow": frozenset({"done", "crowded"}),
     "sample": frozenset({"done", "crowded"}),
@@ -77,7 +78,7 @@ class Hosted:
 
 @dataclass(slots=True)
 class Shared:
-    """Children by the digest of what they loaded. `made` starts one; None for weights that are not served here."""
+    """Children by what they loaded (`ModelFile.loaded`). `made` starts one; None for what is not served here."""
 
     made: Callable[[str], Served | None]
     clock: Callable[[], float] = time.monotonic
@@ -200,13 +201,7 @@ class Line:
                 self._gone = True
 
     def _load(self, message: Message) -> None:
-        sha256, learned = message.get("sha256"), message.get("adapter")
-        if not isinstance(sha256, str):
-            raise FrameFault("what is to be loaded has no digest")
-        if learned is not None:
-            if not isinstance(learned, dict) or not isinstance(learned.get("sha256"), str):
-                raise FrameFault("the adapter that is to be loaded has no digest")
-            sha256 = f"{sha256}+{learned['sha256']}"
+        sha256 = _loaded(message)
         found = self._shared.child(sha256)
         if isinstance(found, str) or not found.ready(found.load_limit_seconds - _SOONER_SECONDS):
             self._say({"kind": "refused", "why": found if isinstance(found, str) else found.warning or "it is loading"})
@@ -273,6 +268,20 @@ def _named(answer: Message) -> Iterator[int]:
         yield from text
     for item in answer.get("items", []):
         yield from (int(token) for token, _ in item[2])
+
+
+def _loaded(message: Message) -> str:
+    """What is to be loaded, as `ModelFile.loaded` names it."""
+    digests = [message.get("sha256")]
+    if not isinstance(digests[0], str):
+        raise FrameFault("what is to be loaded has no digest")
+    for what in ("adapter", "mender"):
+        file = message.get(what)
+        if file is not None:
+            if not isinstance(file, dict) or not isinstance(file.get("sha256"), str):
+                raise FrameFault(f"the {what} that is to be loaded has no digest")
+            digests.append(file["sha256"])
+    return "+".join(map(str, digests))
 
 
 def _number(message: Message) -> int:

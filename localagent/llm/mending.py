@@ -63,7 +63,8 @@ class Mending:
         text = Text(
             source[begin : window.end], engine.tokenize, engine.token_bytes, engine.end_token, local=engine.byte_level
         )
-        wrong, right = engine.tokenize(WRONG), engine.tokenize(RIGHT)
+        ended = text.data.endswith(b"\n")
+        wrong, right = engine.tokenize(WRONG), engine.tokenize(RIGHT if ended else b"\n" + RIGHT)
         twice = [*wrong, *text.tokens, *right]
         for shown in ([*front, *engine.tokenize(path + _lead(source, begin))], [engine.front_token]):
             tokens = [*shown, *twice, *text.tokens, engine.end_token]

@@ -3,6 +3,7 @@
 import socket
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from model_replay import READY, Answer, ReplayJail
 
 from localagent.domain.edit import Edit, Splice
 from localagent.domain.paths import RepoPath
+from localagent.llm.adapter import AdapterFile
 from localagent.llm.decoder import ModelDecoder
 from localagent.llm.frames import FrameBuffer, Message, pack
 from localagent.llm.hosted import MOST_DEATHS, Hosted, Line, Shared
@@ -87,6 +89,31 @@ def test_one_child_answers_all_and_each_its_own(model: ModelFile) -> None:
     assert len(house.jails[0].started) == 1
     first.close()
     assert not house.jails[0].started[0].killed.is_set()
+
+
+def test_a_mender_is_part_of_what_is_asked_for(model: ModelFile, tmp_path: Path) -> None:
+    """Whoever asks for a model with its mender gets no child without it, and may ask it to mend."""
+    mender = AdapterFile(path=tmp_path / "m.gguf", bytes=4, sha256="1" * 64, about={})
+    mended: list[Message] = [
+        {"kind": "mended", "id": 1, "items": [[0, -0.5]], "tokens": 3},
+        {"kind": "done", "id": 1, "tokens": 3, "outside": 0, "resident_bytes": 1},
+    ]
+    both, asked = replace(model, mender=mender), list[str]()
+
+    def made(loaded: str) -> Served:
+        asked.append(loaded)
+        return Served(both, ReplayJail(READY, mended), threads=1)
+
+    shared = Shared(made)
+    ours, theirs = socket.socketpair()
+    threading.Thread(target=Line(theirs, shared).run, daemon=True).start()
+    scorer = ModelScorer(both, Hosted(descriptor=ours.fileno()), threads=1)
+    assert list(scorer.mend(b"x = 1\n", "", edits(), timeout_seconds=20)) == [-0.5]
+    assert scorer.warning == ""
+    assert asked == [f"{SHA}+{'1' * 64}"]
+    scorer.close()
+    shared.close()
+    ours.close()
 
 
 def test_each_is_told_the_bytes_of_the_tokens_named_to_it_and_of_no_others(model: ModelFile) -> None:

@@ -245,6 +245,7 @@ def repair(
     onward: OnwardReader | None = None,
     mender: EditMender | None = None,
     learned: float = 0.0,
+    mended: float = 0.3,
     choosing: Choosing = Choosing.ASK,
 ) -> tuple[TaskResult, Events]:
     events = Events()
@@ -256,7 +257,7 @@ def repair(
         scorer=scorer,
         sink=events,
         sources={M: laboratory.source, T: b"import m\n"},
-        weights=Weights(learned=learned),
+        weights=Weights(learned=learned, mended=mended),
         context=lambda path, baseline: "",
         reader=reader,
         writer=writer,
@@ -572,6 +573,12 @@ def test_what_the_model_mends_with_comes_first() -> None:
     assert first.rank_of_first_plausible < plain.rank_of_first_plausible
     assert [e.data["mended"] for e in events.seen if e.kind == "ordered"] == [9]
     assert mender.asked == 1
+
+
+def test_where_mending_counts_for_nothing_nobody_is_asked() -> None:
+    mender = Mending("")
+    repair(Laboratory(b"a = 1\n", {"a": number("a", 8)}), scorer=Oracle(""), mender=mender, mended=0.0)
+    assert mender.asked == 0
 
 
 @pytest.mark.parametrize("mender", [Mending("", mends=False), Mending("", silent=True)])

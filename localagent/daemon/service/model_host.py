@@ -35,10 +35,11 @@ _log = logging.getLogger("localagent.model")
 
 
 def known_models(settings: Settings) -> dict[str, ModelFile]:
-    """What may be asked for, by what it loads: registered files, what `model tune` made of them, and adapters."""
+    """What may be asked for, by what it loads: what serves of each registered file, and what does where that fails."""
     found = [model for model in Registry(settings.models_dir, settings.data_dir).list() if model.path is not None]
-    data = settings.data_dir
-    return {m.loaded: m for one in found for m in (one, serving(one, data), spare_of(serving(one, data), one)) if m}
+    served = [(serving(one, settings.data_dir), one) for one in found]
+    asked = [*found, *(model for model, _ in served), *filter(None, (spare_of(*pair) for pair in served))]
+    return {model.loaded: model for model in asked}
 
 
 def _jail(order: dict[str, Any], settings: Settings) -> Jail:
