@@ -5,7 +5,8 @@ nothing. The same promises in the same order as bubblewrap.py; what nsjail would
 of 19, a time limit of 600 s) is switched off, since the launcher and the watcher have those. The command is started by
 our own init (init_program.py), which also puts on the seccomp filter: nsjail's own (kafel) would need the rules twice.
 
-Not promised: /dev/tty and a writable /proc, which bubblewrap has, are not there; /proc is read-only.
+Not promised: /dev/tty and a writable /proc, which bubblewrap has, are not there; /proc is read-only unless a device is
+shown (a GPU's driver names its threads there).
 """
 
 from dataclasses import dataclass
@@ -133,8 +134,9 @@ def _system(around: Surroundings) -> tuple[str, ...]:
 def _private(spec: JailSpec) -> tuple[str, ...]:
     size = f"size={spec.limits.tmp_bytes},mode=1777"
     closed = {"nosuid": True, "nodev": True}
+    shows_devices = any(bind.access is Access.DEVICE for bind in spec.binds)
     return (
-        _mount(dst="/proc", fstype="proc", rw=False, noexec=True, **closed),
+        _mount(dst="/proc", fstype="proc", rw=shows_devices, noexec=True, **closed),
         _mount(dst="/dev", fstype="tmpfs", options="size=64k,mode=755", rw=False, noexec=True, **closed),
         *(_mount(src=f"/dev/{name}", dst=f"/dev/{name}", is_bind=True, rw=True, nosuid=True) for name in DEVICES),
         _mount(

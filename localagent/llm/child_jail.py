@@ -8,7 +8,7 @@ from localagent.errors import CannotEnforce
 from localagent.jail.open import interpreter_binds
 from localagent.llm.frames import ADAPTER, MENDER, TARGET, WEIGHTS
 from localagent.llm.needs import Needs, needs_of_file
-from localagent.llm.offload import Offload, libraries_bytes
+from localagent.llm.offload import Offload, beside_bytes
 from localagent.llm.registry import ModelFile
 
 PACKAGE = Path(__file__).resolve().parent.parent
@@ -62,7 +62,7 @@ def child_spec(
             wall_seconds=_A_DAY_SECONDS,
             cpu_seconds=_A_DAY_SECONDS,
             address_space_bytes=_DEVICE_ADDRESSES_BYTES if offload.devices else needs.address_space_bytes,
-            resident_bytes=needs.resident_bytes + libraries_bytes(),
+            resident_bytes=needs.resident_bytes + beside_bytes(offload),
             file_bytes=writes_bytes,
             tmp_bytes=writes_bytes,  # also the bound of what lies behind a writable bind
         ),

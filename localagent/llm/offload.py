@@ -2,8 +2,8 @@
 
 Only where it is asked for, and llama.cpp was built with a backend that can: then the nodes of GPU devices are shown to
 the model's own confined process, and to nothing else. Not promised: that a driver is content with what a jail shows it
-(on the one machine with a GPU where it was tried, CUDA's was not, and the model ran on the processor), nor answers
-equal to the processor's. What came of it the process says once it has loaded the model.
+(CUDA's was, on the one machine with a GPU where it was tried), nor answers equal to the processor's. What came of it
+the process says once it has loaded the model.
 """
 
 import importlib.util
@@ -25,6 +25,7 @@ SEEN = "offloaded to a GPU; answers differ from the processor's"
 UNSEEN = "not offloaded: in its jail llama.cpp sees no GPU, though devices are shown; it ran on the processor"
 _LIBRARIES = ("libggml-cuda*", "libggml-hip*", "libggml-vulkan*", "libggml-sycl*")
 _LIBRARIES_BYTES = 512 << 20  # what such a build was seen to take beside the same on the processor: 370 MB
+_DRIVER_BYTES = 2 << 30  # of the machine's own memory, while CUDA starts: 512 MB were seen to be too few
 NO_DEVICE = "not offloaded: no GPU device can be opened here (/dev/nvidia*, /dev/dri/renderD*, /dev/kfd)"
 _MOST_LAYERS = 1000
 _CAPABILITIES = "nvidia-caps"
@@ -87,6 +88,11 @@ def libraries_bytes() -> int:
     folders = [Path(place, "lib") for place in (spec.submodule_search_locations or ())] if spec is not None else []
     there = any(any(folder.glob(name)) for folder in folders for name in _LIBRARIES)
     return _LIBRARIES_BYTES if there else 0
+
+
+def beside_bytes(offload: Offload) -> int:
+    """What the process of a model takes of the machine's memory for GPUs, beside what its file needs."""
+    return libraries_bytes() + (_DRIVER_BYTES if offload.devices else 0)
 
 
 def offloads(backend: str) -> bool:

@@ -22,7 +22,7 @@ from localagent.llm.cores import free_threads
 from localagent.llm.dropped import Dropped, ended, number, reason_of, remedy_of
 from localagent.llm.frames import CONTEXT_TOKENS, FrameBuffer, FrameFault, Message, send
 from localagent.llm.needs import Needs
-from localagent.llm.offload import Offload, came_of, libraries_bytes
+from localagent.llm.offload import Offload, beside_bytes, came_of
 from localagent.llm.registry import ModelFile
 from localagent.llm.turns import Turns
 from localagent.ports import JailProcess
@@ -132,7 +132,7 @@ class Served:
     @property
     def memory_limit_bytes(self) -> int:
         """The most that its process may take, by the shapes of the file."""
-        return self._needs.resident_bytes + libraries_bytes()
+        return self._needs.resident_bytes + beside_bytes(self.offload)
 
     @property
     def busy(self) -> bool:

@@ -4,6 +4,8 @@ Not promised: that a function behaves as before because none of its lines change
 """
 
 import ast
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -28,12 +30,15 @@ class ChangedFile:
     def lines(self) -> tuple[frozenset[int], frozenset[int]]:
         """The lines that differ, of the text before and of that after; where lines only went or came, none."""
         old, new = self.before.split(b"\n"), self.after.split(b"\n")
-        if max(len(old), len(new)) > _MOST_LINES:
-            return frozenset(range(1, len(old) + 1)), frozenset(range(1, len(new) + 1))
-        matcher = SequenceMatcher(None, old, new, autojunk=False)
+        front, behind = _alike_at_both_ends(old, new)
+        stood, stands = range(front + 1, len(old) - behind + 1), range(front + 1, len(new) - behind + 1)
+        if max(len(stood), len(stands)) > _MOST_LINES:
+            return frozenset(stood), frozenset(stands)
+        matcher = SequenceMatcher(None, old[front : len(old) - behind], new[front : len(new) - behind], autojunk=False)
         gone: set[int] = set()
         come: set[int] = set()
-        for tag, a, b, c, d in matcher.get_opcodes():
+        for tag, *places in matcher.get_opcodes():
+            a, b, c, d = (place + front for place in places)
             if tag != "equal":
                 gone |= set(range(a + 1, b + 1))
                 come |= set(range(c + 1, d + 1)) or ({c, c + 1} if self._in_function(c) else set())
@@ -52,15 +57,15 @@ class ChangedFile:
 
     def executable(self) -> frozenset[int]:
         """First lines of the changed statements of the text after, without definitions' heads and docstrings."""
-        _, lines = self.lines()
+        lines = sorted(self.lines()[1])
         tree = normal.parse(self.after)
         if tree is None:
             return frozenset()
         statements = {n.lineno: n for n in sorted(_statements(tree.body), key=lambda n: -n.lineno)}
         found = set()
         for node in statements.values():
-            last = _own_last(node)
-            if any(node.lineno <= n <= last for n in lines):
+            at = bisect_left(lines, node.lineno)
+            if at < len(lines) and lines[at] <= _own_last(node):
                 found.add(node.lineno)
         return frozenset(found)
 
@@ -109,10 +114,20 @@ def _outline(text: bytes) -> list[bytes]:
 def _named(functions: Sequence[Region]) -> dict[tuple[str | None, str, int], Region]:
     """By class, name and how often that came before."""
     found: dict[tuple[str | None, str, int], Region] = {}
+    came: Counter[tuple[str | None, str]] = Counter()
     for function in functions:
-        number = sum(key[:2] == (function.class_name, function.name) for key in found)
-        found[(function.class_name, function.name, number)] = function
+        named = function.class_name, function.name
+        found[(*named, came[named])] = function
+        came[named] += 1
     return found
+
+
+def _alike_at_both_ends(old: Sequence[bytes], new: Sequence[bytes]) -> tuple[int, int]:
+    """How many lines are the same in front, and how many of the others behind."""
+    front = next((n for n, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
+    most = min(len(old), len(new)) - front
+    behind = next((n for n in range(most) if old[-1 - n] != new[-1 - n]), most)
+    return front, behind
 
 
 def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:

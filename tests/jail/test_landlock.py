@@ -235,3 +235,15 @@ def test_what_the_program_tells_is_json() -> None:
     assert json.loads(os.read(read, 1000)) == {"exec-fault": "a ?quoted? ? text?"}
     os.close(read)
     os.close(write)
+
+
+def test_a_thread_names_itself_only_where_a_device_is_shown(walled: NamespaceJail) -> None:
+    """CUDA names its threads, and gives up where it cannot. Any device will do for the wall; nothing else opens."""
+    files = "/proc/self/comm /etc/services /proc/sys/kernel/panic"
+    script = f"for file in {files}; do (printf named > $file) && echo $file; done"
+    spec = JailSpec(argv=("/bin/bash", "-c", script), cwd="/", env=(("PATH", "/usr/bin:/bin"), ("LC_ALL", "C")))
+    refused = walled.run(spec)
+    assert (refused.ending, refused.stdout) == (Ending.EXITED, b""), refused.stderr
+    device = Bind(source="/dev/null", target="/dev/nvidia0", access=Access.DEVICE)
+    shown = walled.run(replace(spec, binds=(device,)))
+    assert shown.stdout == b"/proc/self/comm\n", shown.stderr

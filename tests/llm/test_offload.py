@@ -95,7 +95,8 @@ def test_the_models_own_process_is_shown_devices_and_told_how_many_layers(model:
     assert scorer.remarks == (f"model m was {UNSEEN}",)  # its process did not say that it saw one
     (node,) = [bind for bind in jail.specs[0].binds if bind not in plain.binds]
     assert node == Bind(source="/dev/nvidia0", target="/dev/nvidia0", access=Access.DEVICE)
-    assert jail.specs[0].limits.resident_bytes == plain.limits.resident_bytes
+    assert jail.specs[0].limits.resident_bytes == plain.limits.resident_bytes + (2 << 30)
+    assert scorer.memory_limit_bytes == jail.specs[0].limits.resident_bytes
     scorer.close()
     silent = ReplayJail(READY)
     scorer = ModelScorer(model, silent, threads=1, offload=Offload(said=NO_BACKEND))

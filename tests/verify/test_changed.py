@@ -92,6 +92,18 @@ def test_what_cannot_be_told_counts_as_everything() -> None:
     assert file.reached_by(frozenset({1}))
 
 
+def test_one_line_of_a_very_long_file_is_one_line() -> None:
+    rest = "".join(f"def f{n}(x):\n    return x\n" for n in range(20_000))
+    file = changed("A = 1", "A = 2", f"{rest}A = 1\n{rest}")
+    assert file.lines() == (frozenset({40_001}), frozenset({40_001}))
+    assert file.executable() == frozenset({40_001})
+
+
+def test_what_came_between_two_that_are_alike_is_the_later_one() -> None:
+    file = changed("x = 1\n", "x = 1\nx = 1\n", "x = 1\nx = 1\n")
+    assert file.lines() == (frozenset(), frozenset({3}))
+
+
 texts = st.lists(st.sampled_from(["x = 1\n", "def f():\n    return 1\n", "\n", "# c\n", "def g(:\n"]), max_size=6)
 
 

@@ -40,6 +40,7 @@ GRANTS = {
     "read": _READ_DIR | _READ_FILE,
     "run": _READ_DIR | _READ_FILE | _EXECUTE,
     "device": _READ_DIR | _READ_FILE | _WRITE_FILE | _TRUNCATE | _IOCTL_DEV,
+    "adjust": _READ_DIR | _READ_FILE | _WRITE_FILE | _TRUNCATE,
     "write": ((1 << 15) - 1) & ~(_MAKE_CHAR | _MAKE_BLOCK),
 }
 
