@@ -110,6 +110,7 @@ class Grove:
         self._context = llama.llama_init_from_model(model, params)
         if not self._context:
             raise CannotEnforce("llama.cpp cannot make room for a context of many sequences")
+        self._adapter = adapter
         adapt(llama, self._context, adapter)
         self._memory = llama.llama_get_memory(self._context)
         self._batch = llama.llama_batch_init(BATCH_TOKENS, 0, SEQUENCES)
@@ -119,6 +120,16 @@ class Grove:
         self._rooted: dict[int, int] = {}  # sequence -> how many of its first tokens lie in the trunk's own cells
         self.fresh = True
         self.tokens_decoded = 0
+
+    def use(self, adapter: Any) -> None:
+        """From now on with this adapter, or None. What was decoded with another one is forgotten."""
+        if adapter is self._adapter:
+            return
+        self._forget()
+        self._llama.llama_memory_clear(self._memory, True)
+        self._trunk = []
+        adapt(self._llama, self._context, adapter)
+        self._adapter = adapter
 
     def grow(self, trunk: Sequence[int], branches: Sequence[Branch], *, fresh: bool = False) -> Iterator[list[Reading]]:
         """Readings of each decoded batch. Ends early, without error, when cancelled. NoRoom before anything ran.

@@ -53,13 +53,13 @@ class CutDecoder:
         return told
 
     def grow(
-        self, trunk: Sequence[int], branches: Sequence[Branch], *, timeout_seconds: float
+        self, trunk: Sequence[int], branches: Sequence[Branch], *, timeout_seconds: float, mending: bool = False
     ) -> list[list[RowAnswer]] | None:
-        """For each branch the answers to its rows, or None."""
+        """For each branch the answers to its rows, or None; `mending` as `ModelDecoder.grow`."""
         if self._next():
             return None
         fresh, self._open = self._open or self._asked in self._told, False
-        told = self._decoder.grow(trunk, branches, timeout_seconds=timeout_seconds, fresh=fresh)
+        told = self._decoder.grow(trunk, branches, timeout_seconds=timeout_seconds, fresh=fresh, mending=mending)
         self._book(answered=told is not None)
         if told is not None and (fresh or self._decoder.fresh):
             self.fresh.append(self._asked)

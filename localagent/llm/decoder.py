@@ -49,16 +49,26 @@ class ModelDecoder:
         return None
 
     def grow(
-        self, trunk: Sequence[int], branches: Sequence[Branch], *, timeout_seconds: float, fresh: bool = False
+        self,
+        trunk: Sequence[int],
+        branches: Sequence[Branch],
+        *,
+        timeout_seconds: float,
+        fresh: bool = False,
+        mending: bool = False,
     ) -> list[list[RowAnswer]] | None:
         """For each branch the answers to its rows; None where any is missing: no time, no room, or no model.
 
+        `mending`: of the model with its mender (`llm/mending.py`), which it must have.
         `fresh`: no branches of earlier requests are built upon. Which there are changes answers by tenths of a nat.
         """
         self.fresh = False
+        if mending and not self._served.mends:  # loading left it behind
+            return None
         request: Message = {
             "kind": "grow",
             "fresh": fresh,
+            **({"mending": True} if mending else {}),
             "trunk": list(trunk),
             "branches": [[b.at, list(b.tokens), [[r.index, r.top, list(r.asked)] for r in b.rows]] for b in branches],
         }

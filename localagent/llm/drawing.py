@@ -34,7 +34,7 @@ class Drawing:
     def sample(self, request: Message) -> None:
         """`drawn` frames, then `done` with the tokens decoded; `crowded` instead where it cannot be asked so."""
         engine, how = self._engine, _draw(request)
-        grove = engine.grove
+        grove = engine.grove()
         sampling = Sampling(engine.llama, engine.vocab, grove, piece=engine.piece, ends=engine.ends)
         before = grove.tokens_decoded
         try:

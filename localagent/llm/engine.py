@@ -240,9 +240,14 @@ class Engine:
         """How many bytes a token stands for."""
         return len(self.piece(token))
 
+    def grove(self, *, mending: bool = False) -> Grove:
+        """Where many continuations are decoded together, `mending`: with the mender instead of an adapter."""
+        self._grove.use(self._mender if mending else self._adapter)
+        return self._grove
+
     @cached_property
-    def grove(self) -> Grove:
-        """Where many continuations are decoded together; its memory is taken when it is first asked for."""
+    def _grove(self) -> Grove:
+        """Its memory is taken when it is first asked for."""
         return Grove(
             self._llama,
             self._model,

@@ -42,7 +42,10 @@ class Growing:
         trunk, branches = _trunk(request, self._engine.vocabulary), _branches(request, self._engine.vocabulary)
         if any(b.at > len(trunk) for b in branches):
             raise RequestFault("a branch leaves the trunk after its end")
-        grove = self._engine.grove
+        mending = request.get("mending") is True
+        if mending and not self._engine.mends:
+            raise RequestFault("mending without a mender")
+        grove = self._engine.grove(mending=mending)
         before = grove.tokens_decoded
         try:
             for readings in grove.grow(trunk, branches, fresh=request.get("fresh") is True):

@@ -3,7 +3,7 @@
 The order's first pass knows only what stands in front of a place. Here the whole stretch stands in front, as it is,
 and then once more; a model that has learned to write such code again without its faults says at each token of the
 second copy how likely somebody who mends it goes on otherwise. One pass over twice the stretch serves all its edits.
-How it is laid out must stay as it was learned (`models/smollm2-135m-instruct.md`). Runs in the confined child only.
+How it is laid out: `mending_text`. Runs in the confined child only.
 """
 
 import socket
@@ -14,14 +14,10 @@ from localagent.llm.asked_edits import place_of, splices_of
 from localagent.llm.departure import Text
 from localagent.llm.engine import Ask, Engine
 from localagent.llm.frames import Message, send
+from localagent.llm.mending_text import BODY_BYTES, RIGHT, TESTS_TOKENS, WRONG, lead_of
 from localagent.llm.resident import resident_bytes
 from localagent.llm.utf8 import utf8
 from localagent.llm.window import Window, plan_windows
-
-WRONG, RIGHT = b"# wrong:\n", b"# right:\n"
-BODY_BYTES = 1_500  # of a stretch; longer functions are read in several
-LEAD_BYTES = 300  # of the file in front of it
-TESTS_TOKENS = 150  # of the tests in front of that
 
 Edits = Sequence[list[object]]
 
@@ -66,7 +62,7 @@ class Mending:
         ended = text.data.endswith(b"\n")
         wrong, right = engine.tokenize(WRONG), engine.tokenize(RIGHT if ended else b"\n" + RIGHT)
         twice = [*wrong, *text.tokens, *right]
-        for shown in ([*front, *engine.tokenize(path + _lead(source, begin))], [engine.front_token]):
+        for shown in ([*front, *engine.tokenize(path + lead_of(source, begin))], [engine.front_token]):
             tokens = [*shown, *twice, *text.tokens, engine.end_token]
             if text.faithful and len(tokens) <= engine.context_tokens:
                 return tokens, _asks(text, len(shown) + len(twice), begin, window, edits)
@@ -80,9 +76,3 @@ def _asks(text: Text, at: int, begin: int, window: Window, edits: Edits) -> dict
         if departure is not None and departure.new >= 0:
             found.setdefault(at + departure.index, []).append((member, departure.old, departure.new))
     return found
-
-
-def _lead(source: bytes, begin: int) -> bytes:
-    """The whole lines in front of a stretch, as far as there is room for them."""
-    first = 0 if begin <= LEAD_BYTES else source.find(b"\n", begin - LEAD_BYTES) + 1
-    return source[first:begin] if first <= begin else b""

@@ -73,11 +73,6 @@ class ModelScorer(Served):
                         break
         return scores
 
-    @property
-    def mends(self) -> bool:
-        """Whether the model comes with a mender that serves."""
-        return self._model.mender is not None and not self.warning
-
     def mend(
         self, source: bytes, context: str, edits: Sequence[Edit], *, timeout_seconds: float
     ) -> Sequence[float | None]:

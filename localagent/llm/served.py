@@ -135,6 +135,11 @@ class Served:
         return self._needs.resident_bytes + beside_bytes(self.offload)
 
     @property
+    def mends(self) -> bool:
+        """Whether the model comes with a mender that serves."""
+        return self._model.mender is not None and not self.warning
+
+    @property
     def busy(self) -> bool:
         """True while somebody's request is in work."""
         return self._turn.locked()

@@ -38,7 +38,7 @@ class Decoder(Protocol):
         ...
 
     def grow(
-        self, trunk: Sequence[int], branches: Sequence[Branch], *, timeout_seconds: float
+        self, trunk: Sequence[int], branches: Sequence[Branch], *, timeout_seconds: float, mending: bool = False
     ) -> list[list[RowAnswer]] | None:
         """Answers to the rows of branches."""
         ...
@@ -56,14 +56,17 @@ class Region:
         lead: int,
         room_tokens: Callable[[], int],
         malus: float,
+        wrong: bytes = b"",
     ) -> None:
         """`lead` is the offset where the text in front begins; `room_tokens` the most that a path may have.
 
-        That is asked once the model has answered, so that it is known.
+        That is asked once the model has answered, so that it is known. `wrong`: between `context` and that text, for a
+        model that mends, which is asked then (`mending_text`); else it reads each old line as a comment.
         """
         self.page = page
         self._places = sorted(places, key=lambda p: p[1])
         self._context, self._lead, self._room, self._malus = context, lead, room_tokens, malus
+        self._wrong = wrong
         self._trunk: list[int] = []
         self._ends: list[int] = []
         self._heap: list[tuple[float, int, Node | Place]] = []
@@ -90,7 +93,8 @@ class Region:
         branches = [stem_branch(stem) for stem in stems] + [node_branch(node) for node in nodes]
         if not branches:
             return []
-        answers = decoder.grow(self._trunk, branches, timeout_seconds=timeout_seconds)
+        mending = bool(self._wrong)
+        answers = decoder.grow(self._trunk, branches, timeout_seconds=timeout_seconds, mending=mending)
         if answers is None:
             return None
         out: list[Written] = []
@@ -141,7 +145,7 @@ class Region:
             return False
         until = max(page.rfind(b"\n", 0, place.start) + 1 for place, _ in self._places)
         while True:
-            front, body = self._context.encode("utf-8", "replace"), page[self._lead : until]
+            front, body = self._context.encode("utf-8", "replace") + self._wrong, page[self._lead : until]
             tokens = decoder.tokenize([front + body, b"\n"], timeout_seconds=timeout_seconds)
             if tokens is None or not tokens[1]:
                 return False
@@ -160,7 +164,7 @@ class Region:
                 )
                 return True
             first = min(place.start for place, _ in self._places)
-            following = page.find(b"\n", self._lead, first) + 1
+            following = 0 if self._wrong else page.find(b"\n", self._lead, first) + 1
             if self._context:
                 self._context = self._context[: len(self._context) // 2].rpartition("\n")[0]
                 self._context += "\n" if self._context else ""
@@ -202,8 +206,8 @@ class Region:
         line_start = page.rfind(b"\n", 0, place.start) + 1
         indent = page[line_start : place.start]
         code = page[place.start : place.end]
-        front = b"\n" if line_start > self._lead or self._context else b""
-        head = front + indent + b"# before: " + code + b"\n" + indent
+        front = b"\n" if line_start > self._lead or self._context or self._wrong else b""
+        head = front + indent + (b"" if self._wrong else b"# before: " + code + b"\n" + indent)
         behind = page[place.end :].lstrip(b" \t")
         next_line = behind.split(b"\n", 2)[1][:_NEXT_LINE_BYTES] if behind.count(b"\n") else b""
         text = head + code + b"\n" + next_line.decode("utf-8", "ignore").encode()

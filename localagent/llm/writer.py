@@ -13,8 +13,10 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.task import Suspicion
 from localagent.edit.written import Page, Place
 from localagent.index.facts import FactIndex
+from localagent.llm import window
 from localagent.llm.cut import CutDecoder
 from localagent.llm.decoder import ModelDecoder
+from localagent.llm.mending_text import BODY_BYTES, TESTS_BYTES, lead_of, shown_as_wrong
 from localagent.llm.served import Served
 from localagent.llm.span import Region
 from localagent.ports import Sources
@@ -48,6 +50,8 @@ class SpanWriter:
         self._decoder = CutDecoder(ModelDecoder(served))
         self._cut = list(cut)
         self._localization, self._malus = localization, malus
+        self._plan: list[tuple[Page, str, list[tuple[Place, float]]]] = []  # file, what stands in front, places
+        self._mending = False
         self._regions: list[Region] = []
         self._current: Region | None = None
         self._silent = 0
@@ -91,18 +95,49 @@ class SpanWriter:
                 count += 1
             if count >= MAX_PLACES:
                 break
-        for path, found in spots.items():
-            for group in _grouped(found):
-                lead = _lead(pages[path].text, min(place.start for place, _ in group))
-                region = Region(
-                    pages[path],
-                    group,
-                    context=self._context(path, baseline),
-                    lead=lead,
-                    room_tokens=lambda: self._served.path_tokens,
-                    malus=self._malus,
-                )
-                self._regions.append(region)
+        self._plan = [(pages[path], self._context(path, baseline), found) for path, found in spots.items()]
+        self._divide()
+
+    def _divide(self) -> None:
+        """The regions: of a model that mends those in which it does."""
+        self._mending, self._current = self._served.mends, None
+        self._regions = [
+            region
+            for page, context, found in self._plan
+            for region in (self._mended if self._mending else self._plain)(page, context, found)
+        ]
+
+    def _plain(self, page: Page, context: str, found: Sequence[tuple[Place, float]]) -> list[Region]:
+        return [
+            self._region(page, group, context, _lead(page.text, min(place.start for place, _ in group)))
+            for group in _grouped(found)
+        ]
+
+    def _mended(self, page: Page, context: str, found: Sequence[tuple[Place, float]]) -> list[Region]:
+        """One for each stretch that is read twice; as for another model where a place is in none."""
+        stretches = window.plan_windows(page.text, [_around(page, place) for place, _ in found], body_bytes=BODY_BYTES)
+        regions = []
+        for stretch in stretches:
+            begin = page.text.rfind(b"\n", 0, stretch.start) + 1
+            lead = lead_of(page.text, begin).decode("utf-8", "replace")
+            shown = f"{_tail(context, TESTS_BYTES)}# {page.path}\n{lead}"
+            wrong = shown_as_wrong(page.text[begin : stretch.end])
+            regions.append(self._region(page, [found[m] for m in stretch.members], shown, begin, wrong))
+        held = {member for stretch in stretches for member in stretch.members}
+        return regions + self._plain(page, context, [f for n, f in enumerate(found) if n not in held])
+
+    def _region(
+        self, page: Page, places: Sequence[tuple[Place, float]], context: str, lead: int, wrong: bytes = b""
+    ) -> Region:
+        return Region(
+            page,
+            places,
+            context=context,
+            lead=lead,
+            room_tokens=lambda: self._served.path_tokens,
+            malus=self._malus,
+            wrong=wrong,
+        )
 
     def heard(self, edit: Edit, failures: Sequence[Failure]) -> None:
         """The search goes by likelihood alone: nothing is learned from what failed."""
@@ -112,6 +147,8 @@ class SpanWriter:
         if math.isinf(self.next_cost):
             self._decoder.begin(0)
             return []
+        if self._mending and not self._served.mends:  # loading left the mender behind
+            self._divide()
         cheapest = min(self._regions, key=lambda r: r.next_cost)
         stays = self._current is not None and self._current.next_cost <= cheapest.next_cost + _STAY
         if not stays or self._current is None:
@@ -140,6 +177,21 @@ def _grouped(found: Sequence[tuple[Place, float]]) -> list[list[tuple[Place, flo
         else:
             groups.append([(place, weight)])
     return groups
+
+
+def _around(page: Page, place: Place) -> window.Place:
+    """A place with the function, or the statements, around it."""
+    lines = page.lines(place.line)
+    if lines is None:
+        return window.Place(start=place.start, end=place.end, scope_start=place.start, scope_end=place.end)
+    begin, end = page.line_span(lines[0])[0], page.line_span(lines[-1])[1]
+    return window.Place(start=place.start, end=place.end, scope_start=begin, scope_end=end)
+
+
+def _tail(text: str, limit_bytes: int) -> str:
+    """The last whole lines of a text, at most so many bytes."""
+    data = text.encode("utf-8", "replace")
+    return (data if len(data) <= limit_bytes else data[data.find(b"\n", len(data) - limit_bytes) + 1 :]).decode()
 
 
 def _lead(text: bytes, start: int) -> int:

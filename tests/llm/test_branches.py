@@ -198,6 +198,7 @@ def test_a_request_given_up_on_ends_soon_and_leaves_the_child_well(decoder: Mode
         {"kind": "grow", "trunk": [1], "branches": [[1, [1], [[0, 65, []]]]]},
         {"kind": "grow", "trunk": [1], "branches": [[1, [1], [[0, 1, []], [0, 1, []]]]]},
         {"kind": "grow", "trunk": [1]},
+        {"kind": "grow", "trunk": [1], "branches": [], "mending": True},
         {"kind": "tokenize", "texts": [7]},
     ],
 )
@@ -206,6 +207,7 @@ def test_what_is_no_request_is_refused_with_a_reason(request_: dict[str, object]
 
     class Vocabulary:
         vocabulary = 49152
+        mends = False
 
     ours, theirs = socket.socketpair()
     with ours, theirs:

@@ -23,7 +23,13 @@ class Slow:
         return None if self.asked == self.silent else [[1] for _ in texts]
 
     def grow(
-        self, trunk: Sequence[int], branches: Sequence[Branch], *, timeout_seconds: float, fresh: bool = False
+        self,
+        trunk: Sequence[int],
+        branches: Sequence[Branch],
+        *,
+        timeout_seconds: float,
+        fresh: bool = False,
+        mending: bool = False,
     ) -> list[list[RowAnswer]] | None:
         self.asked += 1
         self.fresh_asked.append(fresh)

@@ -8,15 +8,20 @@ import pytest
 from model_replay import READY, Answer, ReplayJail
 
 from localagent.domain.edit import Edit, Scope, Splice
+from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
+from localagent.domain.task import Suspicion
 from localagent.jail.open import NamespaceJail
 from localagent.llm.adapter import AdapterFile
+from localagent.llm.branches import Branch, Row
 from localagent.llm.child_jail import child_spec, needs_of_model
+from localagent.llm.decoder import ModelDecoder
 from localagent.llm.frames import MENDER, Message
-from localagent.llm.mending import BODY_BYTES
+from localagent.llm.mending_text import BODY_BYTES
 from localagent.llm.registry import ModelFile
 from localagent.llm.scorer import ModelScorer
 from localagent.llm.tuned import spare_of
+from localagent.llm.writer import SpanWriter
 
 SOURCE = b'''\
 def average(values):
@@ -195,3 +200,43 @@ def test_an_altered_mender_costs_a_remark(bundled_model: ModelFile, jail: Namesp
     assert made.warning == ""
     assert made.score(SOURCE, "", EDITS, timeout_seconds=120.0)[0] is not None
     made.close()
+
+
+@pytest.mark.long
+def test_what_is_written_is_what_a_model_that_mends_would_rather_write(scorer: ModelScorer) -> None:
+    path = RepoPath("stats.py")
+    writer = SpanWriter(scorer, lambda *_: "", localization=2.0, malus=2.5)
+    writer.begin(
+        {path: SOURCE},
+        [Suspicion(path=path, line=5, end_line=5, score=1.0)],
+        Baseline(tests=(), failing=(), passing=()),
+    )
+    texts = [written.edit.apply(SOURCE) for _ in range(4) for written in writer.more()]
+    assert SOURCE.replace(b"-= value", b"+= value") in texts[:3]
+
+
+@pytest.mark.long
+def test_what_grows_is_the_same_before_and_after_with_the_mender_and_without(scorer: ModelScorer) -> None:
+    decoder = ModelDecoder(scorer)
+    told = decoder.tokenize([SOURCE], timeout_seconds=120.0)
+    assert told is not None
+    trunk = told[0]
+    branches = [Branch(at=len(trunk) - 20, tokens=tuple(trunk[-20:]), rows=(Row(index=5, top=5),))]
+
+    def grown(*, mending: bool) -> tuple[object, bool]:
+        return decoder.grow(trunk, branches, timeout_seconds=120.0, mending=mending), decoder.fresh
+
+    before, mended = grown(mending=False), grown(mending=True)
+    assert mended[0] != before[0]
+    assert (before[1], mended[1]) == (True, True)
+    assert grown(mending=True)[1] is False  # the same again is built upon
+    assert [grown(mending=False), grown(mending=True)] == [before, mended]
+
+
+def test_no_growing_with_a_mender_that_was_left_behind(model: ModelFile) -> None:
+    jail = ReplayJail(READY)
+    scorer = ModelScorer(replace(model, mender=None), jail, threads=1)
+    assert scorer.ready(20)
+    assert ModelDecoder(scorer).grow([1], [], timeout_seconds=1.0, mending=True) is None
+    assert [request["kind"] for request in jail.started[0].requests] == ["load"]
+    scorer.close()

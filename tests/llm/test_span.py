@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 import pytest
 
@@ -15,6 +16,7 @@ from localagent.llm.branches import Branch
 from localagent.llm.decoder import RowAnswer
 from localagent.llm.span import Region
 from localagent.llm.span_stem import TOP
+from localagent.llm.writer import SpanWriter
 
 M = RepoPath("m.py")
 SOURCE = b"""import json
@@ -26,6 +28,7 @@ def text_of(rows, path):
 """
 KNOWN = b"return json.dumps(rows, cls=path)\n" * 3
 ORDER = 4
+EMPTY = Baseline(tests=(), failing=(), passing=())
 
 
 class Bytes:
@@ -36,6 +39,7 @@ class Bytes:
         self.answers = answers
         self.longest = 0
         self.asked: list[bytes] = []
+        self.mending: set[bool] = set()
         for at in range(len(learned)):
             for order in range(ORDER + 1):
                 self.after.setdefault(learned[max(0, at - order) : at], Counter())[learned[at]] += 1
@@ -47,8 +51,9 @@ class Bytes:
         return [list(text) for text in texts] if self.answers else None
 
     def grow(
-        self, trunk: Sequence[int], branches: Sequence[Branch], *, timeout_seconds: float
+        self, trunk: Sequence[int], branches: Sequence[Branch], *, timeout_seconds: float, mending: bool = False
     ) -> list[list[RowAnswer]] | None:
+        self.mending.add(mending)
         if not self.answers:
             return None
         out = []
@@ -135,6 +140,29 @@ def test_where_room_is_short_what_stands_in_front_goes_and_places_stay(room: int
     assert all(b"    # before: return json.dumps(rows)\n    " in path for path in decoder.asked)
 
 
+WRONG = b"# wrong:\n" + SOURCE[SOURCE.index(b"def") :] + b"# right:\n"
+
+
+@pytest.mark.parametrize("room", [2000, 420, 400])
+def test_a_model_that_mends_writes_in_the_second_copy(room: int) -> None:
+    """In front stands what is wrong, whole, whatever room there is; the old line is no comment."""
+    decoder = Bytes()
+    begin = SOURCE.index(b"def")
+    made = region(page(), [6, 5], context="# context\n" * 30, lead=begin, wrong=WRONG, room_tokens=lambda: room)
+    assert searched(made, decoder, 3)
+    assert decoder.mending == {True}
+    assert decoder.longest <= room
+    assert made.skipped == 0
+    assert all(WRONG + b"def text_of(rows, path):\n    " in path for path in decoder.asked)
+    assert not any(b"# before" in path for path in decoder.asked)
+
+
+def test_where_what_is_wrong_has_no_room_nothing_is_written() -> None:
+    made = region(page(), [6, 5], lead=SOURCE.index(b"def"), wrong=WRONG, room_tokens=lambda: 300)
+    assert searched(made, Bytes(), 3) == {}
+    assert (made.skipped, made.next_cost) == (2, math.inf)
+
+
 def test_a_place_without_room_is_counted_not_cut() -> None:
     made = region(page(), [6], room_tokens=lambda: 200)
     assert searched(made, Bytes(), 3) == {}
@@ -160,16 +188,47 @@ def test_tokens_that_do_not_give_the_text_back_are_not_searched() -> None:
 
 
 def test_the_writer_takes_the_likeliest_places_and_stops_when_the_model_is_gone() -> None:
-    from localagent.llm.writer import SpanWriter
-
     class Gone:
         warning = "model m dropped: its process ended"
+        mends = False
 
     writer = SpanWriter(Gone(), lambda path, baseline: "", localization=2.0, malus=2.5)  # type: ignore[arg-type]
-    empty = Baseline(tests=(), failing=(), passing=())
-    writer.begin({M: SOURCE}, [Suspicion(path=M, line=6, end_line=6, score=1.0)], empty)
+    writer.begin({M: SOURCE}, [Suspicion(path=M, line=6, end_line=6, score=1.0)], EMPTY)
     assert writer.next_cost == math.inf
     assert list(writer.more()) == []
     Gone.warning = ""
     assert writer.next_cost == 2.5
     assert TOP <= 64
+
+
+class Mends:
+    """A model that answers nothing in time."""
+
+    warning, path_tokens = "", 2000
+    guarded = nullcontext
+
+    def __init__(self, *, mends: bool) -> None:
+        self.mends = mends
+
+    def exchange(self, *_: object, **__: object) -> tuple[object, ...]:
+        return ()
+
+
+@pytest.mark.parametrize("mends", [True, False])
+def test_each_function_is_shown_once_to_a_model_that_mends(mends: bool) -> None:
+    source = SOURCE + b"\n\n" + SOURCE.replace(b"text_of", b"other")[SOURCE.index(b"def") :]
+    served = Mends(mends=mends)
+    writer = SpanWriter(served, lambda path, _: "# first\n" * 60 + "# last\n", localization=2.0, malus=2.5)  # type: ignore[arg-type]
+    places = [Suspicion(path=M, line=line, end_line=line, score=1.0) for line in (5, 6, 11, 12)]
+    writer.begin({M: source}, places, EMPTY)
+    shown = [(made._context, made._wrong) for made in writer._regions]
+    if not mends:
+        assert [wrong for _, wrong in shown] == [b""]
+        return
+    ((context, wrong),) = shown  # both are near enough to be one stretch
+    assert wrong == b"# wrong:\n" + source[source.index(b"def") :] + b"# right:\n"
+    assert context.endswith("# first\n# last\n# m.py\nimport json\n\n\n")
+    assert len(context) < 600
+    served.mends = False
+    writer.more(timeout_seconds=0.1)
+    assert [made._wrong for made in writer._regions] == [b""]
