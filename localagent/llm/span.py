@@ -7,6 +7,7 @@ can serve. Not promised: that a span makes sense; that two runs cut off by a clo
 """
 
 import heapq
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol
@@ -23,6 +24,8 @@ MAX_STEM_TOKENS = 220
 _DEAREST = 11.0  # nats beyond which nothing is pursued,
 _DEAREST_DELETION = 6.0  # and for deletions, of which the edit space has the likely ones
 _SURE = 0.3  # how much of a first token's own improbability counts where what stood there was as improbable
+_DOUBT = 0.6  # how much of a mending model's certainty that nothing changes at a place comes off
+_LEAST_DOUBT = 1e-4
 _NEXT_LINE_BYTES = 40
 
 
@@ -252,13 +255,23 @@ class Region:
                 piece = decoder.piece(token)
                 if token == stem.tokens[at] or not piece:
                     continue
-                cost = max(0.0, asked[0] - chance) - _SURE * chance
+                cost = self._leaving(asked[0], chance)
                 self._add(Node(stem, at, (token,), piece, cost))
             for removed in range(1, len(asked)):
-                cost = max(0.0, asked[0] - asked[removed])
+                cost = self._leaving(asked[0], asked[removed]) if self._wrong else max(0.0, asked[0] - asked[removed])
                 if cost > _DEAREST_DELETION:
                     continue
                 yield from self._joined(Node(stem, at, (), b"", cost, removed))
+
+    def _leaving(self, stood: float, chance: float) -> float:
+        """What it costs to go on with a token of this chance where one of the chance `stood` stood; nats.
+
+        A model that mends is nearly everywhere sure that a line is right, but somewhere something is wrong.
+        """
+        if not self._wrong:
+            return max(0.0, stood - chance) - _SURE * chance
+        otherwise = math.log(max(_LEAST_DOUBT, -math.expm1(stood)))
+        return max(0.0, _DOUBT * otherwise - chance)
 
     def _grown(self, decoder: Decoder, node: Node, row: RowAnswer) -> Iterator[Written]:
         """An open node's children, and where it may be joined to the old line again."""

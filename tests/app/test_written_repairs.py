@@ -16,6 +16,7 @@ pytestmark = [pytest.mark.model, pytest.mark.slow]
 
 SPANS = {case.id: case for case in casefile.read_all(casefile.CASES.parent / "spans")}
 FORMATS = ["bill-total", "poll-share", "price-label"]
+WRITTEN = ["greeting", "page-range", "price-tag"]
 BUDGET = ("--max-candidates", "1000", "--max-seconds", "250", "--jobs", "1")
 
 
@@ -29,6 +30,22 @@ def test_formats_are_repaired_by_whoever_comes_first(name: str) -> None:
         assert judge(case, ran.report["patch"].encode()) is Judgement.CORRECT
         (origin,) = ran.report["provenance"]
         assert (origin["origin"] == "model") is (origin["operator"] in OPERATORS)
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_what_the_edit_space_lacks_is_written(name: str) -> None:
+    """By the bundled model with its mender; not without writing."""
+    case = SPANS[name]
+    with home(case.project) as h:
+        ran = h.fix(*BUDGET, model=())
+        assert ran.code == 0, ran.reason
+        assert judge(case, ran.report["patch"].encode()) is Judgement.CORRECT
+        (origin,) = ran.report["provenance"]
+        assert (origin["origin"], origin["operator"]) == ("model", "span")
+    with home(case.project) as h:
+        without = h.fix("--no-writing", *BUDGET, model=())
+        assert without.report["outcome"] == "gave-up"
+        assert without.report["candidates_written"] == 0
 
 
 @pytest.mark.parametrize("way", ["continue", "chat"])

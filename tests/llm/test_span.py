@@ -157,6 +157,17 @@ def test_a_model_that_mends_writes_in_the_second_copy(room: int) -> None:
     assert not any(b"# before" in path for path in decoder.asked)
 
 
+def test_its_certainty_that_nothing_is_wrong_comes_off_in_part() -> None:
+    begin, unlikely = SOURCE.index(b"def"), math.log(0.02)
+    mends = region(page(), [6], lead=begin, wrong=WRONG)
+    sure, torn = mends._leaving(math.log(0.97), unlikely), mends._leaving(math.log(0.5), unlikely)
+    assert 0.0 < sure < torn < -unlikely
+    assert mends._leaving(0.0, unlikely) == 0.0  # as sure as can be, and yet likelier than all else together
+    assert mends._leaving(math.log(0.1), math.log(0.9)) < 0.1
+    plain = region(page(), [6])
+    assert plain._leaving(math.log(0.97), unlikely) > plain._leaving(math.log(0.5), unlikely) > sure
+
+
 def test_where_what_is_wrong_has_no_room_nothing_is_written() -> None:
     made = region(page(), [6, 5], lead=SOURCE.index(b"def"), wrong=WRONG, room_tokens=lambda: 300)
     assert searched(made, Bytes(), 3) == {}
