@@ -1,8 +1,9 @@
 """The loop at the pace of a record: it waits for what came then, at the point where it came, and sees the time of then.
 
 A journal tells what came when (`started`, `checked`, `ordered`, `read-on`, `unordered`, `written`), what the clock
-decided (`timed`, `retried`, `read`, `reading-on`, `expanded`, `drained`), and which answers a limit of time cut off
-(`late`). Not promised: that what the answers say is the same. Where a run departs from its record, it goes on freely.
+decided (`timed`, `retried`, `read`, `reading-on`, `expanded`, `drained`, `released`), and which answers a limit of
+time cut off (`late`). Not promised: that what the answers say is the same. Where a run departs from its record, it
+goes on freely.
 """
 
 import concurrent.futures as cf
@@ -29,6 +30,7 @@ class _Next(Enum):
     DROP = "drop"
     WRITE = "write"
     RETRY = "retry"
+    RELEASE = "release"
     END = "end"
 
 
@@ -43,6 +45,7 @@ _DECISIONS = {
     "unordered": _Next.DROP,
     "written": _Next.WRITE,
     "retried": _Next.RETRY,
+    "released": _Next.RELEASE,
     "stage": _Next.END,
     "ranked": _Next.END,
 }

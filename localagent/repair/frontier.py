@@ -96,6 +96,13 @@ class Frontier:
             if turn is not _Turn.SNAPSHOT or _of_snapshot(item):
                 heapq.heappush(heap, (cost, self._pushed))
 
+    def pop_written(self) -> Step | None:
+        """The next one of those that the model wrote, whoever's turn it is; None if none is open."""
+        if not self._written:
+            return None
+        self._wrote += 1
+        return heapq.heappop(self._written)[2]
+
     def pop(self, *, written: bool = True) -> Step | Lineage | None:
         """The next one in the order whose turn it is, or None. `written` says whether what the model wrote may come."""
         if written and self._writes_now():

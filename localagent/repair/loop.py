@@ -16,6 +16,8 @@ from localagent.repair.run import Run
 from localagent.repair.writing import Writing, settled
 
 _TOLD_SECONDS = 0.5  # between two events that tell how far the search is
+_KEPT_SHARE = 10  # one in so many candidates, the last ones, is kept for what the model writes,
+_KEEPS_FROM = 200  # where a task has so many
 
 
 class Loop:
@@ -29,6 +31,7 @@ class Loop:
         self._early = stop_early(run.baseline)
         self._flying: Flying = {}
         self._stop_at: int | None = None
+        self._released = False  # what was kept for the writer, because it had its while
         self._told = run.clock()
 
     def run(self, root: Lineage) -> Accepted | None:
@@ -55,6 +58,10 @@ class Loop:
                         self._retry_slow() or (s.verified < limit and run.left() > 0 and writing.alone())
                     ):
                         continue
+                    elif self._kept():
+                        self._released = True
+                        run.emit("released")
+                        continue
                     return part(run)
                 self._book_answers()
                 self._expansion.take_scores()
@@ -69,7 +76,7 @@ class Loop:
     def _start_more(self, root: Lineage, limit: int) -> None:
         """Candidates into flight while there is room."""
         run, s = self._run, self._run.state
-        while self._room(limit) and (built := self._next(root)) is not None:
+        while self._room(limit) and (built := self._next(root, written_alone=self._kept())) is not None:
             s.verified += 1
             s.ranks[built[1].number] = s.verified
             limit_cpu = run.parts.pace.cpu_seconds(built[1].number, self._cpu)
@@ -102,14 +109,24 @@ class Loop:
         free = len(self._flying) < run.task.budget.jobs + 1 and run.state.verified < limit
         return free and run.left() > 0 and run.parts.pace.may_start() and not self._expansion.held()
 
-    def _next(self, root: Lineage) -> tuple[Step, Candidate] | None:
-        """The next candidate that is new, compiles and passes the gates."""
+    def _kept(self) -> bool:
+        """Whether the candidates that are left are for what the model writes: the last tenth of many, for a while.
+
+        Where nothing that was enumerated helped by then, the next fifty of it seldom do (docs/adr/0021).
+        """
+        s, most = self._run.state, self._run.task.budget.max_candidates
+        if self._run.parts.writer is None or self._released or s.plausible or most < _KEEPS_FROM:
+            return False
+        return s.verified >= most - most // _KEPT_SHARE
+
+    def _next(self, root: Lineage, *, written_alone: bool) -> tuple[Step, Candidate] | None:
+        """The next candidate that is new, compiles and passes the gates; `written_alone`: of what the model wrote."""
         run, s, looked = self._run, self._run.state, False
         while True:
-            if len(run.frontier) < 50 and self._expansion.next_tranche(root):
+            if not written_alone and len(run.frontier) < 50 and self._expansion.next_tranche(root):
                 looked = True
                 continue
-            step = run.frontier.pop(written=not settled(run))
+            step = run.frontier.pop_written() if written_alone else run.frontier.pop(written=not settled(run))
             if step is None or run.parts.pace.stops(wanted=run.left() <= 0):
                 if looked or step is not None:
                     run.emit("drained")

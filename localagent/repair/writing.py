@@ -1,8 +1,8 @@
 """Edits that the model writes, beside the enumerated ones: when to ask for more, and what they may cost the others.
 
 The writer works on a thread of its own. While cheap enumerated steps are open it gets at most a fifth of the seconds,
-and no turn before the likeliest of them had theirs unless it is cheaper; once they are used up it may go on alone for a
-while.
+and no turn before the likeliest of them had theirs unless it is cheaper; once they are used up, or the task's last
+candidates are kept for it (`loop`), it may go on alone for a while.
 As soon as a candidate is plausible nothing more is written.
 """
 

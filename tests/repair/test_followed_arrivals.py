@@ -63,6 +63,17 @@ def test_a_start_that_is_recorded_and_cannot_be_ends_the_following_instead_of_wa
     assert not pace.following
 
 
+def test_what_was_kept_for_the_writer_is_released_where_it_was_then() -> None:
+    pace = Followed([mark("written", edits=0, late=0), mark("released"), mark("started", number=1)])
+    assert pace.goes_on()
+    go(pace, "written", edits=0, late=0)
+    assert not pace.goes_on()
+    assert not pace.may_start()
+    go(pace, "released")
+    assert pace.may_start()
+    assert pace.following
+
+
 def test_second_chances_are_those_of_the_record() -> None:
     record = [mark("retried", numbers=[4, 2]), mark("checked", number=2, late=0), mark("stage", stage="choose")]
     pace = Followed(record)

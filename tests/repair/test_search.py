@@ -701,3 +701,37 @@ def test_under_few_tests_a_written_text_needs_a_person() -> None:
     result = repair(Laboratory(WORDS, {"a": number("a", "y")}), writer=Scribe(span(5, 6, b"y")))[0]
     assert result.verdict is Verdict.NEEDS_PERSON
     assert [p.patch.after(M) for p in result.proposals] == [b"a = 'y'\n"]
+
+
+MANY = WORDS + b"".join(b"v%d = 1\n" % n for n in range(60))
+LIMITED = Budget(max_candidates=200, max_seconds=30, jobs=1)
+
+
+def test_the_last_candidates_are_kept_for_what_is_written() -> None:
+    """It came too seldom beside so many others, which are likelier each."""
+    writer = Scribe(*(span(5, 6, b"z%d" % n) for n in range(24)), span(5, 6, b"y"), score=-9.0)
+    result, events = repair(Laboratory(MANY, SEVERAL), writer=writer, budget=LIMITED)
+    assert result.verdict is Verdict.ACCEPTED
+    assert result.rank_of_first_plausible is not None
+    assert 180 < result.rank_of_first_plausible <= 200
+    assert not [e for e in events.seen if e.kind == "released"]
+
+
+@pytest.mark.parametrize("writer", [Scribe(*(span(5, 6, b"z%d" % n) for n in range(3))), Scribe(), None])
+def test_what_the_writer_leaves_of_them_the_others_have(writer: Scribe | None) -> None:
+    lab = Laboratory(MANY, SEVERAL)
+    result, events = repair(lab, writer=writer, budget=LIMITED)
+    assert result.verdict is Verdict.GAVE_UP
+    assert result.verified == 200
+    released = [n for n, e in enumerate(events.seen) if e.kind == "released"]
+    assert len(released) == (writer is not None)
+    started = [e.data["number"] for e in events.seen[: released[0]] if e.kind == "started"] if released else []
+    assert len(started) == (180 if released else 0)
+
+
+def test_few_candidates_are_not_kept() -> None:
+    few = Budget(max_candidates=199, max_seconds=30, jobs=1)
+    writer = Scribe(*(span(5, 6, b"z%d" % n) for n in range(60)), score=-9.0)
+    result, _ = repair(Laboratory(MANY, SEVERAL), writer=writer, budget=few)
+    assert result.verified == 199
+    assert result.written < 40
