@@ -13,7 +13,6 @@ from localagent.repair.doubt import FEW_TESTS, explained, settled, undecided, un
 from localagent.repair.followed import PATIENCE
 from localagent.repair.generality import literals
 from localagent.repair.hardening import Hardening
-from localagent.repair.main_block import behind_the_check
 from localagent.repair.naturalness import naturalness
 from localagent.repair.order import reaches
 from localagent.repair.run import Run
@@ -95,7 +94,6 @@ def _weigh(run: Run, open_ones: Sequence[Candidate], hardening: Hardening) -> _W
     near = run.parts.verifier.behaviours(open_ones, run.baseline, seed=run.task.seed)
     few = tests <= FEW_TESTS
     order = ranked(open_ones, near, shaky=SHAKY if few else 0.0, tested=_tested(run))
-    order = behind_the_check(order, run.baseline.failing)
     rivals = undecided(order, tests, s.verified)
     read = False
     if rivals and (told := _read(run, order)) is not None:
