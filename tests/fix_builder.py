@@ -18,6 +18,9 @@ from typing import Any
 
 from warm_start import parent
 
+from localagent.app import Settings
+from localagent.llm.registry import Registry
+
 CHECKOUT = Path(__file__).resolve().parent.parent
 Files = Mapping[str, str | bytes]
 
@@ -113,6 +116,20 @@ class Home:
         budget = ("--max-seconds", str(seconds), "--max-candidates", str(candidates), "--jobs", "1")
         named = () if "--report" in args else ("--report", str(self.root / "report.json"))
         return ("fix", "--repo", str(self.repo), *budget, *named, *args)
+
+
+def bundled_model() -> Path:
+    """The file of the bundled model, as `make setup` installed it."""
+    found = Registry(CHECKOUT / "models", Settings.from_environ().data_dir).verify("")
+    assert found.path is not None
+    return found.path
+
+
+def model_place(h: Home) -> Path:
+    """Where the default model's file belongs in a home; its folder is made."""
+    folder = h.root / "data" / "localagent" / "models"
+    folder.mkdir(parents=True)
+    return folder / bundled_model().name
 
 
 def processes_with(word: bytes) -> list[str]:

@@ -56,6 +56,11 @@ class JailSpec:
     loopback: bool = True
     set_ids: bool = True
 
+    @property
+    def shows_devices(self) -> bool:
+        """Whether a device is shown; then what runs may write below its own /proc, as drivers of GPUs do."""
+        return any(bind.access is Access.DEVICE for bind in self.binds)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JailResult:

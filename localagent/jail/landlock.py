@@ -94,10 +94,9 @@ def with_bait(by: Confiner) -> Confiner:
 
 def rules_of(spec: JailSpec, layout: SystemLayout) -> tuple[tuple[str, str], ...]:
     """(path inside, grant) for all that the spec shows; what is not below one of them cannot even be read."""
-    shows_devices = any(bind.access is Access.DEVICE for bind in spec.binds)
     return (
         *PRIVATE,
-        *((("/proc", "adjust"),) if shows_devices else ()),  # CUDA gives up where it cannot name its threads there
+        *((("/proc", "adjust"),) if spec.shows_devices else ()),  # CUDA gives up where it cannot name its threads there
         *((folder, "run") for folder in layout.folders),
         *((bind.target, _GRANTS[bind.access]) for bind in spec.binds if bind.access is not Access.DEVICE),  # below /dev
     )

@@ -134,9 +134,8 @@ def _system(around: Surroundings) -> tuple[str, ...]:
 def _private(spec: JailSpec) -> tuple[str, ...]:
     size = f"size={spec.limits.tmp_bytes},mode=1777"
     closed = {"nosuid": True, "nodev": True}
-    shows_devices = any(bind.access is Access.DEVICE for bind in spec.binds)
     return (
-        _mount(dst="/proc", fstype="proc", rw=shows_devices, noexec=True, **closed),
+        _mount(dst="/proc", fstype="proc", rw=spec.shows_devices, noexec=True, **closed),
         _mount(dst="/dev", fstype="tmpfs", options="size=64k,mode=755", rw=False, noexec=True, **closed),
         *(_mount(src=f"/dev/{name}", dst=f"/dev/{name}", is_bind=True, rw=True, nosuid=True) for name in DEVICES),
         _mount(

@@ -168,12 +168,12 @@ class Served:
             except (Dropped, OSError, FrameFault, LocalagentError) as fault:
                 if self._spare is None or self._closed:
                     raise
-                self.remark = (
-                    f"rewritten weights, adapter or mender of {self._model.name} do not serve ({fault}); "
-                    "the registered file does"
-                )
                 self._model, self._spare = self._spare, None
                 self._open()
+                self.remark = (
+                    f"rewritten weights, adapter or mender of {self.name} do not serve ({fault}); "
+                    "the registered file does"
+                )
         except (Dropped, OSError, FrameFault, LocalagentError) as fault:
             self._drop(fault)
         finally:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from fix_builder import ADDER, CHECKOUT, Home, Ran, home
+from fix_builder import ADDER, CHECKOUT, Home, Ran, bundled_model, home, model_place
 from tiny_model import QWEN, tiny_model
 
 from localagent.app import Settings
@@ -29,27 +29,14 @@ SLOW = {
 CANDIDATES = 8
 
 
-def bundled() -> Path:
-    found = Registry(CHECKOUT / "models", Settings.from_environ().data_dir).verify("")
-    assert found.path is not None
-    return found.path
-
-
-def place(h: Home) -> Path:
-    """Where the default model's file belongs."""
-    folder = h.root / "data" / "localagent" / "models"
-    folder.mkdir(parents=True)
-    return folder / bundled().name
-
-
 def absent(h: Home) -> Ran:
     return h.fix(model=(), candidates=CANDIDATES)
 
 
 def cut(h: Home) -> Ran:
     """Half of it is there."""
-    with bundled().open("rb") as stream:
-        place(h).write_bytes(stream.read(bundled().stat().st_size // 2))
+    with bundled_model().open("rb") as stream:
+        model_place(h).write_bytes(stream.read(bundled_model().stat().st_size // 2))
     return h.fix(model=(), candidates=CANDIDATES)
 
 
@@ -57,10 +44,10 @@ def altered(at: int) -> Callable[[Home], Ran]:
     """Eight bytes from there on are flipped: 8 lies in the header, -8 among the weights."""
 
     def ran(h: Home) -> Ran:
-        data = bytearray(bundled().read_bytes())
+        data = bytearray(bundled_model().read_bytes())
         at_byte = at % len(data)
         data[at_byte : at_byte + 8] = bytes(byte ^ 0xFF for byte in data[at_byte : at_byte + 8])
-        place(h).write_bytes(data)
+        model_place(h).write_bytes(data)
         return h.fix(model=(), candidates=CANDIDATES)
 
     return ran
@@ -83,7 +70,7 @@ def struck(how: signal.Signals) -> Callable[[Home], Ran]:
     """The child gets a signal as soon as it is seen, and so does the one that is tried without what lies beside it."""
 
     def ran(h: Home) -> Ran:
-        shutil.copy(bundled(), place(h))
+        shutil.copy(bundled_model(), model_place(h))
         report = h.root / "report.json"
         with h.start(*h.arguments(candidates=CANDIDATES)) as process:
             first = _child(process.pid)
@@ -142,7 +129,7 @@ def test_a_lost_model_changes_nothing_but_the_warning(
     facts = ("outcome", "verdict", "patch", "rank_of_first_plausible", "verified", "exit")
     assert {name: lost.report.get(name) for name in facts} == {name: without.report.get(name) for name in facts}
     assert (without.report["exit"], without.report["outcome"]) == (0, "accepted")
-    told = "\n".join(said for said in lost.report["warnings"] if said not in without.report["warnings"])
+    (told,) = [said for said in lost.report["warnings"] if said not in without.report["warnings"]]
     assert warning in told
     assert remedy in told
 

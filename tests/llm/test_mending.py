@@ -142,6 +142,20 @@ def test_its_process_is_shown_the_mender_and_has_room_for_it(model: ModelFile) -
     assert spare_of(bare, bare) is None
 
 
+def test_that_the_registered_file_serves_is_said_once_it_does(model: ModelFile) -> None:
+    refused: Message = {"kind": "refused", "why": "weights that are none"}
+    bare = replace(model, mender=None)
+    neither = ModelScorer(model, ReplayJail(refused, refused), threads=1, spare=bare)
+    assert not neither.ready(20)
+    assert neither.remark == ""
+    assert "weights that are none" in neither.warning
+    neither.close()
+    one = ModelScorer(model, ReplayJail(refused, READY), threads=1, spare=bare)
+    assert one.ready(20)
+    assert "do not serve (weights that are none); the registered file does" in one.remark
+    one.close()
+
+
 @pytest.fixture(scope="module")
 def scorer(bundled_model: ModelFile, jail: NamespaceJail) -> Iterator[ModelScorer]:
     made = ModelScorer(bundled_model, jail, threads=1)
