@@ -29,7 +29,7 @@ from localagent.llm.registry import Registry  # noqa: E402
 from localagent.llm.scorer import ModelScorer  # noqa: E402
 from localagent.llm.tuned import serving  # noqa: E402
 from localagent.repair.ranker import load_ranker  # noqa: E402
-from localagent.repair.weights import load_weights, mended_values  # noqa: E402
+from localagent.repair.weights import load_weights, mended_value  # noqa: E402
 from localagent.training.ranker_judging import figures, rank, scored  # noqa: E402
 
 
@@ -58,7 +58,7 @@ def main() -> int:
     for k, (sample, numbers) in enumerate(real, 1):
         nats = scorer.mend(sample.source, f"# {sample.path}\n", sample.edits, timeout_seconds=args.seconds)
         learned = weights.learned * scored(ranker.with_model, numbers)
-        mended = np.array(mended_values(nats, weights))
+        mended = np.array([mended_value(each, weights) for each in nats])
         for name, more in zip(ranks, (0.0, learned, mended, learned + mended), strict=True):
             ranks[name].append(rank(numbers, numbers.hand + more))
         if not scorer.mends:

@@ -36,7 +36,7 @@ from localagent.llm.replies import Way
 from localagent.llm.scorer import ModelScorer
 from localagent.llm.tuned import machine, serving, spare_of
 from localagent.ports import EditSpace
-from localagent.repair.weights import Weights, load_weights, mended_values
+from localagent.repair.weights import Weights, load_weights, mended_value
 
 _SCORING_SECONDS = 120.0
 _WRITING_SECONDS = 120.0
@@ -159,14 +159,14 @@ def _ordered(
         context = build_context([(RepoPath("tests/test_it.py"), bug.tests.encode())], (), path, source=source)
         began = time.monotonic()
         scores = scorer.score(source, context, edits, timeout_seconds=_SCORING_SECONDS)
-        mended = mended_values(scorer.mend(source, context, edits, timeout_seconds=_SCORING_SECONDS), weights)
+        mended = scorer.mend(source, context, edits, timeout_seconds=_SCORING_SECONDS)
         seconds += time.monotonic() - began
         if scorer.warning:
             raise CannotEnforce(scorer.warning)
         if not right:
             raise InternalFault(f"{bug.id}: no enumerated edit repairs it: make reference-bugs.json anew")
         costs = [
-            -e.prior - weights.model * (weights.unscored if s is None else s) - mend
+            -e.prior - weights.model * (weights.unscored if s is None else s) - mended_value(mend, weights)
             for e, s, mend in zip(edits, scores, mended, strict=True)
         ]
         ranks.append(_rank(edits, costs, right))

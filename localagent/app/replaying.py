@@ -127,8 +127,8 @@ def _request(task: Task, facts: dict[str, Any], recorded: list[dict[str, Any]]) 
         gpu_layers="0",  # whatever the environment says: answers of a GPU are not the processor's
         backend=Kind(asked["backend"]) if asked["backend"] else None,
         threads=facts["threads"] or None,
-        scored=tuple(int(e["data"].get("scored", 0)) for e in recorded if e["kind"] == "ordered"),
-        mended=tuple(int(e["data"].get("mended", 0)) for e in recorded if e["kind"] == "ordered"),
+        scored=tuple(int(e["data"]["scored"]) for e in recorded if _of(e, "scored")),
+        mended=tuple(int(e["data"]["mended"]) for e in recorded if _of(e, "mended")),
         cut=tuple(_cut(e["data"]) for e in recorded if e["kind"] == "written"),
         ways=tuple(asked.get("ways", ())),
     )
@@ -156,6 +156,11 @@ def _compared(
         changed=_changed(facts, result),
         explanation=None if departure is None else explained(told_then, told_now, departure.event),
     )
+
+
+def _of(event: dict[str, Any], what: str) -> bool:
+    """Whether an event says how many answers of a kind the model gave."""
+    return event["kind"] == "ordered" and what in event["data"]
 
 
 def _cut(written: dict[str, Any]) -> tuple[int, tuple[int, ...]]:

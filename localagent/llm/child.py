@@ -20,7 +20,7 @@ from localagent.llm.backend import gpus
 from localagent.llm.cores import worthwhile
 from localagent.llm.departure import Text
 from localagent.llm.drawing import Drawing
-from localagent.llm.engine import Ask, Engine
+from localagent.llm.engine import CHUNK_TOKENS, Ask, Engine
 from localagent.llm.frames import (
     ADAPTER,
     CONTEXT_TOKENS,
@@ -41,7 +41,7 @@ from localagent.llm.utf8 import utf8
 from localagent.llm.window import Window, plan_windows
 
 NICENESS = 5
-CONTEXT_IN_FRONT_TOKENS = 400
+TESTS_IN_FRONT_TOKENS = 3 * CHUNK_TOKENS - 1  # with the token in front whole chunks, which all files' texts begin with
 
 
 class Inbox:
@@ -197,7 +197,7 @@ def _answer_score(channel: socket.socket, engine: Engine, request: Message, inbo
     before, began = engine.tokens_decoded, time.process_time()
     number = request["id"]
     source = utf8(request["source"])
-    context = engine.tokenize(utf8(request["context"]))[-CONTEXT_IN_FRONT_TOKENS:]
+    front = [engine.front_token, *_context(engine, request["context"])]
     edits = request["edits"]
     windows = plan_windows(source, [place_of(edit) for edit in edits])
     outside = len(edits) - sum(len(window.members) for window in windows)
@@ -205,7 +205,7 @@ def _answer_score(channel: socket.socket, engine: Engine, request: Message, inbo
     for window in windows:
         if inbox.cancelled():
             break
-        tokens, asks, unasked = _questions(engine, [engine.front_token, *context], source, window, edits)
+        tokens, asks, unasked = _questions(engine, front, source, window, edits)
         outside += unasked
         garbled += 0 if tokens else unasked
         for answers in engine.compare(tokens, asks):
@@ -223,6 +223,17 @@ def _answer_score(channel: socket.socket, engine: Engine, request: Message, inbo
             "resident_bytes": resident_bytes(),
         },
     )
+
+
+def _context(engine: Engine, text: str) -> list[int]:
+    """What stands in front of the code: of all but its last line, which names the file, only so many tokens."""
+    if not text:
+        return []
+    shown, _, path = text.rstrip("\n").rpartition("\n")
+    return [
+        *engine.tokenize(utf8(f"{shown}\n" if shown else ""))[-TESTS_IN_FRONT_TOKENS:],
+        *engine.tokenize(utf8(f"{path}\n")),
+    ]
 
 
 def _questions(

@@ -3,26 +3,24 @@
 import concurrent.futures as cf
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 
 from localagent.domain.edit import Edit, Reading
 from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
-from localagent.repair.followed import PATIENCE
 from localagent.repair.lineage import Lineage, Step
 from localagent.repair.onward import ReadingOn
 from localagent.repair.order import crash_line
+from localagent.repair.ordering import Asked, Open, Ordering, Told
 from localagent.repair.progress import stage_of
 from localagent.repair.run import Run
 from localagent.repair.spending import worth_waiting
-from localagent.repair.weights import mended_values
 
 TRANCHE_STATEMENTS = 80
 EDITS_PER_GROUP = 6_000
 EDITS_PER_CHILD = 2_500
 EDITS_PER_PATH = 300
-SCORED_PER_GROUP = 6_000
 USUAL_WAIT_SECONDS = 2.0  # until the model has spoken, before anything is measured
 PROCESS_SECONDS = 0.02  # what a candidate costs beside its tests
 ENOUGH_VERIFIED = 10  # candidates that tell what one costs
@@ -35,17 +33,14 @@ class Expansion:
     def __init__(self, run: Run) -> None:
         self._run = run
         self._tranche = 0
-        self._scoring: list[cf.Future[list[Step]]] = []
-        self._before: dict[cf.Future[list[Step]], list[Step]] = {}  # the steps of a job without the model
-        self._ordered: list[Step] = []  # those of the jobs whose scores were taken
-        self._awaited: list[cf.Future[list[Step]]] = []
+        self._ordering = Ordering(run)
+        self._awaited: Sequence[cf.Future[Told]] = ()
         self._held_from = self._hold_until = 0.0
-        self._pool = cf.ThreadPoolExecutor(1, thread_name_prefix="order")
         self._onward = ReadingOn(run)
 
     def close(self) -> None:
         """Give up what the model has not begun."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._ordering.close()
         self._onward.close()
 
     def root_lines(self) -> dict[RepoPath, dict[int, float]]:
@@ -74,8 +69,8 @@ class Expansion:
         sources = parent.sources(run.parts.sources)
         broken = unparsed(parent.failures)
         lines = {path: scores for path, scores in lines.items() if not broken or path in broken}
-        best = run.suspicions[0].score or 1.0
         share = max(EDITS_PER_PATH, (EDITS_PER_CHILD if parent.round else EDITS_PER_GROUP) // max(1, len(lines)))
+        asked: list[Asked] = []
         for path, scores in lines.items():
             found = list(
                 islice(
@@ -84,64 +79,37 @@ class Expansion:
                 )
             )
             run.state.enumerated += len(found)
-            crash = crash_line(parent, path)
-            crowds = crowds_of(found)
-            learned = self._learned(sources[path], found, crowds, None)
-            steps = [
-                Step(parent=parent, edit=e, cost=run.order.cost(parent, e, scores, best, crash, None, n) - gain)
-                for e, n, gain in zip(found, crowds, learned, strict=True)
-            ]
-            run.frontier.push(steps)
-            scorer = run.parts.scorer
-            wanted = scorer is not None and not scorer.warning and score_model and bool(steps)
-            asked = run.parts.pace.scores(wanted=wanted) and scorer is not None
-            run.emit("expanded", path=path, edits=len(found), asked=asked)
-            if asked:
-                job = self._pool.submit(self._score, parent, path, steps, crowds, dict(scores), best, crash)
-                self._scoring.append(job)
-                self._before[job] = steps
+            edits = self._opened(parent, path, sources[path], found, scores)
+            asks = run.parts.pace.scores(wanted=self._ordering.wanted and score_model and bool(edits))
+            run.emit("expanded", path=path, edits=len(found), asked=asks)
+            if not asks or run.parts.scorer is None:
+                run.frontier.push([each.step for each in edits])
+                continue
+            run.frontier.push(self._ordering.priced(edits))
+            asked.append(Asked(parent=parent, path=path, edits=edits, gains=partial(self._gains, sources[path])))
+        self._ordering.ask(asked)
 
-    def _score(
-        self,
-        parent: Lineage,
-        path: RepoPath,
-        steps: list[Step],
-        crowds: list[int],
-        scores: Mapping[int, float],
-        best: float,
-        crash: int | None,
-    ) -> list[Step]:
-        """Runs on the model's thread: the same steps with the model's part in their cost; none of a model dropped."""
-        run = self._run
-        scorer = run.parts.scorer
-        assert scorer is not None
-        source = parent.sources(run.parts.sources)[path]
-        head = sorted(steps, key=lambda s: s.cost)[:SCORED_PER_GROUP]
-        timeout = max(2.0, min(30.0, 0.3 * run.task.budget.max_seconds))
-        if run.parts.pace.following:  # what was scored in time then may take longer now
-            timeout *= PATIENCE
-        context = run.parts.context(path, run.baseline)
-        ends = run.clock() + timeout
-        edits = [s.edit for s in head]
-        got = scorer.read(source, context, edits, timeout_seconds=timeout)
-        mender = run.parts.mender
-        nats: Sequence[float | None] = [None] * len(head)
-        if mender is not None and mender.mends and run.parts.weights.mended:
-            nats = mender.mend(source, context, edits, timeout_seconds=max(0.0, ends - run.clock()))
-        if scorer.warning or all(v is None for v in got):
-            return []
-        model = {id(s): v for s, v in zip(head, got, strict=True)}
-        mended = {id(s): v for s, v in zip(head, nats, strict=True)}
-        readings = [model.get(id(s)) for s in steps]
-        learned = self._learned(source, [s.edit for s in steps], crowds, readings)
-        mends = mended_values([mended.get(id(s)) for s in steps], run.parts.weights)
-        out = []
-        for s, crowd, reading, mend, gain in zip(steps, crowds, readings, mends, learned, strict=True):
-            value = None if reading is None else reading.score
-            used = run.parts.weights.unscored if value is None else value
-            cost = run.order.cost(parent, s.edit, scores, best, crash, used, crowd) - mend - gain
-            out.append(Step(parent=parent, edit=s.edit, cost=cost, model_score=value, mended=mended.get(id(s))))
-        return out
+    def _opened(
+        self, parent: Lineage, path: RepoPath, source: bytes, found: Sequence[Edit], scores: Mapping[int, float]
+    ) -> list[Open]:
+        """The edits of a file as they cost without the model."""
+        order, best = self._run.order, self._run.suspicions[0].score or 1.0
+        crash = crash_line(parent, path)
+        crowds = crowds_of(found)
+        gains = self._learned(source, found, crowds, None)
+        return [
+            Open(
+                step=Step(parent=parent, edit=e, cost=order.cost(parent, e, scores, best, crash, crowd=crowd) - gain),
+                crowd=crowd,
+                suspicion=max((scores.get(k, 0.0) for k in range(e.line, e.end_line + 1)), default=0.0),
+                gain=gain,
+                bare_gain=gain,
+            )
+            for e, crowd, gain in zip(found, crowds, gains, strict=True)
+        ]
+
+    def _gains(self, source: bytes, edits: Sequence[Open]) -> list[float]:
+        return self._learned(source, [e.step.edit for e in edits], [e.crowd for e in edits], [e.reading for e in edits])
 
     def _learned(
         self, source: bytes, edits: Sequence[Edit], crowds: Sequence[int], readings: Sequence[Reading | None] | None
@@ -154,7 +122,7 @@ class Expansion:
 
     def hold(self) -> None:
         """From now on, let only the likeliest candidates run until the model has ordered the open ones, or a while."""
-        self._awaited = list(self._scoring)
+        self._awaited = self._ordering.coming
         self._held_from = self._run.clock()
         self._hold_until = self._held_from + min(15.0, 0.2 * self._run.task.budget.max_seconds)
         self.wait()
@@ -163,12 +131,12 @@ class Expansion:
         """True while waiting for the model is worth more than running the next candidate."""
         run = self._run
         if run.parts.pace.following:
-            return run.parts.pace.awaits_scores(coming=bool(self._scoring), onward=self._onward.coming)
+            return run.parts.pace.awaits_scores(coming=bool(self._ordering.coming), onward=self._onward.coming)
         if not self._awaited or self._ahead():
             return False
         ended = run.clock() > self._hold_until or all(job.done() for job in self._awaited)
         if ended or not self._worth_waiting():
-            self._awaited = []
+            self._awaited = ()
         return bool(self._awaited)
 
     def _ahead(self) -> bool:
@@ -207,32 +175,11 @@ class Expansion:
         self.take_scores()
 
     def take_scores(self) -> None:
-        """Reorder the frontier by what the model has finished; by nothing of it once the model was dropped."""
-        waiting: list[cf.Future[list[Step]]] = []
+        """Reorder the frontier by what the model has said since."""
         self._onward.take()
-        for job in self._scoring:
-            if waiting or not self._run.parts.pace.may_order(job):
-                waiting.append(job)
-            else:
-                fresh, before = job.result(), self._before.pop(job)
-                self._run.frontier.reorder(fresh)
-                self._ordered += before if fresh else []
-                scored = sum(step.model_score is not None for step in fresh)
-                mended = sum(step.mended is not None for step in fresh)
-                self._run.emit("ordered", edits=len(fresh), scored=scored, mended=mended)
-        self._scoring = waiting
-        self._fall_back()
-        if self._ordered and not waiting:
+        self._ordering.take()
+        if self._ordering.spoke and not self._ordering.coming:
             self._onward.consider(max(self._each_seconds(), self._taken_each()))
-
-    def _fall_back(self) -> None:
-        """What is open goes by the order without a model again, where the model was dropped."""
-        run = self._run
-        dropped = run.parts.scorer is not None and bool(run.parts.scorer.warning)
-        if run.parts.pace.drops(wanted=dropped and bool(self._ordered)):
-            run.frontier.reorder(self._ordered)
-            run.emit("unordered", edits=len(self._ordered))
-            self._ordered = []
 
 
 def unparsed(failures: Sequence[Failure]) -> frozenset[RepoPath]:

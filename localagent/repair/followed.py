@@ -16,7 +16,6 @@ from typing import Any
 from localagent.domain.edit import Written
 from localagent.domain.outcome import Baseline, QuickResult
 from localagent.domain.task import Event, Stage
-from localagent.repair.lineage import Step
 from localagent.repair.pace import Flying, Live, timed
 
 PATIENCE = 20  # times a limit of time, for what came within it then
@@ -126,7 +125,7 @@ class Followed(Live):
             return self._record[self._at]["data"].get("asked") is True
         return wanted
 
-    def may_order(self, job: "cf.Future[list[Step]]") -> bool:
+    def may_order(self, job: cf.Future[Any]) -> bool:
         """Where the record has them, after waiting for the model; nowhere else."""
         return self._comes(job, _Next.ORDER)
 

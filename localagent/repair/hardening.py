@@ -122,7 +122,7 @@ class Hardening:
                 if key in seen:
                     continue
                 seen.add(key)
-                own = run.order.cost(lineage, edit, scores, 1.0, None, None)
+                own = run.order.cost(lineage, edit, scores, 1.0, None)
                 own += malus(edit, b" ".join(before[s.start : s.end] for s in edit.splices))
                 if edit.operator in _SHIFTS and scores.get(edit.line, 0.0) >= 1.0:
                     own += _SYMPTOM

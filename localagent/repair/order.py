@@ -24,10 +24,12 @@ class Order:
         scores: Mapping[int, float],
         best: float,
         crash: int | None,
-        model: float | None,
+        *,
         crowd: int = 0,
     ) -> float:
-        """What a step costs: `scores` are suspicions by line, `best` the highest, `crash` where all fail.
+        """What a step costs before a model speaks of it.
+
+        `scores` are suspicions by line, `best` the highest, `crash` where all fail.
 
         `crowd` is how many likelier edits the same operator makes at the same line: they share what it is worth there.
         """
@@ -38,8 +40,6 @@ class Order:
             + w.crowd * math.log1p(crowd)
             + w.localization * math.log(best / max(min(here, best), best / 50))
         )
-        if model is not None:
-            cost -= w.model * model
         if crash is not None and edit.prior <= 0 and not edit.line <= crash <= edit.end_line:
             cost += w.elsewhere
         return cost + (self.entry_cost(parent, was_syntax=False) if parent.round else 0.0)

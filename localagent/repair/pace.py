@@ -8,7 +8,7 @@ import concurrent.futures as cf
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from localagent.domain.edit import Candidate, Written
 from localagent.domain.outcome import Baseline, QuickResult
@@ -45,7 +45,7 @@ class Pace(Protocol):
         """Whether the model is asked about the edits just enumerated; `wanted`: whether there is time and a model."""
         ...
 
-    def may_order(self, job: "cf.Future[list[Step]]") -> bool:
+    def may_order(self, job: cf.Future[Any]) -> bool:
         """Whether the model's scores are taken now; `job` may still be at work."""
         ...
 
@@ -135,7 +135,7 @@ class Live:
         """While there is time."""
         return wanted
 
-    def may_order(self, job: "cf.Future[list[Step]]") -> bool:
+    def may_order(self, job: cf.Future[Any]) -> bool:
         """When they are there."""
         return job.done()
 

@@ -77,6 +77,7 @@ class State:
     ambiguity: Ambiguity | None = None
     others: int = 0
     crash: Crash | None = None
+    awaits_order: bool = False  # the model was asked about the order, and has said nothing: who writes waits
     reading_on: bool = False  # the model is at the likeliest edits: who writes waits
     hardened: set[int] = field(default_factory=set)
     parts: list[tuple[Candidate, tuple[str, ...]]] = field(default_factory=list)

@@ -1,7 +1,6 @@
 """The order's weights: a small data file (`models/order.json`), parsed strictly."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -15,20 +14,22 @@ class Weights:
     """Log-scale weights of what a candidate's cost is made of; see `docs/architecture.md`, "The order".
 
     `localization` multiplies log(best suspicion / suspicion); `model` multiplies the model's score (nats, <= 0);
-    `unscored` stands for a score the model did not give; `round` is added per beam round; `parent` is the share of
-    the parent's cost a child inherits; `turned` is taken off for the share of failing tests the parent turned;
+    `unscored` stands for a score the model did not give, or has not given yet: what edits are worth on average by
+    their scores (log of the mean of their exponentials, over `model`); `round` is added per beam round; `parent` is
+    the share of the parent's cost a child inherits; `turned` is taken off for the share of failing tests the parent
+    turned;
     `moved` (`moved_from_syntax`) is added to edits on top of a candidate that turned no test but whose failure
     moved on (whose file now parses); `crowd` multiplies log(1 + likelier edits of the same operator on the same
     line); `elsewhere` is added to edits that do not touch the line where every failing test crashes; `written` is what
     an edit costs for being written by the model; `onward` multiplies how much worse than what stood there an edit
     reads with what follows it (nats); `mended` multiplies what a model with a mender makes of an edit (nats, from
-    MENDED_LEAST to 0; `unmended` where it made nothing of one, but of others); `learned` multiplies the learned
+    MENDED_LEAST to 0; `unmended` stands for it as `unscored` for a score); `learned` multiplies the learned
     order's corrections (0: the hand's order alone).
     """
 
     localization: float = 2.0
-    model: float = 1.0
-    unscored: float = -4.0
+    model: float = 0.7
+    unscored: float = -1.9
     round: float = 2.0
     parent: float = 0.5
     turned: float = 3.0
@@ -38,17 +39,15 @@ class Weights:
     moved_from_syntax: float = 0.3
     written: float = 2.5
     onward: float = 1.0
-    mended: float = 0.3
-    unmended: float = -4.0
+    mended: float = 0.4
+    unmended: float = -5.7
     learned: float = 0.0
 
 
-def mended_values(nats: Sequence[float | None], weights: Weights) -> list[float]:
-    """What mending adds to the scores of some edits of one question; nothing where it answered none of them."""
-    if all(value is None for value in nats):
-        return [0.0] * len(nats)
-    told = (weights.unmended if value is None else max(MENDED_LEAST, min(0.0, value)) for value in nats)
-    return [weights.mended * value for value in told]
+def mended_value(nats: float | None, weights: Weights) -> float:
+    """What mending adds to an edit's score."""
+    told = weights.unmended if nats is None else max(MENDED_LEAST, min(0.0, nats))
+    return weights.mended * told
 
 
 def load_weights(path: Path) -> Weights:

@@ -50,7 +50,8 @@ class Writing:
         self._take()
         cheap = run.frontier.next_cost < run.parts.weights.written
         allowed = (SECONDS_SHARE if cheap else DEAR_SHARE) * (run.clock() - self._began)
-        if self._may_ask() and not run.state.reading_on and self._worth() and self._spent <= allowed:
+        busy = run.state.awaits_order or run.state.reading_on
+        if self._may_ask() and not busy and self._worth() and self._spent <= allowed:
             self._ask()
 
     def alone(self) -> bool:
@@ -119,7 +120,7 @@ class Writing:
         run, edit = self._run, written.edit
         best = run.suspicions[0].score or 1.0
         scores = self._lines.get(edit.path, {})
-        cost = run.order.cost(self._root, edit, scores, best, None, written.score)
+        cost = run.order.cost(self._root, edit, scores, best, None) - written.score
         run.state.written += 1
         run.frontier.push_written(Step(parent=self._root, edit=edit, cost=cost, model_score=written.score))
 

@@ -564,14 +564,15 @@ def test_what_the_model_mends_with_comes_first() -> None:
     """Scores are all alike; the mender alone tells edits apart, and only as far as MENDED_LEAST."""
     lab = Laboratory(b"a = 1\n", {"a": number("a", 8)})
     plain, events = repair(lab, scorer=Oracle(""))
-    assert [e.data["mended"] for e in events.seen if e.kind == "ordered"] == [0]
+    assert [e.data for e in events.seen if e.kind == "ordered"] == [{"edits": 9, "scored": 9}]
     (favourite,) = {e.note for c in lab.quick_runs for e in c.edits if e.note.endswith("8")}
     mender = Mending(favourite)
     first, events = repair(Laboratory(b"a = 1\n", {"a": number("a", 8)}), scorer=Oracle(""), mender=mender)
     assert plain.rank_of_first_plausible is not None
     assert first.rank_of_first_plausible is not None
     assert first.rank_of_first_plausible < plain.rank_of_first_plausible
-    assert [e.data["mended"] for e in events.seen if e.kind == "ordered"] == [9]
+    told = [e.data for e in events.seen if e.kind == "ordered"]
+    assert told == [{"edits": 9, "scored": 9}, {"edits": 9, "mended": 9}]  # each counts as soon as it is there
     assert mender.asked == 1
 
 

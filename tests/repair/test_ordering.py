@@ -1,0 +1,118 @@
+"""What the model is asked about first, and what an edit costs before and after it spoke."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localagent.domain.edit import Edit, Reading, Scope, Splice
+from localagent.domain.paths import RepoPath
+from localagent.repair.lineage import Lineage, Step
+from localagent.repair.ordering import STRETCH_BYTES, Asked, Open, asked_in_turn
+from localagent.repair.weights import Weights
+
+ROOT = Lineage(number=None, edits=(), changed={}, identity=frozenset(), cost=0.0, round=0, failures=(), lines={})
+A, B = RepoPath("a.py"), RepoPath("b.py")
+
+
+def scope(start: int, end: int) -> Scope:
+    return Scope(
+        name="f", qualname="f", class_name=None, first_line=1, last_line=9, start=start, end=end, body_start=start
+    )
+
+
+def opened(path: RepoPath, at: int, suspicion: float, around: Scope | None = None, cost: float = 0.0) -> Open:
+    splices = (Splice(start=at, end=at + 1, text=b"x"),)
+    edit = Edit(path=path, splices=splices, operator="digit", line=1, end_line=1, prior=0.0, scope=around)
+    step = Step(parent=ROOT, edit=edit, cost=cost)
+    return Open(step=step, crowd=0, suspicion=suspicion, gain=0.0, bare_gain=0.0)
+
+
+def asked(path: RepoPath, *edits: Open) -> Asked:
+    return Asked(parent=ROOT, path=path, edits=edits, gains=lambda edits: [0.0] * len(edits))
+
+
+def places(turn: Sequence[Asked]) -> list[tuple[str, int]]:
+    return [(str(one.path), each.step.edit.splices[0].start) for one in turn for each in one.edits]
+
+
+def test_the_most_suspicious_functions_of_all_files_come_first() -> None:
+    first, second, third = scope(0, 3_000), scope(4_000, 7_000), scope(0, 3_000)
+    a = asked(A, opened(A, 10, 0.2, first), opened(A, 4_010, 0.9, second), opened(A, 4_020, 0.1, second))
+    b = asked(B, opened(B, 10, 0.5, third))
+    turns = [places(turn) for turn in asked_in_turn([a, b])]
+    assert turns == [[("a.py", 4_010), ("a.py", 4_020), ("b.py", 10)], [("a.py", 10)]]
+
+
+def test_neighbours_are_asked_about_together_and_long_functions_piece_by_piece() -> None:
+    near = asked(A, opened(A, 10, 0.9, scope(0, 500)), opened(A, 710, 0.1, scope(700, 1_000)))
+    far = asked(B, opened(B, 10, 0.5, scope(0, 4_500)))
+    assert places(asked_in_turn([near, far])[0])[:2] == [("a.py", 10), ("a.py", 710)]
+    long = scope(0, 20 * STRETCH_BYTES)
+    pieces = asked(A, *(opened(A, k * STRETCH_BYTES + 5, 0.1 * k, long) for k in range(9)))
+    turns = asked_in_turn([pieces])
+    assert places(turns[0]) == [("a.py", k * STRETCH_BYTES + 5) for k in (8, 7)]
+    assert len(turns) == 5
+
+
+def test_of_a_file_the_likeliest_edits_come_first() -> None:
+    one = asked(A, *(opened(A, k, 0.5, scope(0, 100), cost) for k, cost in enumerate((3.0, 1.0, 2.0))))
+    assert places(asked_in_turn([one])[0]) == [("a.py", 1), ("a.py", 2), ("a.py", 0)]
+
+
+EDITS = st.lists(
+    st.tuples(st.integers(0, 30_000), st.floats(0.0, 1.0), st.none() | st.integers(1, 9_000)), min_size=1, max_size=40
+)
+
+
+@given(EDITS, EDITS)
+def test_every_edit_is_asked_about_once(
+    a: list[tuple[int, float, int | None]], b: list[tuple[int, float, int | None]]
+) -> None:
+    groups = [
+        asked(
+            path,
+            *(
+                opened(path, at, s, None if size is None else scope(max(0, at - size // 2), at + size))
+                for at, s, size in found
+            ),
+        )
+        for path, found in ((A, a), (B, b))
+    ]
+    turns = asked_in_turn(groups)
+    got = [id(each) for turn in turns for one in turn for each in one.edits]
+    assert sorted(got) == sorted(id(each) for one in groups for each in one.edits)
+    assert len(got) == len(set(got))
+    best = [max(each.suspicion for one in turn for each in one.edits) for turn in turns]
+    assert best == sorted(best, reverse=True)
+    assert all(len({one.path for one in turn}) == len(turn) for turn in turns)
+
+
+@given(st.floats(-20.0, 20.0), st.booleans())
+def test_what_nothing_was_told_of_is_dearer_by_the_same_for_all(cost: float, mends: bool) -> None:
+    weights = Weights()
+    each = opened(A, 0, 0.5, cost=cost)
+    expected = -weights.model * weights.unscored - (weights.mended * weights.unmended if mends else 0.0)
+    assert each.priced(weights, mends=mends).cost == pytest.approx(cost + expected)
+    assert each.priced(weights, mends=mends).model_score is None
+
+
+@pytest.mark.parametrize(("ratio", "nats", "ahead"), [(0.0, -0.5, True), (-9.0, -40.0, False)])
+def test_what_the_model_likes_passes_what_it_was_not_asked_about_and_what_it_does_not_falls_behind(
+    ratio: float, nats: float, ahead: bool
+) -> None:
+    weights, unread = Weights(), opened(A, 0, 0.5)
+    told = opened(A, 0, 0.5)
+    told.reading, told.nats = Reading(ratio=ratio, stood=-1.0), nats
+    difference = unread.priced(weights, mends=True).cost - told.priced(weights, mends=True).cost
+    assert (difference > 0) is ahead
+    assert abs(difference) > 1.0
+
+
+def test_what_the_learned_order_takes_off_changes_with_what_was_read() -> None:
+    each = opened(A, 0, 0.5, cost=1.0)  # 0.25 were taken off without a reading
+    each.bare_gain, each.gain = 0.25, 0.25
+    before = each.priced(Weights(), mends=False).cost
+    each.gain = 0.75
+    assert each.priced(Weights(), mends=False).cost == pytest.approx(before - 0.5)
