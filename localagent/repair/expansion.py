@@ -70,8 +70,8 @@ class Expansion:
         broken = unparsed(parent.failures)
         lines = {path: scores for path, scores in lines.items() if not broken or path in broken}
         share = max(EDITS_PER_PATH, (EDITS_PER_CHILD if parent.round else EDITS_PER_GROUP) // max(1, len(lines)))
-        asked: list[Asked] = []
-        for path, scores in lines.items():
+        ahead = [max(scores.values(), default=0.0) for scores in lines.values()]
+        for n, (path, scores) in enumerate(lines.items(), 1):
             found = list(
                 islice(
                     run.parts.space.edits(path, sources, lines=frozenset(scores), failures=parent.failures),
@@ -86,8 +86,10 @@ class Expansion:
                 run.frontier.push([each.step for each in edits])
                 continue
             run.frontier.push(self._ordering.priced(edits))
-            asked.append(Asked(parent=parent, path=path, edits=edits, gains=partial(self._gains, sources[path])))
-        self._ordering.ask(asked)
+            self._ordering.note(Asked(parent=parent, path=path, edits=edits, gains=partial(self._gains, sources[path])))
+            if not self._ordering.coming:  # it would have nothing to do until all files are enumerated
+                self._ordering.ask(least=max(ahead[n:], default=0.0))
+        self._ordering.ask()
 
     def _opened(
         self, parent: Lineage, path: RepoPath, source: bytes, found: Sequence[Edit], scores: Mapping[int, float]

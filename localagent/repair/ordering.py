@@ -72,7 +72,9 @@ class Asked:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Stretch:
+class Stretch:
+    """Edits that stand together, the highest suspicion among them, and how much text is read for them."""
+
     asked: Asked
     edits: Sequence[Open]
     suspicion: float
@@ -86,7 +88,8 @@ class Ordering:
         self._run = run
         self._pool = cf.ThreadPoolExecutor(1, thread_name_prefix="order")
         self._coming: list[tuple[Pass, Asked, cf.Future[Told]]] = []
-        self._plain: list[Step] = []  # what was asked about, as it stands without the model
+        self._noted: list[Stretch] = []  # what is to be asked about
+        self._plain: list[Step] = []  # all that was noted, as it stands without the model
         self._mender = _in_use(run)
         self.spoke = False
 
@@ -110,11 +113,17 @@ class Ordering:
         weights, mends = self._run.parts.weights, self._mender is not None
         return [each.priced(weights, mends=mends) for each in edits]
 
-    def ask(self, asked: Sequence[Asked]) -> None:
-        """Ask about edits that were pushed, as `priced` has them, the most suspicious functions first."""
-        self._plain += [each.step for one in asked for each in one.edits]
-        self._run.state.awaits_order = not self.spoke
-        for turn in asked_in_turn(asked):
+    def note(self, asked: Asked) -> None:
+        """Edits that were pushed, as `priced` has them, and are to be asked about."""
+        self._plain += [each.step for each in asked.edits]
+        self._noted += stretches_of(asked)
+
+    def ask(self, *, least: float = 0.0) -> None:
+        """Ask about what was noted and is at least so suspicious, the most suspicious functions first."""
+        turns = asked_in_turn([stretch for stretch in self._noted if stretch.suspicion >= least])
+        self._noted = [stretch for stretch in self._noted if stretch.suspicion < least]
+        self._run.state.awaits_order = bool(turns or self._coming) and not self.spoke
+        for turn in turns:
             for what in Pass if self._mender is not None else (Pass.READ,):
                 for one in turn:
                     self._coming.append((what, one, self._pool.submit(self._question, what, one)))
@@ -177,9 +186,8 @@ def _in_use(run: Run) -> EditMender | None:
     return mender if mender is not None and mender.mends and run.parts.weights.mended else None
 
 
-def asked_in_turn(asked: Sequence[Asked]) -> list[list[Asked]]:
+def asked_in_turn(stretches: Sequence[Stretch]) -> list[list[Asked]]:
     """What is asked about together, the most suspicious first: of each file those edits, the likeliest first."""
-    stretches = [stretch for one in asked for stretch in _stretches(one)]
     out: list[list[Asked]] = []
     size = 0
     held: dict[tuple[int, RepoPath], tuple[Asked, list[Open]]] = {}
@@ -205,7 +213,7 @@ def _closed(held: Iterable[tuple[Asked, list[Open]]]) -> list[Asked]:
     ]
 
 
-def _stretches(asked: Asked) -> list[_Stretch]:
+def stretches_of(asked: Asked) -> list[Stretch]:
     """A file's edits by where they stand: in functions, neighbours together, pieces of what is long."""
     spans = [_span(each.step.edit) for each in asked.edits]
     merged: list[tuple[int, int]] = []
@@ -220,7 +228,7 @@ def _stretches(asked: Asked) -> list[_Stretch]:
         held.setdefault((begin, (_place(each.step.edit) - begin) // STRETCH_BYTES), []).append(each)
     sizes = {low: high - low for low, high in merged}
     return [
-        _Stretch(
+        Stretch(
             asked=asked,
             edits=edits,
             suspicion=max(each.suspicion for each in edits),

@@ -1,15 +1,22 @@
 """What the model is asked about first, and what an edit costs before and after it spoke."""
 
+import concurrent.futures as cf
 from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from test_search import Digits, Events, Gates, Laboratory, Mending, Oracle
 
 from localagent.domain.edit import Edit, Reading, Scope, Splice
 from localagent.domain.paths import RepoPath
+from localagent.domain.task import Budget, Task
+from localagent.localize.fuse import SpectrumLocalizer
+from localagent.ports import EditMender
 from localagent.repair.lineage import Lineage, Step
-from localagent.repair.ordering import STRETCH_BYTES, Asked, Open, asked_in_turn
+from localagent.repair.ordering import STRETCH_BYTES, Asked, Open, Ordering, asked_in_turn, stretches_of
+from localagent.repair.run import Run
+from localagent.repair.state import Parts
 from localagent.repair.weights import Weights
 
 ROOT = Lineage(number=None, edits=(), changed={}, identity=frozenset(), cost=0.0, round=0, failures=(), lines={})
@@ -33,6 +40,10 @@ def asked(path: RepoPath, *edits: Open) -> Asked:
     return Asked(parent=ROOT, path=path, edits=edits, gains=lambda edits: [0.0] * len(edits))
 
 
+def turns_of(*asked: Asked) -> list[list[Asked]]:
+    return asked_in_turn([stretch for one in asked for stretch in stretches_of(one)])
+
+
 def places(turn: Sequence[Asked]) -> list[tuple[str, int]]:
     return [(str(one.path), each.step.edit.splices[0].start) for one in turn for each in one.edits]
 
@@ -41,24 +52,24 @@ def test_the_most_suspicious_functions_of_all_files_come_first() -> None:
     first, second, third = scope(0, 3_000), scope(4_000, 7_000), scope(0, 3_000)
     a = asked(A, opened(A, 10, 0.2, first), opened(A, 4_010, 0.9, second), opened(A, 4_020, 0.1, second))
     b = asked(B, opened(B, 10, 0.5, third))
-    turns = [places(turn) for turn in asked_in_turn([a, b])]
+    turns = [places(turn) for turn in turns_of(a, b)]
     assert turns == [[("a.py", 4_010), ("a.py", 4_020), ("b.py", 10)], [("a.py", 10)]]
 
 
 def test_neighbours_are_asked_about_together_and_long_functions_piece_by_piece() -> None:
     near = asked(A, opened(A, 10, 0.9, scope(0, 500)), opened(A, 710, 0.1, scope(700, 1_000)))
     far = asked(B, opened(B, 10, 0.5, scope(0, 4_500)))
-    assert places(asked_in_turn([near, far])[0])[:2] == [("a.py", 10), ("a.py", 710)]
+    assert places(turns_of(near, far)[0])[:2] == [("a.py", 10), ("a.py", 710)]
     long = scope(0, 20 * STRETCH_BYTES)
     pieces = asked(A, *(opened(A, k * STRETCH_BYTES + 5, 0.1 * k, long) for k in range(9)))
-    turns = asked_in_turn([pieces])
+    turns = turns_of(pieces)
     assert places(turns[0]) == [("a.py", k * STRETCH_BYTES + 5) for k in (8, 7)]
     assert len(turns) == 5
 
 
 def test_of_a_file_the_likeliest_edits_come_first() -> None:
     one = asked(A, *(opened(A, k, 0.5, scope(0, 100), cost) for k, cost in enumerate((3.0, 1.0, 2.0))))
-    assert places(asked_in_turn([one])[0]) == [("a.py", 1), ("a.py", 2), ("a.py", 0)]
+    assert places(turns_of(one)[0]) == [("a.py", 1), ("a.py", 2), ("a.py", 0)]
 
 
 EDITS = st.lists(
@@ -80,7 +91,7 @@ def test_every_edit_is_asked_about_once(
         )
         for path, found in ((A, a), (B, b))
     ]
-    turns = asked_in_turn(groups)
+    turns = turns_of(*groups)
     got = [id(each) for turn in turns for one in turn for each in one.edits]
     assert sorted(got) == sorted(id(each) for one in groups for each in one.edits)
     assert len(got) == len(set(got))
@@ -116,3 +127,71 @@ def test_what_the_learned_order_takes_off_changes_with_what_was_read() -> None:
     before = each.priced(Weights(), mends=False).cost
     each.gain = 0.75
     assert each.priced(Weights(), mends=False).cost == pytest.approx(before - 0.5)
+
+
+def run_of(scorer: Oracle, mender: EditMender | None = None) -> tuple[Run, Events]:
+    lab, events = Laboratory(b"a = 1\n", {}), Events()
+    parts = Parts(
+        verifier=lab,
+        localizer=SpectrumLocalizer(),
+        space=Digits(),
+        gates=Gates(),
+        scorer=scorer,
+        sink=events,
+        sources={A: b"x" * 9_000, B: b"x" * 9_000},
+        weights=Weights(),
+        context=lambda path, baseline: "",
+        mender=mender,
+    )
+    run = Run(Task(id="t", repo="/r", budget=Budget(max_candidates=9, max_seconds=30, jobs=1)), parts)
+    run.baseline = lab.baseline()
+    return run, events
+
+
+def taken(run: Run, ordering: Ordering) -> None:
+    cf.wait(ordering.coming)
+    ordering.take()
+
+
+def test_what_is_suspicious_enough_is_asked_about_while_other_files_are_still_enumerated() -> None:
+    run, events = run_of(Oracle("none"))
+    ordering = Ordering(run)
+    ordering.note(asked(A, opened(A, 10, 0.6, scope(0, 100)), opened(A, 5_000, 0.2, scope(4_900, 5_100))))
+    ordering.ask(least=0.7)
+    assert (len(ordering.coming), run.state.awaits_order) == (0, False)
+    ordering.ask(least=0.5)
+    assert (len(ordering.coming), run.state.awaits_order) == (1, True)
+    ordering.note(asked(B, opened(B, 10, 0.5, scope(0, 100))))
+    ordering.ask()
+    assert len(ordering.coming) == 3
+    taken(run, ordering)
+    assert [e.data for e in events.seen] == 3 * [{"edits": 1, "scored": 1}]
+    assert (ordering.spoke, run.state.awaits_order) == (True, False)
+    ordering.close()
+
+
+def test_each_few_are_read_and_mended_before_the_next() -> None:
+    run, events = run_of(Oracle("none"), Mending(""))
+    ordering = Ordering(run)
+    functions = ((10, 0.6, scope(0, 2_400)), (3_010, 0.4, scope(3_000, 5_400)), (6_010, 0.2, scope(6_000, 8_400)))
+    ordering.note(asked(A, *(opened(A, at, suspicion, around) for at, suspicion, around in functions)))
+    ordering.ask()
+    taken(run, ordering)
+    assert [next(key for key in e.data if key != "edits") for e in events.seen] == ["scored", "mended"] * 2
+    ordering.close()
+
+
+def test_all_that_was_asked_about_is_put_back_when_the_model_is_dropped_before_it_spoke() -> None:
+    scorer = Oracle("none", broken=True)
+    run, events = run_of(scorer)
+    ordering = Ordering(run)
+    edits = [opened(A, 10, 0.6, scope(0, 100), 1.0), opened(A, 5_000, 0.2, scope(4_900, 5_100), 2.0)]
+    run.frontier.push(ordering.priced(edits))
+    assert run.frontier.next_cost > 1.0
+    ordering.note(asked(A, *edits))
+    ordering.ask()
+    taken(run, ordering)
+    assert run.frontier.next_cost == 1.0
+    assert [(e.kind, e.data["edits"]) for e in events.seen] == [("ordered", 0), ("unordered", 2)]
+    assert not ordering.spoke
+    ordering.close()
