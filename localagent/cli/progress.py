@@ -41,7 +41,7 @@ def describe(event: Event) -> str:
             return f"  {data.get('passing')} pass, {len(failing)} fail{flaky}: {', '.join(failing[:3])}{more}"
         case "localized":
             return f"  most suspicious: {', '.join(data.get('top', [])[:4])}"
-        case "ordered" if data.get("edits"):
+        case "ordered" if data.get("scored"):
             return f"  the model ordered {data.get('edits')} edits"
         case "reading-on":
             return f"  the model reads {data.get('edits')} of the likeliest edits on"

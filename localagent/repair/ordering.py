@@ -21,7 +21,7 @@ from localagent.repair.weights import Weights, mended_value
 
 STRETCH_BYTES = 2_400  # functions that stand together are asked about together, up to so much
 _GAP_BYTES = 600
-BATCH_BYTES = 4_800  # about so much is read before it is mended, and before anything else is read
+BATCH_BYTES = 4_800  # about so much is read before it is mended, and before anything else is read; first half of it
 _LEAST_SECONDS, _MOST_SECONDS, _SHARE_OF_TIME = 2.0, 30.0, 0.3  # for one question
 
 Told = Sequence[Reading | float | None]
@@ -192,7 +192,7 @@ def asked_in_turn(stretches: Sequence[Stretch]) -> list[list[Asked]]:
     size = 0
     held: dict[tuple[int, RepoPath], tuple[Asked, list[Open]]] = {}
     for stretch in sorted(stretches, key=lambda s: -s.suspicion):
-        if held and size + stretch.bytes > BATCH_BYTES:
+        if held and size + stretch.bytes > (BATCH_BYTES if out else BATCH_BYTES // 2):
             out.append(_closed(held.values()))
             held, size = {}, 0
         key = (id(stretch.asked.parent), stretch.asked.path)

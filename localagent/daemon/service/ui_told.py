@@ -61,6 +61,8 @@ def told(event: Told) -> str:
             return f"{said(data.get('passing'))} pass; failing: {_some(data.get('failing'))}"
         case "localized":
             return f"most suspicious: {_some(data.get('top'))}"
+        case "ordered" if "mended" in data:
+            return f"the model said how likely {said(data['mended'])} edits mend"
         case "ordered":
             return f"the model ordered {said(data.get('edits'))} edits"
         case "read-on":
