@@ -22,7 +22,6 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from bench.gates_benign import _TESTS, git, project_of  # noqa: E402
-from bench.real.judge import same_code  # noqa: E402
 from localagent.app.prior import load_prior  # noqa: E402
 from localagent.domain.paths import RepoPath  # noqa: E402
 from localagent.edit.space import open_edit_space  # noqa: E402
@@ -30,9 +29,10 @@ from localagent.edit.space import open_edit_space  # noqa: E402
 _MENDS = re.compile(
     r"\b(fix\w*|bug|regress\w*|wrong\w*|incorrect\w*|crash\w*|broken|error|handle\w*|issue|raise\w*)\b", re.I
 )
-_LOOSE = re.compile(rb"[\s()\"',\\]+")
+_LOOSE = re.compile(rb"#[^\n]*|[\s()\"',\\]+")  # a comment comes or goes with many a fix
 _MOST_LINES = 6
 _FIRST = 2_000
+_LAID_OUT_BYTES = 400  # by which layout and comments may differ
 _FILE_BYTES = 400_000
 _MOST_FILES = 60
 _SECONDS = 60.0
@@ -63,6 +63,8 @@ def _code(source: bytes) -> str | None:
             and isinstance(body[0].value, ast.Constant)
         ):
             body[0].value = ast.Constant(0)
+        if isinstance(node, ast.Call) and all(k.arg and isinstance(k.value, ast.Constant) for k in node.keywords):
+            node.keywords.sort(key=lambda k: k.arg or "")  # in whichever order, they say the same
     return ast.dump(tree)
 
 
@@ -87,8 +89,14 @@ def fix_of(clone: Path, project: str, sha: str) -> Fix | None:
     codes = _code(before), _code(after)
     if None in codes or codes[0] == codes[1]:
         return None
-    lines = frozenset(range(i1 + 1, i2 + 1)) if i2 > i1 else frozenset({i1, i1 + 1})
+    lines = frozenset(range(i1 + 1, i2 + 1)) if i2 > i1 else _neighbours(old, i1)
     return Fix(project, sha, path, before, after, lines)
+
+
+def _neighbours(rows: list[bytes], at: int) -> frozenset[int]:
+    """The lines, from 1, of the code before and behind a place; blank lines and comments are none."""
+    code = [n for n, row in enumerate(rows, 1) if row.strip() and not row.lstrip().startswith(b"#")]
+    return frozenset([*[n for n in code if n <= at][-1:], *[n for n in code if n > at][:1]])
 
 
 def mined(clone: Path, project: str, most: int) -> Iterator[Fix]:
@@ -115,16 +123,23 @@ def _tree(clone: Path, fix: Fix) -> Mapping[RepoPath, bytes]:
     return {RepoPath(p): git(clone, "show", f"{fix.sha}^:{p}") for p in dict.fromkeys([fix.path, *near])}
 
 
+def _weighed(source: bytes) -> tuple[int, int]:
+    """What sources of the same code, in whichever order it stands, have in common: quicker than to parse them."""
+    tight = _LOOSE.sub(b"", source)
+    return len(tight), sum(tight)
+
+
 def rank(clone: Path, fix: Fix, prior: Mapping[str, float]) -> tuple[int | None, str, int]:
     """(place from 1 or None, the operator, how many edits were seen)."""
-    wanted, path, seen, ends = _LOOSE.sub(b"", fix.after), RepoPath(fix.path), 0, time.monotonic() + _SECONDS
+    code = _code(fix.after)
+    wanted, path, seen, ends = _weighed(fix.after), RepoPath(fix.path), 0, time.monotonic() + _SECONDS
     edits = open_edit_space(prior).edits(path, _tree(clone, fix), lines=fix.lines, failures=())
     for seen, edit in enumerate(edits, 1):
         made = edit.apply(fix.before)
         if (
-            len(made) - len(fix.after) in range(-80, 81)  # laid out otherwise
-            and _LOOSE.sub(b"", made) == wanted
-            and same_code(made, fix.after)
+            len(made) - len(fix.after) in range(-_LAID_OUT_BYTES, _LAID_OUT_BYTES)
+            and _weighed(made) == wanted
+            and _code(made) == code
         ):
             return seen, edit.operator, seen
         if time.monotonic() > ends:

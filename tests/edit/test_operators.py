@@ -20,6 +20,9 @@ def repairs(broken: str, fixed: str, failure: Failure | None = None) -> list[str
 
 ONE_LINE = [
     ("return a <= b", "return a < b", "compare-swap"),
+    ("return type(a) == int", "return type(a) is int", "compare-swap"),
+    ("return a == True", "return a is True", "compare-swap"),
+    ("return a.__class__ != b", "return a.__class__ is not b", "compare-swap"),
     ("return a - b", "return a + b", "arithmetic-swap"),
     ("return len(a) == 0", "return len(a) <= 1", "compare-bound"),
     ("b = a + 1", "b = max(b, a + 1)", "keep-extreme"),

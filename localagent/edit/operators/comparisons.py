@@ -26,17 +26,23 @@ _LIKELY = {
     (">=", "<="): 0.0,
     ("is", "=="): 0.0,
     ("==", "is"): -2.0,
+    ("!=", "is not"): -2.0,
 }
 
 
-def _alternatives(old: str, right: str) -> tuple[str, ...]:
+_ONE_OF_ITS_KIND = frozenset({"True", "False", "Ellipsis", "...", "NotImplemented"})
+
+
+def _alternatives(old: str, left: str, right: str) -> tuple[str, ...]:
     if old in ("is", "is not"):
         return ("is not" if old == "is" else "is", "==", "!=")
     if old in ("in", "not in"):
         return ("not in" if old == "in" else "in", "==", "!=")
     others = tuple(o for o in _ORDER if o != old)
     if old in ("==", "!="):
-        return (*others, *(("is", "is not") if right == "None" else ("in", "not in")))
+        single = right in _ONE_OF_ITS_KIND or left.startswith("type(") or left.endswith(".__class__")
+        same = ("is" if old == "==" else "is not",) if single else ()
+        return (*others, *(("is", "is not") if right == "None" else ("in", "not in", *same)))
     return (*others, "in") if old == "<" else others
 
 
@@ -44,10 +50,10 @@ def _alternatives(old: str, right: str) -> tuple[str, ...]:
 def compare_swap(ctx: Context) -> Iterator[Change]:
     """Another comparison operator: `<` for `<=`, `!=` for `==`, `not in` for `in`, `is not` for `is`."""
     for expr, node in ctx.of(cst.Comparison):
-        for target in node.comparisons:
+        for left, target in zip((node.left, *(t.comparator for t in node.comparisons)), node.comparisons, strict=False):
             start, end = ctx.unit.span(target.operator)
             old = " ".join(ctx.unit.slice(start, end).split())
-            for new in _alternatives(old, ctx.unit.code(target.comparator)):
+            for new in _alternatives(old, ctx.unit.code(left), ctx.unit.code(target.comparator)):
                 delta = _LIKELY.get((old, new), -0.5 if new in _ORDER else -2.0)
                 text = _spaced(ctx, start, end, new)
                 yield ctx.splice(expr, (start, end, text), delta=delta, note=f"{old} -> {new}")
