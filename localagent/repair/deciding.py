@@ -14,6 +14,7 @@ from localagent.repair.followed import PATIENCE
 from localagent.repair.generality import literals
 from localagent.repair.hardening import Hardening
 from localagent.repair.naturalness import naturalness
+from localagent.repair.opened import repriced
 from localagent.repair.order import reaches
 from localagent.repair.run import Run
 from localagent.repair.why import crash_text
@@ -74,7 +75,9 @@ def choose(run: Run, hardening: Hardening) -> Accepted | None:
     or another candidate does not crash, or a person has to look (but where only the parser's complaints were mended).
     Where the task says so, the best is taken instead of asking, or the first without comparing any.
     """
-    open_ones = [c for c in run.state.plausible if c.number not in run.state.rejected]
+    s = run.state
+    s.plausible = repriced(s.plausible, s.opened, run.parts.weights, mends=s.mends, by_hand=s.by_hand)
+    open_ones = [c for c in s.plausible if c.number not in s.rejected]
     if not open_ones:
         return None
     if run.task.choosing is Choosing.FIRST:

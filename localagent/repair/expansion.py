@@ -11,8 +11,9 @@ from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
 from localagent.repair.lineage import Lineage, Step
 from localagent.repair.onward import ReadingOn
+from localagent.repair.opened import Open
 from localagent.repair.order import crash_line
-from localagent.repair.ordering import Asked, Open, Ordering, Told
+from localagent.repair.ordering import Asked, Ordering, Told
 from localagent.repair.progress import stage_of
 from localagent.repair.run import Run
 from localagent.repair.spending import worth_waiting

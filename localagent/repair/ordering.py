@@ -16,8 +16,8 @@ from localagent.domain.paths import RepoPath
 from localagent.ports import EditMender
 from localagent.repair.followed import PATIENCE
 from localagent.repair.lineage import Lineage, Step
+from localagent.repair.opened import Open
 from localagent.repair.run import Run
-from localagent.repair.weights import Weights, mended_value
 
 STRETCH_BYTES = 2_400  # functions that stand together are asked about together, up to so much
 _GAP_BYTES = 600
@@ -26,7 +26,7 @@ _LEAST_SECONDS, _MOST_SECONDS, _SHARE_OF_TIME = 2.0, 30.0, 0.3  # for one questi
 
 Told = Sequence[Reading | float | None]
 # What the learned order takes off the costs of edits of a file that were read.
-Gains = Callable[[Sequence["Open"]], Sequence[float]]
+Gains = Callable[[Sequence[Open]], Sequence[float]]
 
 
 class Pass(Enum):
@@ -34,31 +34,6 @@ class Pass(Enum):
 
     READ = "read"
     MEND = "mend"
-
-
-@dataclass(kw_only=True, slots=True)
-class Open:
-    """An open edit without the model (`step`, with `gain` of the learned order taken off), and what was told of it.
-
-    `crowd` and `suspicion` are those of its line.
-    """
-
-    step: Step
-    crowd: int
-    suspicion: float
-    gain: float
-    bare_gain: float
-    reading: Reading | None = None
-    nats: float | None = None
-
-    def priced(self, weights: Weights, *, mends: bool) -> Step:
-        """The step as it costs by what was told; `mends` says whether the model mends in this task."""
-        score = None if self.reading is None else self.reading.score
-        cost = (
-            self.step.cost + self.bare_gain - self.gain - weights.model * (weights.unscored if score is None else score)
-        )
-        cost -= mended_value(self.nats, weights) if mends else 0.0
-        return Step(parent=self.step.parent, edit=self.step.edit, cost=cost, model_score=score, mended=self.nats)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -89,8 +64,8 @@ class Ordering:
         self._pool = cf.ThreadPoolExecutor(1, thread_name_prefix="order")
         self._coming: list[tuple[Pass, Asked, cf.Future[Told]]] = []
         self._noted: list[Stretch] = []  # what is to be asked about
-        self._plain: list[Step] = []  # all that was noted, as it stands without the model
         self._mender = _in_use(run)
+        run.state.mends = self._mender is not None
         self.spoke = False
 
     def close(self) -> None:
@@ -115,7 +90,7 @@ class Ordering:
 
     def note(self, asked: Asked) -> None:
         """Edits that were pushed, as `priced` has them, and are to be asked about."""
-        self._plain += [each.step for each in asked.edits]
+        self._run.state.opened |= {id(each.step.edit): each for each in asked.edits}
         self._noted += stretches_of(asked)
 
     def ask(self, *, least: float = 0.0) -> None:
@@ -139,10 +114,11 @@ class Ordering:
         self._coming = waiting
         run.state.awaits_order = bool(waiting) and not self.spoke
         dropped = run.parts.scorer is not None and bool(run.parts.scorer.warning)
-        if run.parts.pace.drops(wanted=dropped and bool(self._plain)):
-            run.frontier.reorder(self._plain)
-            run.emit("unordered", edits=len(self._plain))
-            self._plain, self.spoke = [], False
+        if run.parts.pace.drops(wanted=dropped and bool(run.state.opened) and not run.state.by_hand):
+            plain = [each.step for each in run.state.opened.values()]
+            run.frontier.reorder(plain)
+            run.emit("unordered", edits=len(plain))
+            run.state.by_hand, self.spoke = True, False
 
     def _book(self, what: Pass, asked: Asked, told: Told) -> None:
         known = sum(each is not None for each in told)

@@ -23,6 +23,7 @@ from localagent.ports import (
     Verifier,
 )
 from localagent.repair.lineage import Step
+from localagent.repair.opened import Open
 from localagent.repair.pace import Live, Pace
 from localagent.repair.ranker import Ranker
 from localagent.repair.weights import Weights
@@ -77,6 +78,9 @@ class State:
     ambiguity: Ambiguity | None = None
     others: int = 0
     crash: Crash | None = None
+    opened: dict[int, Open] = field(default_factory=dict)  # what the model was asked about, by id of the edit
+    mends: bool = False  # it was, or is to be, asked how likely that mends, too
+    by_hand: bool = False  # it was dropped: what it said counts no more
     awaits_order: bool = False  # the model was asked about the order, and has said nothing: who writes waits
     reading_on: bool = False  # the model is at the likeliest edits: who writes waits
     hardened: set[int] = field(default_factory=set)

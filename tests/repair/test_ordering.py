@@ -14,7 +14,8 @@ from localagent.domain.task import Budget, Task
 from localagent.localize.fuse import SpectrumLocalizer
 from localagent.ports import EditMender
 from localagent.repair.lineage import Lineage, Step
-from localagent.repair.ordering import STRETCH_BYTES, Asked, Open, Ordering, asked_in_turn, stretches_of
+from localagent.repair.opened import Open
+from localagent.repair.ordering import STRETCH_BYTES, Asked, Ordering, asked_in_turn, stretches_of
 from localagent.repair.run import Run
 from localagent.repair.state import Parts
 from localagent.repair.weights import Weights

@@ -1,0 +1,71 @@
+"""What the model was asked about an edit and has told, and what the edit costs by that."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+from localagent.domain.edit import Candidate, Reading
+from localagent.repair.lineage import Step
+from localagent.repair.weights import Weights, mended_value
+
+
+@dataclass(kw_only=True, slots=True)
+class Open:
+    """An open edit without the model (`step`, the learned order's `bare_gain` taken off), and what was told of it.
+
+    `crowd` and `suspicion` are those of its line; `gain` is what the learned order takes off by now.
+    """
+
+    step: Step
+    crowd: int
+    suspicion: float
+    gain: float
+    bare_gain: float
+    reading: Reading | None = None
+    nats: float | None = None
+
+    @property
+    def score(self) -> float | None:
+        """What the first pass said; None while it said nothing."""
+        return None if self.reading is None else self.reading.score
+
+    def cost(self, weights: Weights, *, score: float, mended: float) -> float:
+        """By a score and what mending adds."""
+        return self.step.cost + self.bare_gain - self.gain - weights.model * score - mended
+
+    def priced(self, weights: Weights, *, mends: bool) -> Step:
+        """The step as it costs by what was told; `mends` says whether the model mends in this task."""
+        score, mended = self.score, mended_value(self.nats, weights) if mends else 0.0
+        cost = self.cost(weights, score=weights.unscored if score is None else score, mended=mended)
+        return Step(parent=self.step.parent, edit=self.step.edit, cost=cost, model_score=score, mended=self.nats)
+
+
+def repriced(
+    candidates: Sequence[Candidate], opened: Mapping[int, Open], weights: Weights, *, mends: bool, by_hand: bool
+) -> list[Candidate]:
+    """Candidates with costs that can be compared, whether they ran before or after the model had spoken of them.
+
+    `opened` are the edits that it was asked about, by id. Of what it has not spoken of by now, a candidate has the mean
+    of those among `candidates` of which it has. `by_hand`: its answers count no more.
+    """
+    known = [opened[id(c.edits[-1])] for c in candidates if id(c.edits[-1]) in opened]
+    score = _mean((each.score for each in known), weights.unscored)
+    nats = _mean((each.nats for each in known), weights.unmended)
+    out = []
+    for c in candidates:
+        each = opened.get(id(c.edits[-1]))
+        if each is None:
+            out.append(c)
+        elif by_hand:
+            out.append(replace(c, cost=each.step.cost))
+        else:
+            said = mended_value(nats if each.nats is None else each.nats, weights) if mends else 0.0
+            out.append(
+                replace(c, cost=each.cost(weights, score=score if each.score is None else each.score, mended=said))
+            )
+    return out
+
+
+def _mean(told: Iterable[float | None], otherwise: float) -> float:
+    known = [value for value in told if value is not None]
+    return fmean(known) if known else otherwise

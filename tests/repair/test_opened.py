@@ -1,0 +1,54 @@
+"""Costs of candidates that ran before the model had spoken of them, beside those of others."""
+
+from dataclasses import replace
+
+import pytest
+from test_ordering import A, opened
+
+from localagent.domain.edit import Candidate, Patch, Reading
+from localagent.repair.opened import Open, repriced
+from localagent.repair.weights import Weights
+
+WEIGHTS = Weights()
+
+
+def candidate(number: int, each: Open) -> Candidate:
+    step = each.priced(WEIGHTS, mends=True)
+    return Candidate(number=number, patch=Patch(changes=()), edits=(step.edit,), cost=step.cost)
+
+
+def of(*edits: Open) -> dict[int, Open]:
+    return {id(each.step.edit): each for each in edits}
+
+
+def test_who_ran_before_the_answer_costs_what_it_would_have_cost_after_it() -> None:
+    early, late = opened(A, 0, 0.5, cost=-0.8), opened(A, 5, 0.5, cost=-0.3)
+    late.reading, late.nats = Reading(ratio=-1.0, stood=-1.0), -2.0
+    ran = [candidate(1, early), candidate(2, late)]
+    assert ran[0].cost > ran[1].cost  # unread: what an average edit costs
+    early.reading, early.nats = late.reading, late.nats
+    again = repriced(ran, of(early, late), WEIGHTS, mends=True, by_hand=False)
+    assert again[0].cost == pytest.approx(again[1].cost - 0.5)
+    assert again[1] == ran[1]
+
+
+def test_what_was_not_read_counts_as_the_mean_of_those_that_were() -> None:
+    unread, good, bad = (opened(A, k, 0.5) for k in range(3))
+    good.reading, bad.reading = Reading(ratio=0.0, stood=-1.0), Reading(ratio=-4.0, stood=-1.0)
+    again = repriced(
+        [candidate(k, each) for k, each in enumerate((unread, good, bad))],
+        of(unread, good, bad),
+        WEIGHTS,
+        mends=False,
+        by_hand=False,
+    )
+    assert [c.cost for c in again] == pytest.approx([2.0 * WEIGHTS.model, 0.0, 4.0 * WEIGHTS.model])
+
+
+def test_without_the_model_and_for_what_it_was_not_asked_about_nothing_is_added() -> None:
+    asked, written = opened(A, 0, 0.5, cost=1.0), opened(A, 9, 0.5, cost=7.0)
+    asked.reading = Reading(ratio=-4.0, stood=-1.0)
+    ran = [candidate(1, asked), replace(candidate(2, written), cost=7.0)]
+    by_hand = repriced(ran, of(asked), WEIGHTS, mends=True, by_hand=True)
+    assert [c.cost for c in by_hand] == [1.0, 7.0]
+    assert [c.number for c in by_hand] == [1, 2]
