@@ -1,11 +1,11 @@
 """Choosing among plausible candidates.
 
 All of them pass the tests they were shown; which is right is not known. What speaks for one: fewer edits; a low cost of
-the order (prior, place, half of the model's part: `opened`); an operator that adds rather than takes away; no literal copied from the tests; and
-agreement with the other candidates on inputs near those of the tests, since wrong programs are wrong in different ways
-(majority voting over execution results; Shi et al., "Natural Language to Code Translation with Execution", 2022). Where
-that leaves rivals, the model reads their texts, and what reads more naturally counts too (`reread`): alone it chooses
-no better than the rest.
+the order (prior, place, half of the model's part: `opened`); an operator that adds rather than takes away; no literal
+copied from the tests; and agreement with the other candidates on inputs near those of the tests, since wrong programs
+are wrong in different ways (majority voting over execution results; Shi et al., "Natural Language to Code Translation
+with Execution", 2022). Where that leaves rivals, the model reads their texts, and what reads more naturally counts too
+(`reread`): alone it chooses no better than the rest.
 """
 
 import re
