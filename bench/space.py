@@ -63,8 +63,11 @@ def _code(source: bytes) -> str | None:
             and isinstance(body[0].value, ast.Constant)
         ):
             body[0].value = ast.Constant(0)
-        if isinstance(node, ast.Call) and all(k.arg and isinstance(k.value, ast.Constant) for k in node.keywords):
-            node.keywords.sort(key=lambda k: k.arg or "")  # in whichever order, they say the same
+        plain = (ast.Constant, ast.Name)  # in whichever order, they say the same
+        if isinstance(node, ast.Call) and all(k.arg and isinstance(k.value, plain) for k in node.keywords):
+            node.keywords.sort(key=lambda k: k.arg or "")
+        if isinstance(node, ast.ExceptHandler) and isinstance(node.type, ast.Tuple):
+            node.type.elts.sort(key=ast.dump)
     return ast.dump(tree)
 
 

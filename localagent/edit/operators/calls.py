@@ -1,5 +1,6 @@
 """Calls: their callee and their arguments."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 import libcst as cst
@@ -11,6 +12,7 @@ from localagent.edit.registry import operator
 from localagent.index.builtin_types import CALLEES, KEYWORDS
 from localagent.index.facts import Signature
 
+_HANDED_ON = 5  # names in scope that the file gives to some call as a keyword of that name
 _PAIRED: dict[str, list[str]] = {}
 for _group in CALLEES:
     for _name in _group:
@@ -163,7 +165,8 @@ def _missing(ctx: Context, node: cst.Call) -> list[str]:
 
 @operator("keyword-add", prior=-1.8)
 def keyword_add(ctx: Context) -> Iterator[Change]:
-    """A keyword that other calls of the same callee give, with a name in scope or a usual value."""
+    """A keyword that other calls of the same callee give, with a name in scope or a usual value; one handed on."""
+    usual = [keyword for keyword, _ in sum(ctx.facts.keywords_of.values(), Counter()).most_common()]
     for expr, node in ctx.of(cst.Call):
         name = callee_name(node)
         at, comma = _closing(ctx, node)
@@ -172,11 +175,16 @@ def keyword_add(ctx: Context) -> Iterator[Change]:
         for facts in (ctx.facts, *ctx.nearby):
             for keyword, count in facts.keywords_of.get(name, {}).items():
                 seen[keyword] = seen.get(keyword, 0) + count
+        known = names_for(ctx, expr.statement)
+        handed_on = [k for k in usual if k in known and k not in seen and k not in given]
+        for keyword in handed_on[:_HANDED_ON]:
+            text = f"{comma}{keyword}={keyword}"
+            yield ctx.splice(expr, (at, at, text), delta=known[keyword] - 0.4, note=f"{name}(..., {keyword}={keyword})")
         for keyword in sorted(seen, key=lambda k: -seen[k])[:8]:
             if keyword in given:
                 continue
             values = ["True", "False", "None", "0", "1", "''"]
-            if keyword in names_for(ctx, expr.statement):
+            if keyword in known:
                 values.insert(0, keyword)
             if ctx.span.class_path:
                 values.append(f"self.{keyword}")

@@ -33,14 +33,15 @@ _LIKELY = {
 _ONE_OF_ITS_KIND = frozenset({"True", "False", "Ellipsis", "...", "NotImplemented"})
 
 
-def _alternatives(old: str, left: str, right: str) -> tuple[str, ...]:
+def _alternatives(ctx: Context, old: str, left: str, right: str) -> tuple[str, ...]:
     if old in ("is", "is not"):
         return ("is not" if old == "is" else "is", "==", "!=")
     if old in ("in", "not in"):
         return ("not in" if old == "in" else "in", "==", "!=")
     others = tuple(o for o in _ORDER if o != old)
     if old in ("==", "!="):
-        single = right in _ONE_OF_ITS_KIND or left.startswith("type(") or left.endswith(".__class__")
+        marks = right in ctx.facts.module_names and (right.isupper() or right.startswith("_"))
+        single = marks or right in _ONE_OF_ITS_KIND or left.startswith("type(") or left.endswith(".__class__")
         same = ("is" if old == "==" else "is not",) if single else ()
         return (*others, *(("is", "is not") if right == "None" else ("in", "not in", *same)))
     return (*others, "in") if old == "<" else others
@@ -53,7 +54,7 @@ def compare_swap(ctx: Context) -> Iterator[Change]:
         for left, target in zip((node.left, *(t.comparator for t in node.comparisons)), node.comparisons, strict=False):
             start, end = ctx.unit.span(target.operator)
             old = " ".join(ctx.unit.slice(start, end).split())
-            for new in _alternatives(old, ctx.unit.code(left), ctx.unit.code(target.comparator)):
+            for new in _alternatives(ctx, old, ctx.unit.code(left), ctx.unit.code(target.comparator)):
                 delta = _LIKELY.get((old, new), -0.5 if new in _ORDER else -2.0)
                 text = _spaced(ctx, start, end, new)
                 yield ctx.splice(expr, (start, end, text), delta=delta, note=f"{old} -> {new}")

@@ -52,8 +52,12 @@ _PER_UNIT = 12
 
 @operator("subscript-default", prior=-1.2)
 def subscript_default(ctx: Context) -> Iterator[Change]:
-    """`x[k]` becomes `x.get(k)` or `x.get(k, default)`; `getattr`, `next`, `get`, `pop`, `min`, `max` get a default."""
-    names = [n for n in (*ctx.facts.module_names, *ctx.facts.imports) if _CONSTANT.fullmatch(n)][:6]
+    """`x[k]` becomes `x.get(k)` or `x.get(k, default)`; `getattr`, `next`, `get`, `pop`, `min`, `max` get a default.
+
+    `hasattr` becomes a `getattr` with None.
+    """
+    constants = [n for n in (*ctx.facts.module_names, *ctx.facts.imports) if _CONSTANT.fullmatch(n)]
+    names = sorted(constants, key=lambda n: not n.isupper())[:6]
     for expr, node in ctx.of(cst.Subscript):
         index = node.slice[0].slice if len(node.slice) == 1 else None
         if expr.store or not isinstance(index, cst.Index) or isinstance(expr.parent, (cst.Del, cst.AugAssign)):
@@ -68,6 +72,8 @@ def subscript_default(ctx: Context) -> Iterator[Change]:
             yield ctx.put(expr, f"{base}.get({key}{value})", ATOM, sure - 0.12 * place)
     for expr, called in ctx.of(cst.Call):
         name = callee_name(called)
+        if name == "hasattr" and len(called.args) == 2:  # what is there and is None is set so in order not to be
+            yield ctx.put(expr, f"getattr({', '.join(ctx.unit.code(a.value) for a in called.args)}, None)", ATOM, -0.6)
         if len(called.args) != _TAKES_DEFAULT.get(name, -1) or any(a.keyword or a.star for a in called.args):
             continue
         if name in ("get", "pop") and not isinstance(called.func, cst.Attribute):

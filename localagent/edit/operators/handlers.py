@@ -17,6 +17,12 @@ _USUAL = (
     "RuntimeError",
     "OSError",
     "StopIteration",
+    "OverflowError",
+    "LookupError",
+    "ImportError",
+    "NotImplementedError",
+    "ZeroDivisionError",
+    "UnicodeError",
 )
 _NEARBY = {
     "KeyError": ("IndexError", "AttributeError", "LookupError"),

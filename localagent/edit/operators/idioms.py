@@ -9,7 +9,7 @@ from localagent.edit.context import Change, Context
 from localagent.edit.layout import before, movable
 from localagent.edit.operators.calls import callee_name
 from localagent.edit.operators.logic import operand_bases
-from localagent.edit.precedence import AND, ATOM, LOOSE, fit
+from localagent.edit.precedence import AND, ATOM, LOOSE, NOT, binding, fit
 from localagent.edit.registry import operator
 
 _WIDER = {
@@ -21,6 +21,7 @@ _WIDER = {
     "bytes": ("(bytes, bytearray)", "(bytes, str)"),
     "set": ("(set, frozenset)",),
 }
+_ENDS = {"0": "startswith", "-1": "endswith"}
 _HOLE = re.compile(r"\{([A-Za-z_]\w*)[^{}]*\}")
 
 
@@ -88,6 +89,23 @@ def first_or(ctx: Context) -> Iterator[Change]:
         base = ctx.unit.code(node.value)
         for place, value in enumerate(("None", "0", "''", "[]")):
             yield ctx.put(expr, f"{expr.text} if {base} else {value}", LOOSE, -0.15 * place)
+
+
+@operator("text-end", prior=-1.4)
+def text_end(ctx: Context) -> Iterator[Change]:
+    """`x[0] == "a"` becomes `x.startswith("a")`, which an empty text does not break; `x[-1]` ends with it."""
+    for expr, node in ctx.of(cst.Comparison):
+        read = node.left
+        if len(node.comparisons) != 1 or not isinstance(read, cst.Subscript) or len(read.slice) != 1:
+            continue
+        target, index = node.comparisons[0], read.slice[0].slice
+        end = _ENDS.get(ctx.unit.code(index.value)) if isinstance(index, cst.Index) else None
+        if end is None or not isinstance(target.operator, (cst.Equal, cst.NotEqual)):
+            continue
+        base = fit(ctx.unit.code(read.value), binding(read.value), ATOM)
+        text = f"{base}.{end}({ctx.unit.code(target.comparator)})"
+        negated = isinstance(target.operator, cst.NotEqual)
+        yield ctx.put(expr, f"not {text}" if negated else text, NOT if negated else ATOM)
 
 
 @operator("text-prefix", prior=-0.9)

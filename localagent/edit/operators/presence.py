@@ -25,6 +25,9 @@ def none_or_empty(ctx: Context) -> Iterator[Change]:
                 yield ctx.put(expr, f"{ctx.unit.code(node.expression)} is None", COMPARE)
         elif isinstance(node, _HELD) and is_test(expr) and not isinstance(expr.parent, cst.UnaryOperation):
             yield ctx.put(expr, f"{expr.text} is not None", COMPARE, _likely(ctx, expr))
+        elif isinstance(node, cst.NamedExpr) and is_test(expr):
+            named = f"{ctx.unit.code(node.target)} := {ctx.unit.code(node.value)}"
+            yield ctx.put(expr, f"({named}) is not None", COMPARE)
         elif isinstance(node, cst.BooleanOperation) and isinstance(node.operator, cst.Or):
             if isinstance(node.left, _PLAIN) and not is_test(expr):
                 left = ctx.unit.code(node.left)

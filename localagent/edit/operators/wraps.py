@@ -132,7 +132,7 @@ def wrap_method(ctx: Context) -> Iterator[Change]:
         ):
             continue
         base = fit(expr.text, expr.level, ATOM)
-        for tail in methods.get(ctx.kind(expr), ()):
+        for tail in methods.get("" if ctx.kind(expr) == "none" else ctx.kind(expr), ()):  # None is a default
             yield ctx.put(expr, base + tail, ATOM, -0.05 * expr.depth)
         for other in ("[]", "''", "0", "{}", "None"):
             if ctx.kind(expr) in ("", "none") and not isinstance(
