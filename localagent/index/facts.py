@@ -71,6 +71,7 @@ class FileFacts:
     constants: Counter[str] = field(default_factory=Counter)
     constant_lines: dict[str, list[int]] = field(default_factory=dict)
     keywords_of: dict[str, Counter[str]] = field(default_factory=dict)
+    keywords: Counter[str] = field(default_factory=Counter)
     exceptions: Counter[str] = field(default_factory=Counter)
     conditions: dict[str, list[int]] = field(default_factory=dict)
     calls: dict[str, list[int]] = field(default_factory=dict)
@@ -232,6 +233,7 @@ class _Collector:
             for keyword in node.keywords:
                 if keyword.arg:
                     self.facts.keywords_of.setdefault(name, Counter())[keyword.arg] += 1
+                    self.facts.keywords[keyword.arg] += 1
         self._text(self.facts.calls, node)
 
     def imported(self, node: ast.Import | ast.ImportFrom) -> None:

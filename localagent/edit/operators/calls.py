@@ -1,6 +1,5 @@
 """Calls: their callee and their arguments."""
 
-from collections import Counter
 from collections.abc import Iterator
 
 import libcst as cst
@@ -166,7 +165,7 @@ def _missing(ctx: Context, node: cst.Call) -> list[str]:
 @operator("keyword-add", prior=-1.8)
 def keyword_add(ctx: Context) -> Iterator[Change]:
     """A keyword that other calls of the same callee give, with a name in scope or a usual value; one handed on."""
-    usual = [keyword for keyword, _ in sum(ctx.facts.keywords_of.values(), Counter()).most_common()]
+    usual = [keyword for keyword, _ in ctx.facts.keywords.most_common()]
     for expr, node in ctx.of(cst.Call):
         name = callee_name(node)
         at, comma = _closing(ctx, node)
