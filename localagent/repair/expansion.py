@@ -12,7 +12,7 @@ from localagent.domain.paths import RepoPath
 from localagent.repair.lineage import Lineage, Step
 from localagent.repair.onward import ReadingOn
 from localagent.repair.opened import Open
-from localagent.repair.order import crash_line
+from localagent.repair.order import crash_line, suspicion_at
 from localagent.repair.ordering import Asked, Ordering, Told
 from localagent.repair.progress import stage_of
 from localagent.repair.run import Run
@@ -104,7 +104,7 @@ class Expansion:
             Open(
                 step=Step(parent=parent, edit=e, cost=order.cost(parent, e, scores, best, crash, crowd=crowd) - gain),
                 crowd=crowd,
-                suspicion=max((scores.get(k, 0.0) for k in range(e.line, e.end_line + 1)), default=0.0),
+                suspicion=suspicion_at(e, scores),
                 gain=gain,
                 bare_gain=gain,
             )

@@ -80,7 +80,10 @@ class ReadingOn:
         told = [None if at in passed_over else nats for at, nats in enumerate(told)]
         self._nats |= {id(e): nats for e, nats in zip(self._reading, told, strict=True) if nats is not None}
         still = [step for step in run.frontier.scored() if id(step.edit) in self._nats]
-        run.frontier.reorder(permuted(still, [self._worth(step.edit) for step in still]))
+        fresh = permuted(still, [self._worth(step.edit) for step in still])
+        for step in fresh:
+            run.state.opened[id(step.edit)].read_on = step.cost - self._asked[id(step.edit)][1]
+        run.frontier.reorder(fresh)
         unread = [at for at, nats in enumerate(told) if nats is None]
         run.emit("read-on", scored=len(told) - len(unread), unread=unread)
 

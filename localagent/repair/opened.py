@@ -25,6 +25,7 @@ class Open:
     bare_gain: float
     reading: Reading | None = None
     nats: float | None = None
+    read_on: float = 0.0  # what was added when it was read on with others (`onward`)
 
     @property
     def score(self) -> float | None:
@@ -33,7 +34,7 @@ class Open:
 
     def cost(self, weights: Weights, *, score: float, mended: float) -> float:
         """By a score and what mending adds."""
-        return self.step.cost + self.bare_gain - self.gain - weights.model * score - mended
+        return self.step.cost + self.bare_gain - self.gain - weights.model * score - mended + self.read_on
 
     def priced(self, weights: Weights, *, mends: bool) -> Step:
         """The step as it costs by what was told; `mends` says whether the model mends in this task."""
@@ -51,12 +52,12 @@ def repriced(
     of those among `candidates` of which it has. Its answers, to one token of each, count half of what they do in the
     order, where they only say what is tried first. `by_hand`: they count no more.
     """
-    known = [opened[id(c.edits[-1])] for c in candidates if id(c.edits[-1]) in opened]
+    found = [_of(c, opened) for c in candidates]
+    known = [each for each in found if each is not None]
     score = _mean((each.score for each in known), weights.unscored)
     nats = _mean((each.nats for each in known), weights.unmended)
     out = []
-    for c in candidates:
-        each = opened.get(id(c.edits[-1]))
+    for c, each in zip(candidates, found, strict=True):
         if each is None:
             out.append(c)
         elif by_hand:
@@ -66,6 +67,12 @@ def repriced(
             whole = each.cost(weights, score=score if each.score is None else each.score, mended=said)
             out.append(replace(c, cost=(1 - _IN_CHOICE) * each.step.cost + _IN_CHOICE * whole))
     return out
+
+
+def _of(candidate: Candidate, opened: Mapping[int, Open]) -> Open | None:
+    """What was told of its last edit, where that stands on the program that was asked about: a joined one does not."""
+    each = opened.get(id(candidate.edits[-1]))
+    return each if each is not None and each.step.parent.edits == candidate.edits[:-1] else None
 
 
 def _mean(told: Iterable[float | None], otherwise: float) -> float:

@@ -34,7 +34,7 @@ class Order:
         `crowd` is how many likelier edits the same operator makes at the same line: they share what it is worth there.
         """
         w = self._weights
-        here = max((scores.get(k, 0.0) for k in range(edit.line, edit.end_line + 1)), default=0.0)
+        here = suspicion_at(edit, scores)
         cost = (
             -edit.prior
             + w.crowd * math.log1p(crowd)
@@ -54,6 +54,11 @@ class Order:
         if child.progress >= 1:
             return inherited + w.round - w.turned * (child.progress - 1.0)
         return inherited + (w.moved_from_syntax if was_syntax else w.moved)
+
+
+def suspicion_at(edit: Edit, scores: Mapping[int, float]) -> float:
+    """The highest suspicion, by line, of those that an edit touches."""
+    return max((scores.get(k, 0.0) for k in range(edit.line, edit.end_line + 1)), default=0.0)
 
 
 def crash_line(parent: Lineage, path: RepoPath) -> int | None:

@@ -33,6 +33,7 @@ ONE_LINE = [
     ("raise KeyError(a)", "raise ImportError(a)", "exception-swap"),
     ("g(b=b)\n    h(a)", "g(b=b)\n    h(a, b=b)", "keyword-add"),
     ("return a[0] == b", "return a.startswith(b)", "text-end"),
+    ("return a.b[0] == '/'", "return a.b.startswith('/')", "text-end"),
     ("return a[-1] != '.'", "return not a.endswith('.')", "text-end"),
     ("return a - b", "return a + b", "arithmetic-swap"),
     ("return len(a) == 0", "return len(a) <= 1", "compare-bound"),
@@ -525,3 +526,16 @@ def test_only_a_bound_of_the_index_itself_is_brought_nearer() -> None:
     edits = list(LibcstEditSpace({}).edits(PATH, {PATH: source}, lines=None, failures=[failure]))
     assert edits
     assert not [e for e in edits if e.operator == "reported-reach"]
+
+
+@pytest.mark.parametrize(
+    ("line", "fixed"),
+    [
+        ("return a[0] == 1", "return a.startswith(1)"),
+        ("b = [a]\n    return b[0] == a", "b = [a]\n    return b.startswith(a)"),
+        ("return hasattr(a, *b)", "return getattr(a, b, None)"),
+    ],
+)
+def test_what_cannot_be_meant_is_not_offered(line: str, fixed: str) -> None:
+    head = "def f(a, b):\n    "
+    assert repairs(f"{head}{line}\n", f"{head}{fixed}\n") == []

@@ -143,6 +143,18 @@ def test_tokens_and_memory_are_counted_and_bounded(scorer: ModelScorer) -> None:
     assert scorer.load_seconds > 0
 
 
+@pytest.mark.long
+def test_the_tests_in_front_are_decoded_once_for_several_files(scorer: ModelScorer) -> None:
+    tests = b"".join(b"assert mean([%d, %d, 3]) == largest([%d])\n" % (k, k + 1, k) for k in range(90))
+    spent = []
+    for name in ("a.py", "pkg/a_file_of_another_name.py"):
+        context = build_context([(RepoPath("t.py"), tests)], [], RepoPath(name))
+        before = scorer.tokens_used
+        assert all(value is not None for value in scorer.score(SOURCE, context, EDITS, timeout_seconds=120.0))
+        spent.append(scorer.tokens_used - before)
+    assert spent[0] > spent[1] + 300
+
+
 @pytest.mark.slow
 def test_a_long_function_is_scored_around_its_places(scorer: ModelScorer) -> None:
     source = (

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from test_ordering import A, opened
+from test_ordering import A, B, opened
 
 from localagent.domain.edit import Candidate, Patch, Reading
 from localagent.repair.opened import Open, repriced
@@ -52,3 +52,22 @@ def test_without_the_model_and_for_what_it_was_not_asked_about_nothing_is_added(
     by_hand = repriced(ran, of(asked), WEIGHTS, mends=True, by_hand=True)
     assert [c.cost for c in by_hand] == [1.0, 7.0]
     assert [c.number for c in by_hand] == [1, 2]
+
+
+def test_an_edit_that_was_joined_to_another_keeps_the_cost_of_both() -> None:
+    """Where the files differ it is the very edit that the snapshot's candidate had, and not its cost."""
+    first, second = opened(A, 0, 0.5, cost=3.0), opened(B, 0, 0.5, cost=1.0)
+    second.reading = Reading(ratio=0.0, stood=-1.0)
+    joined = Candidate(number=3, patch=Patch(changes=()), edits=(first.step.edit, second.step.edit), cost=9.0, parent=1)
+    (again,) = repriced([joined], of(first, second), WEIGHTS, mends=False, by_hand=False)
+    assert again == joined
+
+
+def test_what_was_made_of_it_when_it_was_read_on_stays() -> None:
+    each = opened(A, 0, 0.5)
+    each.reading = Reading(ratio=-1.0, stood=-1.0)
+    before = each.priced(WEIGHTS, mends=False).cost
+    each.read_on = 2.5
+    assert each.priced(WEIGHTS, mends=False).cost == before + 2.5
+    (again,) = repriced([candidate(1, each)], of(each), WEIGHTS, mends=False, by_hand=False)
+    assert again.cost == pytest.approx((before + 2.5) / 2)

@@ -72,7 +72,9 @@ def subscript_default(ctx: Context) -> Iterator[Change]:
             yield ctx.put(expr, f"{base}.get({key}{value})", ATOM, sure - 0.12 * place)
     for expr, called in ctx.of(cst.Call):
         name = callee_name(called)
-        if name == "hasattr" and len(called.args) == 2:  # what is there and is None is set so in order not to be
+        if (
+            name == "hasattr" and len(called.args) == 2 and not any(a.star for a in called.args)
+        ):  # what is there and is None is set so in order not to be
             yield ctx.put(expr, f"getattr({', '.join(ctx.unit.code(a.value) for a in called.args)}, None)", ATOM, -0.6)
         if len(called.args) != _TAKES_DEFAULT.get(name, -1) or any(a.keyword or a.star for a in called.args):
             continue

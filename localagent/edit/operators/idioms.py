@@ -102,6 +102,8 @@ def text_end(ctx: Context) -> Iterator[Change]:
         end = _ENDS.get(ctx.unit.code(index.value)) if isinstance(index, cst.Index) else None
         if end is None or not isinstance(target.operator, (cst.Equal, cst.NotEqual)):
             continue
+        if isinstance(target.comparator, (cst.Integer, cst.Float)) or ctx.names.kind(read.value) in ("list", "tuple"):
+            continue
         base = fit(ctx.unit.code(read.value), binding(read.value), ATOM)
         text = f"{base}.{end}({ctx.unit.code(target.comparator)})"
         negated = isinstance(target.operator, cst.NotEqual)
