@@ -17,7 +17,7 @@ from typing import BinaryIO
 from localagent.errors import CannotEnforce, LocalagentError
 from localagent.llm.asked_edits import place_of, splices_of
 from localagent.llm.backend import gpus
-from localagent.llm.cores import worthwhile
+from localagent.llm.cores import Crew, most_reading, worthwhile
 from localagent.llm.departure import Text
 from localagent.llm.drawing import Drawing
 from localagent.llm.engine import CHUNK_TOKENS, Ask, Engine
@@ -150,6 +150,7 @@ def _open(request: Message, descriptor: int, inbox: Inbox) -> tuple[Engine, Mess
     if request.get("try") is True:
         threads = worthwhile(engine.rate, threads)
         engine.use(threads)
+        engine.use_idle_cores(Crew(threads, most_reading(threads)))
         engine.tokens_decoded = 0
     return engine, {
         "kind": "ready",
@@ -260,7 +261,14 @@ def _read(engine: Engine, source: bytes, window: Window, room_tokens: int) -> tu
     """The tokenized window and where it begins: without what stands in front if there is no room for it."""
     end = engine.end_token if window.end == len(source) else -1
     for lead in (window.lead, window.start):
-        text = Text(source[lead : window.end], engine.tokenize, engine.token_bytes, end, local=engine.byte_level)
+        text = Text(
+            source[lead : window.end],
+            engine.tokenize,
+            engine.token_bytes,
+            end,
+            local=engine.byte_level,
+            known=engine.known,
+        )
         if len(text.tokens) <= room_tokens:
             break
     return text, lead

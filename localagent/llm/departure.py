@@ -5,6 +5,8 @@ followed by a space, where byte-level BPE tokenizers always cut, whatever stands
 families have no such places; for them the whole window is tokenized again. Pure: the tokenizer is handed in.
 """
 
+import re
+from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,7 +16,11 @@ Cut = tuple[int, int, bytes]
 
 _BLANKS = frozenset(b" \t\r\n\f\v")
 _SPACE = 0x20
-_CACHE_ENTRIES = 50_000
+_SAFE = re.compile(rb"[^ \t\r\n\f\v] ")
+_KNOWN_ENTRIES = 16_384  # some six megabytes
+
+# The tokens of stretches: what is read once is asked again when it is mended.
+Known = dict[bytes, "array[int]"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,14 +36,26 @@ class Text:
     """A tokenized window in which edits are placed."""
 
     def __init__(
-        self, data: bytes, tokenize: Tokenize, lengths: Callable[[int], int], end: int, *, local: bool
+        self,
+        data: bytes,
+        tokenize: Tokenize,
+        lengths: Callable[[int], int],
+        end: int,
+        *,
+        local: bool,
+        known: Known | None = None,
     ) -> None:
-        """`lengths` gives a token's bytes; `end` is the token that stands for the text's end."""
+        """`lengths` gives a token's bytes; `end` is the token that stands for the text's end.
+
+        `local`: whether safe places are; `known` what the tokenizer said of stretches of other texts, and will have
+        said of this one's.
+        """
         self.data = data
         self.tokens = tokenize(data)
         self._tokenize = tokenize
         self._end = end
-        self._cache: dict[bytes, list[int]] = {}
+        self._local = local
+        self._known = {} if known is None else known
         starts = [0]
         for token in self.tokens:
             starts.append(starts[-1] + lengths(token))
@@ -59,13 +77,14 @@ class Text:
         first, last = splices[0][0], splices[-1][1]
         left_at, left_index = self._left(first)
         right_at, right_index = self._right(last)
-        new = self._retokenize(self._edited(splices, left_at, right_at))
+        edited = self._edited(splices, left_at, right_at)
+        near = _SAFE.search(edited, first - left_at) if self._local else None
+        if near is not None and (found := self._departs(left_index, self._retokenize(edited[: near.start() + 1]))):
+            return found
+        new = self._retokenize(edited)
+        if found := self._departs(left_index, new):
+            return found
         old_count = len(self.tokens)
-        for offset, token in enumerate(new):
-            index = left_index + offset
-            old = self.tokens[index] if index < old_count else self._end
-            if token != old:
-                return Departure(index=index, old=old, new=token)
         # The new stretch is a prefix of the old one: from here the tail stands in the place of what was removed.
         shift = right_index - left_index - len(new)
         if shift == 0:
@@ -74,6 +93,14 @@ class Text:
             moved = self.tokens[index + shift] if 0 <= index + shift < old_count else self._end
             if moved != self.tokens[index]:
                 return Departure(index=index, old=self.tokens[index], new=moved)
+        return None
+
+    def _departs(self, start: int, new: Sequence[int]) -> Departure | None:
+        """Where tokens from `start` on are others than these; None if they begin with these."""
+        for index, token in enumerate(new, start):
+            old = self.tokens[index] if index < len(self.tokens) else self._end
+            if token != old:
+                return Departure(index=index, old=old, new=token)
         return None
 
     def _left(self, first: int) -> tuple[int, int]:
@@ -93,10 +120,10 @@ class Text:
         out.append(self.data[at:end])
         return b"".join(out)
 
-    def _retokenize(self, data: bytes) -> list[int]:
-        known = self._cache.get(data)
+    def _retokenize(self, data: bytes) -> Sequence[int]:
+        known = self._known.get(data)
         if known is None:
-            known = self._tokenize(data)
-            if len(self._cache) < _CACHE_ENTRIES:
-                self._cache[data] = known
+            if len(self._known) >= _KNOWN_ENTRIES:
+                self._known.clear()
+            known = self._known[data] = array("i", self._tokenize(data))
         return known

@@ -1,7 +1,7 @@
 """llama.cpp behind a narrow face: load a model from an open file, tokenize, and compare logits at chosen positions.
 
 Only logits that were asked for leave this module, and only as differences; a row of the vocabulary is never copied.
-One build, thread count and question give one answer; the same place asked
+One build, usual thread count and question give one answer; the same place asked
 in other company may differ by tenths of a nat, since quantized kernels depend on the number of tokens decoded at once.
 Runs in the confined child only.
 """
@@ -22,7 +22,8 @@ import numpy as np
 
 from localagent.errors import CannotEnforce
 from localagent.llm.branches import Grove, adapt
-from localagent.llm.cores import TRIAL_SECONDS
+from localagent.llm.cores import TRIAL_SECONDS, Crew
+from localagent.llm.departure import Known
 from localagent.llm.logits import log_total
 from localagent.llm.needs import Needs
 
@@ -117,6 +118,7 @@ class Engine:
         self._silence = llama.llama_log_callback(lambda _level, _text, _data: None)
         llama.llama_log_set(self._silence, ctypes.c_void_p(0))
         llama.llama_backend_init()
+        self._offloads = gpu_layers != 0 and bool(llama.llama_supports_gpu_offload())
         self._model = self._load(descriptor, gpu_layers)
         self._adapter = None if adapter is None else self._load_adapter(adapter)
         self._mender = None if mender is None else self._load_adapter(mender)
@@ -131,8 +133,10 @@ class Engine:
         self.end_token = self._document_end()
         self.front_token = self._front()
         self._pieces: dict[int, bytes] = {}
+        self.known: Known = {}
         self._guard = self._guarding()
         self._threads = threads
+        self._crew: Crew | None = None
         self._decoded: list[int] = []
         self.tokens_decoded = 0
 
@@ -285,6 +289,11 @@ class Engine:
         self._threads = threads
         self._llama.llama_set_n_threads(self._context, threads, threads)
 
+    def use_idle_cores(self, crew: Crew) -> None:
+        """From now on it says how many threads compare. Not beside a GPU, for which threads wait."""
+        if not self._offloads:
+            self._crew = crew
+
     @property
     def cancelled(self) -> bool:
         """Whether the request in work is no longer wanted."""
@@ -318,7 +327,7 @@ class Engine:
         at = self._resume(tokens, min(rows))
         while at < last and not self._cancelled():
             stop = min(at + CHUNK_TOKENS, last)
-            if not self._decode(tokens, at, stop, rows):
+            if not self._decode_by_crew(tokens, at, stop, rows):
                 return
             yield [answer for row in range(at, stop) if row in rows for answer in self._answers(row - at, rows[row])]
             at = stop
@@ -337,6 +346,18 @@ class Engine:
             keep = 0
         self._decoded = list(tokens[:keep])
         return keep
+
+    def _decode_by_crew(self, tokens: Sequence[int], start: int, stop: int, rows: Mapping[int, object]) -> bool:
+        """By as many threads as have cores; a lone token by the usual number, on which its answer depends."""
+        crew = self._crew
+        if crew is None:
+            return self._decode(tokens, start, stop, rows)
+        self._llama.llama_set_n_threads(self._context, self._threads, crew.next())
+        wall, cpu = time.monotonic(), time.process_time()
+        done = self._decode(tokens, start, stop, rows)
+        if stop - start > 1:
+            crew.worked(wall_seconds=time.monotonic() - wall, cpu_seconds=time.process_time() - cpu)
+        return done
 
     def _decode(self, tokens: Sequence[int], start: int, stop: int, rows: Mapping[int, object]) -> bool:
         batch = self._batch

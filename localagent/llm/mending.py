@@ -57,7 +57,12 @@ class Mending:
         """What is read, and what is asked where; nothing of a stretch that does not fit twice."""
         engine, begin = self._engine, source.rfind(b"\n", 0, window.start) + 1
         text = Text(
-            source[begin : window.end], engine.tokenize, engine.token_bytes, engine.end_token, local=engine.byte_level
+            source[begin : window.end],
+            engine.tokenize,
+            engine.token_bytes,
+            engine.end_token,
+            local=engine.byte_level,
+            known=engine.known,
         )
         ended = text.data.endswith(b"\n")
         wrong, right = engine.tokenize(WRONG), engine.tokenize(RIGHT if ended else b"\n" + RIGHT)

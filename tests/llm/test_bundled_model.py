@@ -17,8 +17,7 @@ from localagent.domain.edit import Edit, Scope, Splice
 from localagent.domain.jailspec import JailResult, JailSpec
 from localagent.domain.paths import RepoPath
 from localagent.jail.open import NamespaceJail
-from localagent.llm import cores as cores_module
-from localagent.llm.cores import SEARCH_CORES, free_threads, usable_cores, worthwhile
+from localagent.llm.cores import usable_cores
 from localagent.llm.prompt import build_context
 from localagent.llm.registry import ModelFile
 from localagent.llm.scorer import ModelScorer
@@ -364,46 +363,6 @@ def test_the_child_is_confined(bundled_model: ModelFile, jail: NamespaceJail) ->
     assert child.nice() >= min(psutil.Process().nice() + 5, 19)
     assert child.num_threads() <= 4
     scorer.close()
-
-
-def test_threads_never_exceed_free_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    cores = usable_cores()
-    for load, reserved in ((0.0, 0), (0.0, 1), (1.0, 0), (50.0, 0), (0.0, 50)):
-        monkeypatch.setattr(os, "getloadavg", lambda load=load: (load, load, load))
-        assert (
-            1 <= free_threads(reserved_cores=reserved) <= max(1, cores - reserved, round(cores - max(load, reserved)))
-        )
-    monkeypatch.setattr(os, "getloadavg", lambda: (50.0, 50.0, 50.0))
-    assert free_threads() == 1
-    monkeypatch.setattr(os, "getloadavg", lambda: (2.0, 2.0, 2.0))
-    monkeypatch.setattr(cores_module, "usable_cores", lambda: 16)
-    assert free_threads() == 14 - SEARCH_CORES
-    monkeypatch.setattr(cores_module, "usable_cores", lambda: 6)
-    assert free_threads() == 2  # of four free ones
-
-
-def test_one_more_thread_has_to_make_it_faster() -> None:
-    tried: list[int] = []
-
-    def rates(*by_threads: float) -> Callable[[int], float]:
-        def rate(threads: int) -> float:
-            tried.append(threads)
-            return by_threads[threads - 1]
-
-        return rate
-
-    assert worthwhile(rates(100.0, 190.0), 2) == 2
-    assert worthwhile(rates(100.0, 110.0), 2) == 1
-    assert worthwhile(rates(100.0, 10.0, 900.0), 3) == 1
-    assert worthwhile(rates(100.0, 150.0, 160.0), 3) == 2
-    assert worthwhile(rates(100.0, 150.0, 170.0), 3) == 3
-    tried.clear()
-    assert worthwhile(rates(*(100.0 * k for k in range(1, 17))), 12) == 12
-    assert tried == [1, 2, 4, 8, 12]
-    assert worthwhile(rates(*(100.0 * min(k, 5) for k in range(1, 17))), 16) == 8
-    tried.clear()
-    assert worthwhile(rates(), 1) == 1
-    assert tried == []  # nothing to choose from, nothing is tried
 
 
 @pytest.mark.long
