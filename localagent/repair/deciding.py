@@ -21,6 +21,7 @@ from localagent.repair.why import crash_text
 
 FULL_CHECKS = 8
 MORE_AFTER_FIRST = 60
+KEPT_TO_HARDEN, KEPT_SHARE = 20, 0.4
 PART_CHECKS = 5
 PROPOSALS = 4
 READ_SECONDS = 20.0
@@ -42,12 +43,18 @@ def more_after_first(run: Run) -> int:
     """How many more candidates to try once one is plausible, so that there is a choice.
 
     Where the model wrote it, twice as many: an enumerated one is worth more. None where the first is to be taken.
+    Of a small budget some are kept for making the best one sturdier (`Hardening`), where few tests may leave it shaky.
     """
     if run.task.choosing is Choosing.FIRST:
         return 0
     if all(any(e.operator in WRITTEN for e in c.edits) for c in run.state.plausible):
-        return max(2 * MORE_AFTER_FIRST, run.state.verified)
-    return max(MORE_AFTER_FIRST, min(2 * MORE_AFTER_FIRST, run.state.verified // 2))
+        more = max(2 * MORE_AFTER_FIRST, run.state.verified)
+    else:
+        more = max(MORE_AFTER_FIRST, min(2 * MORE_AFTER_FIRST, run.state.verified // 2))
+    if len(run.baseline.tests) + len(run.baseline.checks) > FEW_TESTS:
+        return more
+    left = run.task.budget.max_candidates - run.state.verified
+    return min(more, left - min(KEPT_TO_HARDEN, int(KEPT_SHARE * left)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,6 +9,7 @@ from itertools import islice
 from localagent.domain.edit import Edit, Reading
 from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
+from localagent.repair.inherited import Heritage
 from localagent.repair.lineage import Lineage, Step
 from localagent.repair.onward import ReadingOn
 from localagent.repair.opened import Open
@@ -35,6 +36,7 @@ class Expansion:
         self._run = run
         self._tranche = 0
         self._ordering = Ordering(run)
+        self._heritage = Heritage()
         self._awaited: Sequence[cf.Future[Told]] = ()
         self._held_from = self._hold_until = 0.0
         self._onward = ReadingOn(run)
@@ -87,6 +89,7 @@ class Expansion:
                 run.frontier.push([each.step for each in edits])
                 continue
             run.frontier.push(self._ordering.priced(edits))
+            self._heritage.note(path, sources[path], edits)
             self._ordering.note(Asked(parent=parent, path=path, edits=edits, gains=partial(self._gains, sources[path])))
             if not self._ordering.coming:  # it would have nothing to do until all files are enumerated
                 self._ordering.ask(least=max(ahead[n:], default=0.0))
@@ -99,16 +102,21 @@ class Expansion:
         order, best = self._run.order, self._run.suspicions[0].score or 1.0
         crash = crash_line(parent, path)
         crowds = crowds_of(found)
-        gains = self._learned(source, found, crowds, None)
+        bare = self._learned(source, found, crowds, None)
+        told = self._heritage.of(path, source, found)
+        readings = [None if each is None else each.reading for each in told]
+        gains = self._learned(source, found, crowds, readings) if any(readings) else bare
         return [
             Open(
-                step=Step(parent=parent, edit=e, cost=order.cost(parent, e, scores, best, crash, crowd=crowd) - gain),
+                step=Step(parent=parent, edit=e, cost=order.cost(parent, e, scores, best, crash, crowd=crowd) - less),
                 crowd=crowd,
                 suspicion=suspicion_at(e, scores),
                 gain=gain,
-                bare_gain=gain,
+                bare_gain=less,
+                reading=reading,
+                nats=None if earlier is None else earlier.nats,
             )
-            for e, crowd, gain in zip(found, crowds, gains, strict=True)
+            for e, crowd, less, gain, reading, earlier in zip(found, crowds, bare, gains, readings, told, strict=True)
         ]
 
     def _gains(self, source: bytes, edits: Sequence[Open]) -> list[float]:

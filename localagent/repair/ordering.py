@@ -8,7 +8,7 @@ answers, so that being asked about early is neither an advantage nor a burden (d
 
 import concurrent.futures as cf
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from localagent.domain.edit import Edit, Reading
@@ -89,9 +89,11 @@ class Ordering:
         return [each.priced(weights, mends=mends) for each in edits]
 
     def note(self, asked: Asked) -> None:
-        """Edits that were pushed, as `priced` has them, and are to be asked about."""
+        """Edits that were pushed, as `priced` has them; those that nothing is known of are to be asked about."""
         self._run.state.opened |= {id(each.step.edit): each for each in asked.edits}
-        self._noted += stretches_of(asked)
+        fresh = [each for each in asked.edits if each.reading is None]
+        if fresh:
+            self._noted += stretches_of(replace(asked, edits=fresh))
 
     def ask(self, *, least: float = 0.0) -> None:
         """Ask about what was noted and is at least so suspicious, the most suspicious functions first."""

@@ -18,6 +18,7 @@ from localagent.domain.task import Budget, Choosing, Event, Suspicion, Task, Tas
 from localagent.localize.fuse import SpectrumLocalizer
 from localagent.ports import EditMender, EditWriter, OnwardReader, QuickCheck, Sources
 from localagent.repair import deciding
+from localagent.repair.deciding import KEPT_SHARE, KEPT_TO_HARDEN
 from localagent.repair.expansion import unparsed
 from localagent.repair.ranker import Ranker, knows_nothing
 from localagent.repair.search import Repair
@@ -589,6 +590,21 @@ def test_a_mender_that_says_nothing_changes_nothing(mender: Mending) -> None:
     beside, _ = repair(Laboratory(b"a = 1\n", tests), scorer=Oracle(""), mender=mender)
     assert beside.rank_of_first_plausible == without.rank_of_first_plausible
     assert mender.asked == (1 if mender.mends else 0)
+
+
+def test_of_a_small_budget_some_are_kept_for_a_sturdier_patch_where_tests_are_few() -> None:
+    source = b"a = 1\n" + b"".join(b"b%d = 2\n" % k for k in range(9))
+    few = {"a": lambda space: space["a"] != 1}
+    many = few | {f"b{k}": number(f"b{k}", 2) for k in range(9)}
+    verified = {}
+    for name, tests in (("few", few), ("many", many)):
+        budget = Budget(max_candidates=50, max_seconds=30, jobs=1)
+        result, _ = repair(Laboratory(source, tests), budget=budget, choosing=Choosing.ASSUME)
+        assert result.rank_of_first_plausible is not None
+        verified[name] = result.rank_of_first_plausible, result.verified
+    assert verified["many"][1] == 50
+    assert verified["few"][0] < 10
+    assert verified["few"][1] == 50 - min(KEPT_TO_HARDEN, int(KEPT_SHARE * (50 - verified["few"][0])))
 
 
 def test_a_run_repeats_itself() -> None:

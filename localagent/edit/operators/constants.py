@@ -130,7 +130,17 @@ def constant_known(ctx: Context) -> Iterator[Change]:
 
 @operator("text-edit", prior=-1.2)
 def text_edit(ctx: Context) -> Iterator[Change]:
-    """A short text changes its case, loses or gains a blank, or becomes empty."""
+    """A short text changes its case, loses or gains a blank, or becomes empty; an f-string's ends, a blank alone."""
+    for expr, formatted in ctx.of(cst.FormattedString):
+        low, high = expr.start + len(formatted.start), expr.end - len(formatted.end)
+        if expr.in_fstring or formatted.lpar or high <= low or "\n" in expr.text:
+            continue
+        text = ctx.unit.slice(low, high)
+        for cut in ((low, low, " "), (high, high, " ")):
+            yield ctx.splice(expr, cut, note="a blank more")
+        for cut, there in (((low, low + 1, ""), text.startswith(" ")), ((high - 1, high, ""), text.endswith(" "))):
+            if there:
+                yield ctx.splice(expr, cut, note="a blank less")
     for expr, node in ctx.of(cst.SimpleString):
         quote, body = node.quote, node.raw_value
         if "\\" in body or len(body) > 40 or expr.in_fstring:

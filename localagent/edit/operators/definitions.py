@@ -104,6 +104,18 @@ def self_parameter(ctx: Context) -> Iterator[Change]:
                 yield ctx.splice(s, (first, name_line, ""), delta=-0.8, note="decorators removed")
 
 
+@operator("decorator-drop", prior=-1.8)
+def decorator_drop(ctx: Context) -> Iterator[Change]:
+    """A function loses one of its decorators."""
+    for s, node, _ in _functions(ctx):
+        for decorator in node.decorators:
+            start, end = ctx.unit.span(decorator)
+            low = ctx.unit.text.rfind(b"\n", 0, start) + 1
+            high = ctx.unit.text.find(b"\n", end) + 1
+            if high and not ctx.unit.slice(low, start).strip() and not ctx.unit.slice(end, high).strip():
+                yield ctx.splice(s, (low, high, ""), note=f"{ctx.unit.slice(start, end)[:40]} dropped")
+
+
 @operator("parameter-order", prior=-1.2)
 def parameter_order(ctx: Context) -> Iterator[Change]:
     """Two parameters of a definition change places, or one more is taken."""

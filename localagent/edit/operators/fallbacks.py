@@ -186,9 +186,12 @@ def _called(expr: Expr) -> bool:
     return isinstance(expr.parent, cst.Call) and expr.parent.func is expr.node
 
 
+_USED = (cst.Return, cst.Assign, cst.Arg, cst.Comparison, cst.ComparisonTarget, cst.For, cst.CompFor)
+
+
 @operator("known-wrap", prior=-2.4)
 def known_wrap(ctx: Context) -> Iterator[Change]:
-    """A returned, assigned or passed value goes through a function that this file calls with one argument elsewhere."""
+    """A value that is used goes through a function that this file calls with one argument elsewhere."""
     found: Counter[str] = Counter()
     for text, lines in ctx.facts.calls.items():
         if match := _ONE_ARGUMENT.fullmatch(text):
@@ -213,13 +216,15 @@ def known_wrap(ctx: Context) -> Iterator[Change]:
     )
     names = [n for n, _ in found.most_common(30) if n not in usual][:_PER_UNIT]
     for expr in ctx.exprs:
-        if not isinstance(expr.parent, (cst.Return, cst.Assign, cst.Arg)) or expr.store or not replaceable(expr):
+        if not isinstance(expr.parent, _USED) or expr.store or not replaceable(expr):
             continue
+        plain = isinstance(expr.parent, (cst.Return, cst.Assign, cst.Arg))
         if expr.text in ("self", "cls", "None", "True", "False") or "\n" in expr.text or expr.in_fstring:
             continue
         for place, name in enumerate(names):
             if not expr.text.startswith(f"{name}("):
-                yield ctx.put(expr, f"{name}({expr.text})", ATOM, -0.06 * place - 0.1 * expr.depth)
+                delta = -0.06 * place - 0.1 * expr.depth - (0.0 if plain else 0.3)
+                yield ctx.put(expr, f"{name}({expr.text})", ATOM, delta)
 
 
 @operator("rebind", prior=-2.4)

@@ -50,6 +50,7 @@ def conditions_at(ctx: Context, s: Stmt, limit: int = 24) -> list[tuple[str, flo
         if len(e.text) < 60:
             found[e.text] = max(found.get(e.text, -9.0), -0.02 * min(abs(e.line - s.line), 30))
     found.update(_memberships(ctx, s, seen))
+    found |= {text: likely for text, likely in _lookups(ctx, s).items() if likely > found.get(text, -9.0)}
     return sorted(found.items(), key=lambda x: -x[1])[:limit]
 
 
@@ -61,6 +62,29 @@ def _memberships(ctx: Context, s: Stmt, seen: dict[str, int]) -> dict[str, float
             if name not in (holder, "self", "cls") and ctx.names.kinds.get(name) not in ("func", "list", "dict", "set"):
                 out[f"{name} in {holder}"] = 0.1
                 out[f"{name} not in {holder}"] = -0.1
+    return out
+
+
+def _lookups(ctx: Context, s: Stmt) -> dict[str, float]:
+    """Of what a statement looks up, that it is not there: `k not in d` before `d[k]` is read."""
+    out: dict[str, float] = {}
+    for e in ctx.unit.exprs:
+        node = e.node
+        if e.statement is not s or e.store or not isinstance(node, cst.Subscript) or len(node.slice) != 1:
+            continue
+        index = node.slice[0].slice
+        if not isinstance(index, cst.Index) or not isinstance(node.value, (cst.Name, cst.Attribute)):
+            continue
+        key = index.value
+        names = isinstance(key, (cst.Name, cst.Attribute, cst.SimpleString))
+        numbered = ctx.names.kind(key) in ("int", "bool") or ctx.names.kind(node.value) in (
+            "list",
+            "str",
+            "tuple",
+            "set",
+        )
+        if names and not numbered:
+            out[f"{ctx.unit.code(key)} not in {ctx.unit.code(node.value)}"] = 0.3
     return out
 
 

@@ -1,10 +1,12 @@
 """Exceptions: which are caught, which are raised, with what."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 import libcst as cst
 
 from localagent.edit.context import Change, Context
+from localagent.edit.layout import after, body_statements
 from localagent.edit.precedence import ATOM
 from localagent.edit.registry import operator
 
@@ -37,6 +39,9 @@ _NEARBY = {
 }
 
 
+_LEAVES = (cst.Raise, cst.Return, cst.Continue, cst.Break)
+
+
 def _is_exception_place(parent: cst.CSTNode, node: cst.CSTNode) -> bool:
     return isinstance(parent, cst.ExceptHandler) or (isinstance(parent, cst.Raise) and parent.exc is node)
 
@@ -47,6 +52,10 @@ def exception_swap(ctx: Context) -> Iterator[Change]:
     seen = [n for n, _ in ctx.facts.exceptions.most_common(8)]
     for facts in ctx.nearby[:4]:
         seen += [n for n, _ in facts.exceptions.most_common(4)]
+    everywhere: Counter[str] = Counter()
+    for facts in ctx.nearby:
+        everywhere.update(facts.exceptions)
+    seen += [n for n, _ in everywhere.most_common(10)]
     failed = [f.exception for f in ctx.failures if f.exception.isidentifier()]
     for expr in ctx.exprs:
         node = expr.node
@@ -80,6 +89,17 @@ def exception_widen(ctx: Context) -> Iterator[Change]:
                 yield ctx.put(
                     expr, f"({', '.join([*held, name])})", ATOM, -0.08 * place + (0.6 if name in failed else 0.0)
                 )
+
+
+@operator("raise-again", prior=-1.6)
+def raise_again(ctx: Context) -> Iterator[Change]:
+    """An exception that a handler only takes note of goes on: `raise` at the handler's end."""
+    for s in body_statements(ctx):
+        head = s.suite.head
+        if head is None or s is not s.suite.statements[-1] or isinstance(s.node, _LEAVES):
+            continue
+        if ctx.unit.slice(*head).startswith("except"):
+            yield ctx.splice(s, after(ctx, s, "raise"), note="raise again")
 
 
 @operator("raise-form", prior=-1.0)

@@ -46,9 +46,26 @@ def condition_type(ctx: Context) -> Iterator[Change]:
                 yield ctx.put(expr, f"{check} and {old}", AND, 0.2, f"{check} and ...")
 
 
+_TYPE_TESTS = (cst.Is, cst.IsNot, cst.Equal, cst.NotEqual, cst.In, cst.NotIn)
+
+
 @operator("type-widen", prior=-0.6)
 def type_widen(ctx: Context) -> Iterator[Change]:
-    """`isinstance(x, list)` takes a tuple too, `int` a float, `str` bytes."""
+    """`isinstance(x, list)` takes a tuple too, `int` a float, `str` bytes; `type(x) is T` becomes `isinstance`."""
+    for expr, compared in ctx.of(cst.Comparison):
+        left = compared.left
+        if len(compared.comparisons) != 1 or not isinstance(left, cst.Call) or callee_name(left) != "type":
+            continue
+        target = compared.comparisons[0]
+        if len(left.args) != 1 or not isinstance(target.operator, _TYPE_TESTS):
+            continue
+        held = target.comparator
+        types = ctx.unit.code(held)
+        if isinstance(held, (cst.List, cst.Set)):
+            types = f"({', '.join(ctx.unit.code(e.value) for e in held.elements)})"
+        test = f"isinstance({ctx.unit.code(left.args[0].value)}, {types})"
+        negated = isinstance(target.operator, (cst.IsNot, cst.NotEqual, cst.NotIn))
+        yield ctx.put(expr, f"not {test}" if negated else test, NOT if negated else ATOM, 0.2)
     for expr, node in ctx.of(cst.Call):
         if callee_name(node) != "isinstance" or len(node.args) != 2:
             continue

@@ -132,9 +132,12 @@ def _operands(ctx: Context, expr: Expr) -> list[tuple[str, float]]:
 
 @operator("element-add", prior=-2.0)
 def element_add(ctx: Context) -> Iterator[Change]:
-    """A list, tuple or set display gets a name in scope as a further element; an empty list becomes `[name]`."""
+    """A list, tuple or set display gets a name in scope, or a constant known here, as one more; `[]` gets its first."""
     for expr, node in ctx.of_any(cst.List, cst.Tuple, cst.Set):
-        if expr.store or len(node.elements) > 5:
+        if expr.store:
+            continue
+        yield from _constant_added(ctx, expr, node)
+        if len(node.elements) > 5:
             continue
         names = [n for n, _ in _operands(ctx, expr)]
         if not node.elements:
@@ -146,9 +149,34 @@ def element_add(ctx: Context) -> Iterator[Change]:
                 yield ctx.splice(expr, (end, end, f", {text}"), delta=-0.4, note=f"..., {text}")
 
 
+def _constant_added(ctx: Context, expr: Expr, node: cst.List | cst.Tuple | cst.Set) -> Iterator[Change]:
+    """What holds numbers or texts gets one more of them: of the statement first, then of the file's, the nearest."""
+    held = [e.value for e in node.elements]
+    if not held or not all(isinstance(value, (cst.Integer, cst.SimpleString)) for value in held):
+        return
+    known = {ctx.unit.code(value) for value in held}
+    kind = type(held[0])
+    beside = [e.text for e in ctx.unit.exprs if e.statement is expr.statement and isinstance(e.node, kind)]
+    texts = {
+        text: lines
+        for text, lines in ctx.facts.constant_lines.items()
+        if (text[:1] in "'\"") == (kind is not cst.Integer)
+    }
+    near = sorted(texts, key=lambda text: min(abs(line - expr.line) for line in texts[text]))
+    end = ctx.unit.outer(held[-1])[1]
+    for place, text in enumerate([t for t in dict.fromkeys([*beside, *near[:12]]) if t not in known][:8]):
+        delta = (0.4 if text in beside else -0.2) - 0.05 * place
+        yield ctx.splice(expr, (end, end, f", {text}"), delta=delta, note=f"..., {text}")
+
+
 @operator("element-drop", prior=-0.9)
 def element_drop(ctx: Context) -> Iterator[Change]:
-    """A list, tuple or set display loses an element, or is reduced to one of them."""
+    """A list, tuple, set or dict display loses an element, or is reduced to one of them."""
+    for expr, table in ctx.of(cst.Dict):
+        entries = [ctx.unit.span(e) for e in table.elements]
+        for i, (start, end) in enumerate(entries if 1 < len(entries) <= 8 else ()):
+            low, high = (start, entries[i + 1][0]) if i + 1 < len(entries) else (entries[i - 1][1], end)
+            yield ctx.splice(expr, (low, high, ""), note="entry dropped")
     for expr, node in ctx.of_any(cst.List, cst.Tuple, cst.Set):
         if expr.store or not node.elements or len(node.elements) > 8:
             continue
