@@ -43,7 +43,7 @@ def more_after_first(run: Run) -> int:
     """How many more candidates to try once one is plausible, so that there is a choice.
 
     Where the model wrote it, twice as many: an enumerated one is worth more. None where the first is to be taken.
-    Of a small budget some are kept for making the best one sturdier (`Hardening`), where few tests may leave it shaky.
+    Of a small budget some are kept for making one of them sturdier (`Hardening`), where few tests may leave it shaky.
     """
     if run.task.choosing is Choosing.FIRST:
         return 0
@@ -51,7 +51,8 @@ def more_after_first(run: Run) -> int:
         more = max(2 * MORE_AFTER_FIRST, run.state.verified)
     else:
         more = max(MORE_AFTER_FIRST, min(2 * MORE_AFTER_FIRST, run.state.verified // 2))
-    if len(run.baseline.tests) + len(run.baseline.checks) > FEW_TESTS:
+    few = len(run.baseline.tests) + len(run.baseline.checks) <= FEW_TESTS
+    if not few or not any(_may_harden(c) for c in run.state.plausible):
         return more
     left = run.task.budget.max_candidates - run.state.verified
     return min(more, left - min(KEPT_TO_HARDEN, int(KEPT_SHARE * left)))
@@ -113,7 +114,7 @@ def _weigh(run: Run, open_ones: Sequence[Candidate], hardening: Hardening) -> _W
     first = order[0].candidate
     sturdier, shaky = None, few and crashes(near, first.number)
     slips = all(e.operator.startswith("tokens.") for e in first.edits)  # nothing was guessed
-    if shaky and first.number not in s.hardened and all(explained(e) for e in first.edits):
+    if shaky and first.number not in s.hardened and _may_harden(first):
         s.hardened.add(first.number)
         sturdier = hardening.sturdier(first, near.crashes.get(first.number, ()))
     run.emit(
@@ -138,6 +139,11 @@ def _weigh(run: Run, open_ones: Sequence[Candidate], hardening: Hardening) -> _W
         doubtful=doubtful,
         unsure=unsure,
     )
+
+
+def _may_harden(candidate: Candidate) -> bool:
+    """Whether nothing about it was guessed, so that one more edit may be."""
+    return all(explained(e) for e in candidate.edits)
 
 
 def _tested(run: Run) -> frozenset[bytes]:

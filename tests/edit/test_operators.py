@@ -69,7 +69,11 @@ ONE_LINE = [
     ("return isinstance(a, list)", "return isinstance(a, (list, tuple))", "type-widen"),
     ("return type(a) is b", "return isinstance(a, b)", "type-widen"),
     ("return type(a) not in [int, b]", "return not isinstance(a, (int, b))", "type-widen"),
-    ("for x in a:\n        g(b.y[x])", "for x in a:\n        if x not in b.y: continue\n        g(b.y[x])", "guard-loop"),
+    (
+        "for x in a:\n        g(b.y[x])",
+        "for x in a:\n        if x not in b.y: continue\n        g(b.y[x])",
+        "guard-loop",
+    ),
     ("return a in {1, 2} or b == 3", "return a in {1, 2, 3} or b == 3", "element-add"),
     ("g('z')\n    return a in ['x', 'y']", "g('z')\n    return a in ['x', 'y', 'z']", "element-add"),
     ("return {'x': a, 'y': b}", "return {'x': a}", "element-drop"),
