@@ -102,22 +102,21 @@ class Expansion:
         order, best = self._run.order, self._run.suspicions[0].score or 1.0
         crash = crash_line(parent, path)
         crowds = crowds_of(found)
-        bare = self._learned(source, found, crowds, None)
-        told = self._heritage.of(path, source, found)
-        readings = [None if each is None else each.reading for each in told]
-        gains = self._learned(source, found, crowds, readings) if any(readings) else bare
-        return [
+        gains = self._learned(source, found, crowds, None)
+        opened = [
             Open(
-                step=Step(parent=parent, edit=e, cost=order.cost(parent, e, scores, best, crash, crowd=crowd) - less),
+                step=Step(parent=parent, edit=e, cost=order.cost(parent, e, scores, best, crash, crowd=crowd) - gain),
                 crowd=crowd,
                 suspicion=suspicion_at(e, scores),
                 gain=gain,
-                bare_gain=less,
-                reading=reading,
-                nats=None if earlier is None else earlier.nats,
+                bare_gain=gain,
             )
-            for e, crowd, less, gain, reading, earlier in zip(found, crowds, bare, gains, readings, told, strict=True)
+            for e, crowd, gain in zip(found, crowds, gains, strict=True)
         ]
+        for each, elder in zip(opened, self._heritage.of(path, source, found), strict=True):
+            if elder is not None:
+                each.inherit(elder)
+        return opened
 
     def _gains(self, source: bytes, edits: Sequence[Open]) -> list[float]:
         return self._learned(source, [e.step.edit for e in edits], [e.crowd for e in edits], [e.reading for e in edits])

@@ -1,7 +1,7 @@
 """What the model was asked about an edit and has told, and what the edit costs by that."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 
 from localagent.domain.edit import Candidate, Reading
@@ -15,7 +15,8 @@ _IN_CHOICE = 0.5  # of what the model says, in the choice; set by hand on develo
 class Open:
     """An open edit without the model (`step`, the learned order's `bare_gain` taken off), and what was told of it.
 
-    `crowd` and `suspicion` are those of its line; `gain` is what the learned order takes off by now.
+    `crowd` and `suspicion` are those of its line; `gain` is what the learned order takes off by now. An heir is the
+    same edit of a program that is almost the same: what is told of its elder is told of it (`inherited`).
     """
 
     step: Step
@@ -26,6 +27,36 @@ class Open:
     reading: Reading | None = None
     nats: float | None = None
     read_on: float = 0.0  # what was added when it was read on with others (`onward`)
+    heir: bool = False
+    heirs: list["Open"] = field(default_factory=list)
+
+    def inherit(self, elder: "Open") -> None:
+        """Be an heir from now on, of what was told and of what will be."""
+        self.heir = True
+        self.reading, self.nats = elder.reading, elder.nats
+        self.gain = self.gain if elder.reading is None else elder.gain
+        elder.heirs.append(self)
+
+    def told(self, answer: Reading | float | None) -> None:
+        """What was told of it, and so of its heirs."""
+        if isinstance(answer, Reading):
+            self.reading = answer
+        elif answer is not None:
+            self.nats = answer
+        for heir in self.heirs:
+            heir.told(answer)
+
+    def gained(self, gain: float) -> None:
+        """What the learned order takes off by now, also of its heirs."""
+        self.gain = gain
+        for heir in self.heirs:
+            heir.gained(gain)
+
+    def line(self) -> Iterator["Open"]:
+        """It, and its heirs."""
+        yield self
+        for heir in self.heirs:
+            yield from heir.line()
 
     @property
     def score(self) -> float | None:

@@ -89,9 +89,9 @@ class Ordering:
         return [each.priced(weights, mends=mends) for each in edits]
 
     def note(self, asked: Asked) -> None:
-        """Edits that were pushed, as `priced` has them; those that nothing is known of are to be asked about."""
+        """Edits that were pushed, as `priced` has them; those that are no heirs are to be asked about."""
         self._run.state.opened |= {id(each.step.edit): each for each in asked.edits}
-        fresh = [each for each in asked.edits if each.reading is None]
+        fresh = [each for each in asked.edits if not each.heir]
         if fresh:
             self._noted += stretches_of(replace(asked, edits=fresh))
 
@@ -127,14 +127,11 @@ class Ordering:
         if known:
             self.spoke = True
             for each, answer in zip(asked.edits, told, strict=True):
-                if isinstance(answer, Reading):
-                    each.reading = answer
-                elif answer is not None:
-                    each.nats = answer
+                each.told(answer)
             if what is Pass.READ:
                 for each, gain in zip(asked.edits, asked.gains(asked.edits), strict=True):
-                    each.gain = gain
-            self._run.frontier.reorder(self.priced(asked.edits))
+                    each.gained(gain)
+            self._run.frontier.reorder(self.priced(one for each in asked.edits for one in each.line()))
         counts = {"scored": known} if what is Pass.READ else {"mended": known}
         self._run.emit("ordered", edits=len(asked.edits) if known else 0, **counts)
 

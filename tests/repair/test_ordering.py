@@ -198,3 +198,39 @@ def test_all_that_was_asked_about_is_put_back_when_the_model_is_dropped_before_i
     assert [(e.kind, e.data["edits"]) for e in events.seen] == [("ordered", 0), ("unordered", 2)]
     assert not ordering.spoke
     ordering.close()
+
+
+def test_heirs_are_not_asked_about_and_are_told_what_their_elders_are_told() -> None:
+    run, events = run_of(Oracle("none"), Mending("none"))
+    ordering = Ordering(run)
+    elder, heir, late = (opened(A, k, 0.5, scope(0, 100), 1.0) for k in (10, 20, 30))
+    heir.inherit(elder)
+    late.inherit(heir)
+    late.step = Step(parent=ROOT, edit=late.step.edit, cost=0.0)
+    run.frontier.push(ordering.priced([heir, late]))
+    ordering.note(asked(A, elder))
+    ordering.note(asked(A, heir, late))
+    ordering.ask()
+    unread = run.frontier.next_cost
+    taken(run, ordering)
+    assert [e.data for e in events.seen] == [{"edits": 1, "scored": 1}, {"edits": 1, "mended": 1}]
+    assert elder.reading == heir.reading == late.reading == Reading(ratio=-9.0, stood=-1.0)
+    assert elder.nats == heir.nats == late.nats == -99.0
+    (told,) = ordering.priced([late])
+    assert run.frontier.next_cost == told.cost > unread
+    ordering.close()
+
+
+def test_who_inherits_late_is_told_at_once() -> None:
+    elder, heir = opened(A, 0, 0.5), opened(A, 9, 0.5)
+    elder.told(Reading(ratio=-2.0, stood=-1.0))
+    elder.gained(0.75)
+    heir.inherit(elder)
+    assert (heir.reading, heir.nats, heir.gain) == (elder.reading, None, 0.75)
+    elder.told(-3.0)
+    elder.told(None)
+    assert (heir.reading, heir.nats) == (elder.reading, -3.0)
+    fresh = opened(A, 5, 0.5)
+    fresh.gain = fresh.bare_gain = 0.25
+    fresh.inherit(opened(A, 0, 0.5))
+    assert fresh.gain == 0.25  # of what was not read, its own
