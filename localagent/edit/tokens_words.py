@@ -26,7 +26,8 @@ _DECLARERS = frozenset({
     "final", "static", "public", "private", "void", "new", "long", "unsigned", "function", "local", "my",
     "then", "do", "begin", "end", "endif", "end_if", "fi", "done", "self", "this",
 })  # fmt: skip
-_COMPARISONS = (("==", 0.0), ("!=", 0.7), (">=", 0.8), ("<=", 0.8), (":=", 1.0), ("<", 1.1), (">", 1.1), ("in", 1.2))
+# Of 93 such slips of development cases 65 had been `==`, 24 `!=` and 4 another one.
+_COMPARISONS = (("==", 0.0), ("!=", 0.7), (":=", 1.0), (">=", 1.6), ("<=", 1.6), ("<", 1.7), (">", 1.7), ("in", 1.8))
 
 
 def assignments(view: View) -> Iterator[Fix]:

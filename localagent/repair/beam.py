@@ -5,6 +5,7 @@ frontier. Two candidates that turned different tests are also joined at once: on
 which finds faults at several places for the price of one run each.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -28,6 +29,7 @@ MAX_EXPANSIONS = 12
 MAX_PARTS = 20
 JOINS_PER_PART = 6
 MAX_JOINS = 60
+MAX_ALIKE = 2  # kept candidates that change the same line of the same program and fail alike: rivals for one fault
 _MOST_FRESH = 40  # failures that are looked at for what ran before them
 _HALF_MENDED = 1.0  # for each name that a candidate mends in one place and leaves undefined in another
 
@@ -47,6 +49,7 @@ class Beam:
     def __init__(self, run: Run, expansion: Expansion) -> None:
         self._run, self._expansion = run, expansion
         self._ranks: dict[int, list[tuple[float, float]]] = {}
+        self._alike: Counter[object] = Counter()
         self._parts: list[_Part] = []
         self._joined = self._expanded = 0
 
@@ -153,6 +156,11 @@ class Beam:
         rank = self._rank(child.edits, child.cost, child.progress)
         if child.round >= MAX_ROUNDS or (len(ranks) >= WIDTH and rank >= max(ranks)):
             return
+        told = frozenset((f.exception, f.steady) for f in child.failures)
+        alike = (step.parent.number, step.edit.path, step.edit.line, told)
+        if child.progress < 1 and self._alike[alike] >= MAX_ALIKE:
+            return
+        self._alike[alike] += 1
         self._ranks[child.round] = sorted([*ranks, rank])[:WIDTH]
         self._run.emit("kept", number=child.number, progress=round(child.progress, 2), round=child.round)
         syntax = any(stage_of(f) == 0 for f in step.parent.failures)

@@ -3,6 +3,7 @@
 The programs are ours and harmless; all that decides (order, budget, gates, controls, beam, choice) is the real code.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -18,6 +19,7 @@ from localagent.domain.task import Budget, Choosing, Event, Suspicion, Task, Tas
 from localagent.localize.fuse import SpectrumLocalizer
 from localagent.ports import EditMender, EditSpace, EditWriter, OnwardReader, QuickCheck, Sources
 from localagent.repair import deciding
+from localagent.repair.beam import MAX_ALIKE
 from localagent.repair.deciding import KEPT_SHARE, KEPT_TO_HARDEN
 from localagent.repair.expansion import unparsed
 from localagent.repair.ranker import Ranker, knows_nothing
@@ -620,6 +622,18 @@ def test_of_a_small_budget_some_are_kept_for_a_sturdier_patch_where_one_may_be_m
     assert first < 10
     assert verified in (50 - kept for kept in (KEPT_TO_HARDEN, int(KEPT_SHARE * (50 - first))))
     assert verified < 50
+
+
+def test_of_those_that_change_a_line_and_fail_alike_two_are_kept() -> None:
+    """Each other digit in line 1 or 3 ends the crash; none of them turns the test, which wants line 2 changed, too."""
+    source = b"a = 1\nb = 2\nif a == 1: raise KeyError(a)\n"
+    result, events = repair(Laboratory(source, {"b": number("b", 9)}))
+    assert result.proposals
+    kept = [e.data["number"] for e in events.seen if e.kind == "kept" and e.data["round"] == 1]
+    edits = {e.data["number"]: str(e.data["edit"]) for e in events.seen if e.kind == "checked"}
+    lines = Counter(edits[number].partition(" ")[0] for number in kept)
+    assert set(lines) == {"['m.py:1", "['m.py:3"}
+    assert max(lines.values()) == MAX_ALIKE
 
 
 def test_a_run_repeats_itself() -> None:

@@ -18,12 +18,13 @@ _SHORT_OF_A_USE = 0.6  # what it costs to begin where a later use does not see i
 _STARTS = ("0", "[]", "{}", "set()", "''", "None", "1", "False", "True", "float('inf')", "-1", "float('-inf')")
 _TWINS = 0.6
 _VALUES: dict[str, object] = {"0": 0, "1": 1, "-1": -1, "None": None, "[]": [], "''": ""}
+_MOST_NUMBERS = 6
 _ONE_OF_SEVERAL = 0.4  # a name that is missing in several places stays missing in the others
 
 
 @operator("undefined-name", prior=2.0)
 def undefined_name(ctx: Context) -> Iterator[Change]:
-    """An undefined name becomes one alike in scope, a builtin, what another language means by it, or `self.x`."""
+    """An undefined name becomes one alike in scope, a builtin, a number near, another language's word, `self.x`."""
     for failure in ctx.failing_with("NameError", "UnboundLocalError"):
         name = undefined(failure)
         several = sum(e.text == name for e in ctx.unit.exprs if isinstance(e.node, cst.Name)) > 1
@@ -46,6 +47,8 @@ def undefined_name(ctx: Context) -> Iterator[Change]:
                 if not _usable(value, expr):
                     continue
                 yield ctx.put(expr, text, ATOM if text != "-1" else 13, bonus - 0.8 - 0.05 * place)
+            for place, text in enumerate(_numbers(ctx, expr)):
+                yield ctx.put(expr, text, ATOM, bonus - 0.8 - 0.05 * place)
             if isinstance(expr.parent, cst.BinaryOperation):
                 other_side = expr.parent.right if expr.parent.left is node else expr.parent.left
                 start, end = ctx.unit.outer(expr.parent)
@@ -53,6 +56,14 @@ def undefined_name(ctx: Context) -> Iterator[Change]:
                 yield ctx.splice(
                     expr, (start, end, f"({text})" if " " in text else text), delta=bonus - 0.4, note=f"{name} dropped"
                 )
+
+
+def _numbers(ctx: Context, expr: Expr) -> list[str]:
+    """Whole numbers that the unit says, the nearest first, where one can stand in an expression's place."""
+    if not _usable(2, expr):
+        return []
+    said = [e for e in ctx.unit.exprs if isinstance(e.node, cst.Integer) and e.text not in _VALUES]
+    return list(dict.fromkeys(e.text for e in sorted(said, key=lambda e: abs(e.line - expr.line))))[:_MOST_NUMBERS]
 
 
 def _usable(value: object, expr: Expr) -> bool:
