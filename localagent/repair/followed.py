@@ -116,8 +116,10 @@ class Followed(Live):
         return super().answered(flying)
 
     def stops(self, *, wanted: bool) -> bool:
-        """Where the record has it so."""
-        return self._kind() == "drained" if self.following else wanted
+        """Where the record has it so; where nothing was left, all is looked at here, too."""
+        if not self.following:
+            return wanted
+        return self._kind() == "drained" and self._record[self._at]["data"].get("left") is not False
 
     def scores(self, *, wanted: bool) -> bool:
         """Where the record says that it was."""

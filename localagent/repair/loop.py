@@ -129,7 +129,7 @@ class Loop:
             step = run.frontier.pop_written() if written_alone else run.frontier.pop(written=not settled(run))
             if step is None or run.parts.pace.stops(wanted=run.left() <= 0):
                 if looked or step is not None:
-                    run.emit("drained")
+                    run.emit("drained", left=step is not None)
                 return None
             looked = True
             if isinstance(step, Lineage):

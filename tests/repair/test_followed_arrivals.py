@@ -214,3 +214,11 @@ def test_an_answer_of_a_model_that_is_not_at_work_ends_the_following() -> None:
     pace = Followed([mark("read-on", scored=7)])
     assert not pace.awaits_scores(coming=True, onward=False)
     assert not pace.following
+
+
+def test_where_the_record_had_looked_at_all_that_was_left_a_replay_does_too() -> None:
+    for told, stops in (({"left": False}, False), ({"left": True}, True), ({}, True)):
+        pace = Followed([mark("drained", **told), mark("started", number=1)])
+        assert pace.stops(wanted=False) is stops
+        go(pace, "drained", **told)
+        assert pace.stops(wanted=True) is False  # the record goes on
