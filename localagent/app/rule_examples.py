@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
+from localagent.domain.changed import changed_span
 from localagent.domain.diff import ChangeKind, DiffFault, FileMode, TreeChange
 from localagent.domain.edit import Candidate, Edit, FileChange, Patch, Splice
 from localagent.domain.gate import Allow, Decision, Severity
@@ -18,7 +19,6 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy
 from localagent.gate.catalogue import IN_PATCHES, IN_REPAIRS, WHILE_READING
 from localagent.gate.chain import Chain, open_gate_chain
-from localagent.gate.change import changed_span
 from localagent.gate.dangerous import Dangerous
 from localagent.gate.patch import PatchGates
 from localagent.gate.rule import Example, Rule

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from localagent.domain.changed import changed_span
 from localagent.domain.diff import TreeChange
 from localagent.domain.edit import Candidate, FileChange
 from localagent.domain.outcome import Baseline
@@ -44,26 +45,6 @@ class Region:
     def whole(self) -> Pair:
         """The unit before and after; parsed when first asked for."""
         return self._whole()
-
-
-def changed_span(before: bytes, after: bytes) -> tuple[int, int, int]:
-    """(start, end, new end): before[start:end] became after[start:new end], as small as bytes allow."""
-    start = _common(before, after)
-    room = min(len(before), len(after)) - start
-    tail = _common(before[len(before) - room :][::-1], after[len(after) - room :][::-1]) if room else 0
-    return start, len(before) - tail, len(after) - tail
-
-
-def _common(one: bytes, two: bytes) -> int:
-    """Length of the common prefix, by bisection (comparing slices is quick, stepping through bytes is not)."""
-    low, high = 0, min(len(one), len(two))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == two[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 class Touched(NamedTuple):

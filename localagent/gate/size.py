@@ -3,10 +3,11 @@
 import difflib
 from collections.abc import Iterator
 
+from localagent.domain.changed import changed_span
 from localagent.domain.edit import FileChange
 from localagent.domain.gate import Decision, Finding, Severity
 from localagent.domain.policy import Policy
-from localagent.gate.change import GateInput, Span, changed_span
+from localagent.gate.change import GateInput, Span
 from localagent.gate.rule import Example, Rule, decide
 
 _MOST_COMPARED_LINES = 20_000

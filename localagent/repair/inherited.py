@@ -8,6 +8,7 @@ what stands on changed lines is new. Not promised: that the model, shown the cha
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from localagent.domain.changed import changed_span
 from localagent.domain.edit import Edit, Splice
 from localagent.domain.paths import RepoPath
 from localagent.repair.opened import Open
@@ -34,10 +35,9 @@ class Heritage:
 
     def of(self, path: RepoPath, source: bytes, edits: Sequence[Edit]) -> list[Open | None]:
         """For each edit of a file the same edit of the likest text of that file of which it was noted, if any."""
-        likest = sorted(self._known.get(path, ()), key=lambda known: -sum(alike(known.source, source)))
+        shared = [(alike(known.source, source), known) for known in self._known.get(path, ())]
         out: list[Open | None] = [None] * len(edits)
-        for known in likest:
-            before, behind = alike(known.source, source)
+        for (before, behind), known in sorted(shared, key=lambda each: -sum(each[0])):
             grown = len(source) - len(known.source)
             for at, edit in enumerate(edits):
                 if out[at] is None:
@@ -48,28 +48,14 @@ class Heritage:
 
 def alike(one: bytes, other: bytes) -> tuple[int, int]:
     """How many bytes of whole lines two texts have in common where they begin, and where they end; never both."""
-    before = _common(one, other)
-    before = before if before == len(one) == len(other) else one.rfind(b"\n", 0, before) + 1
-    most = min(len(one), len(other)) - before
-    behind = _common(one[before:][::-1][:most], other[before:][::-1][:most])
-    if not all(
-        len(text) == behind or text[len(text) - behind - 1 : len(text) - behind] == b"\n" for text in (one, other)
-    ):
-        line = one.find(b"\n", len(one) - behind) + 1
-        behind = len(one) - line if line else 0
-    return before, behind
-
-
-def _common(one: bytes, other: bytes) -> int:
-    """How many bytes two texts have in common where they begin."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    start, end, new_end = changed_span(one, other)
+    if start == len(one) == len(other):
+        return start, 0
+    before = one.rfind(b"\n", 0, start) + 1
+    if all(at == 0 or text[at - 1 : at] == b"\n" for text, at in ((one, end), (other, new_end))):
+        return before, len(one) - end
+    line = one.find(b"\n", end) + 1
+    return before, len(one) - line if line else 0
 
 
 def moved(splices: _Splices, before: int, behind: int, grown: int) -> _Splices | None:

@@ -8,6 +8,7 @@ candidates apart (docs/adr/0022-what-reads-naturally.md).
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from localagent.domain.changed import common_beginning
 from localagent.domain.edit import Candidate
 from localagent.ports import TextReader
 
@@ -52,8 +53,8 @@ def window(source: bytes, texts: Iterable[bytes]) -> tuple[int, int]:
     """Byte span of `source` that holds every difference, out to whole top-level statements within the line limits."""
     first, last = len(source), 0
     for text in texts:
-        ahead = _common(source, text)
-        behind = _common(source[ahead:][::-1], text[ahead:][::-1])
+        ahead = common_beginning(source, text)
+        behind = common_beginning(source[ahead:][::-1], text[ahead:][::-1])
         first, last = min(first, ahead), max(last, len(source) - behind)
     first, last = min(first, last), max(first, last)
     lines = [m.start() for m in _LINE.finditer(source)]
@@ -63,15 +64,3 @@ def window(source: bytes, texts: Iterable[bytes]) -> tuple[int, int]:
     start = next((at for at in reversed(above) if at in tops), above[0])
     end = next((at for at in below if at in tops), len(source) if len(below) < MAX_LINES_BELOW else below[-1])
     return start, max(end, last)
-
-
-def _common(one: bytes, other: bytes) -> int:
-    """How many bytes both begin with."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[:middle] == other[:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low

@@ -76,6 +76,7 @@ ONE_LINE = [
     ),
     ("return a in {1, 2} or b == 3", "return a in {1, 2, 3} or b == 3", "element-add"),
     ("g('z')\n    return a in ['x', 'y']", "g('z')\n    return a in ['x', 'y', 'z']", "element-add"),
+    ("g(b'z')\n    return a in [b'x', b'y']", "g(b'z')\n    return a in [b'x', b'y', b'z']", "element-add"),
     ("return {'x': a, 'y': b}", "return {'x': a}", "element-drop"),
     ("return {'x': a, **b}", "return {**b}", "element-drop"),
     ("g(b)\n    return f(b) == a", "g(b)\n    return f(b) == g(a)", "known-wrap"),

@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_rules import candidate
 
+from localagent.domain.changed import changed_span
 from localagent.domain.edit import Candidate, Edit, FileChange, Patch, Splice
 from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
-from localagent.gate.change import Files, GateInput, Region, changed_span
+from localagent.gate.change import Files, GateInput, Region
 from localagent.gate.source import DoesNotParse, SourceFile
 
 SOURCE = Path(textwrap.__file__).read_bytes()

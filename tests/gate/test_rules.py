@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from localagent.app.rule_examples import in_repair, introduced
+from localagent.domain.changed import changed_span
 from localagent.domain.edit import Candidate, Edit, FileChange, Patch, Splice
 from localagent.domain.gate import Allow, Decision
 from localagent.domain.outcome import Baseline, Failure, Outcome, TestResult
@@ -14,7 +15,6 @@ from localagent.gate import paths
 from localagent.gate.catalogue import IN_PATCHES, IN_REPAIRS, WHILE_READING
 from localagent.gate.catalogue import RULES as ALL
 from localagent.gate.chain import open_gate_chain
-from localagent.gate.change import changed_span
 from localagent.gate.dangerous import Dangerous
 from localagent.gate.rule import Example, Rule
 from localagent.policy.load import load_policy

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from localagent.domain.changed import changed_span
 from localagent.domain.edit import Candidate, Edit, FileChange, Patch, Splice
 from localagent.domain.gate import Allow
 from localagent.domain.outcome import Baseline, Outcome, TestResult
 from localagent.domain.paths import RepoPath
 from localagent.gate.chain import open_gate_chain
-from localagent.gate.change import changed_span
 from localagent.policy.load import load_policy
 from localagent.ports import GateChain
 

@@ -1,5 +1,6 @@
 """Any expression of the function in any other's place, and new ones joined from names at hand."""
 
+import re
 from collections.abc import Iterator
 
 import libcst as cst
@@ -155,18 +156,22 @@ def _constant_added(ctx: Context, expr: Expr, node: cst.List | cst.Tuple | cst.S
     if not held or not all(isinstance(value, (cst.Integer, cst.SimpleString)) for value in held):
         return
     known = {ctx.unit.code(value) for value in held}
-    kind = type(held[0])
-    beside = [e.text for e in ctx.unit.exprs if e.statement is expr.statement and isinstance(e.node, kind)]
-    texts = {
-        text: lines
-        for text, lines in ctx.facts.constant_lines.items()
-        if (text[:1] in "'\"") == (kind is not cst.Integer)
-    }
+    form = _form(ctx.unit.code(held[0]))
+    literals = (e for e in ctx.unit.exprs if isinstance(e.node, (cst.Integer, cst.SimpleString)))
+    beside = [e.text for e in literals if e.statement is expr.statement and _form(e.text) == form]
+    texts = {text: lines for text, lines in ctx.facts.constant_lines.items() if _form(text) == form}
     near = sorted(texts, key=lambda text: min(abs(line - expr.line) for line in texts[text]))
     end = ctx.unit.outer(held[-1])[1]
     for place, text in enumerate([t for t in dict.fromkeys([*beside, *near[:12]]) if t not in known][:8]):
         delta = (0.4 if text in beside else -0.2) - 0.05 * place
         yield ctx.splice(expr, (end, end, f", {text}"), delta=delta, note=f"..., {text}")
+
+
+def _form(literal: str) -> str:
+    """What kind of literal it is: a whole number, another number, or a text by its prefix."""
+    if literal[:1].isdigit():
+        return "whole" if literal.isdigit() else "number"
+    return "text " + re.split("['\"]", literal, maxsplit=1)[0].lower()
 
 
 @operator("element-drop", prior=-0.9)
