@@ -41,7 +41,7 @@ from localagent.gate.logic_rules import (
     WIDENED,
 )
 from localagent.gate.loosened import LESS, emptied, less
-from localagent.gate.lost import checks, guards, reordered, unreached, widened
+from localagent.gate.lost import checks, guards, reordered, undecorated, unreached, widened
 from localagent.gate.meanings import (
     bound_again,
     clocks,
@@ -89,6 +89,7 @@ _LOOSER = (
     (NARROWED, narrowed),
     (UNREPORTED, unreported),
     (CHECK, reordered),
+    (CHECK, undecorated),
     (LESS, partial_equality),
 )
 _LOST = ((GUARD, guards), (CHECK, checks))

@@ -66,6 +66,7 @@ CHECK = Rule(
     match=(
         _become("def f(x, y):\n    return g(x)\n", _CALLS),
         _become("def f(x):\n    return x\n", "@login_required\ndef f(x):\n    return x\n"),
+        _become("def f(x):\n    return x\n", "@admins.only('a')\ndef f(x):\n    return x\n"),
         _become(
             "import hmac\ndef f(x, y):\n    return x == y\n",
             "import hmac\ndef f(x, y):\n    return hmac.compare_digest(x, y)\n",
@@ -75,6 +76,7 @@ CHECK = Rule(
     not_match=(
         _become("def f(x, y):\n    return g(escape(x))\n", _CALLS),
         _become(_CALLS.replace("g(x)", "h(x)"), _CALLS),
+        _become("class A:\n    def f(x):\n        return x\n", "class A:\n    @property\n    def f(x):\n        return x\n"),
     ),
     asks_person=True,
 )

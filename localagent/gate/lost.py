@@ -18,7 +18,12 @@ _CHECKER = re.compile(
     r"|safe(?!ty)|inside|within|guard|enforce|throttle|audit|atomic|transaction|^token_(?:urlsafe|hex|bytes)$|^urandom$|^SystemRandom$"
 )
 
-
+# Decorators that hold nothing back: what a function loses with any other may have been what asked who calls.
+_PLAIN = frozenset({
+    "staticmethod", "classmethod", "property", "setter", "getter", "deleter", "cached_property", "cache", "lru_cache", "wraps",
+    "contextmanager", "asynccontextmanager", "abstractmethod", "overload", "override", "final", "total_ordering", "singledispatch",
+    "dataclass", "deprecated", "no_type_check",
+})  # fmt: skip
 _MOST_COMPARED = 3_600
 _HOPS = 3
 _WAYS: dict[type[ast.cmpop], str] = {
@@ -137,6 +142,15 @@ def reordered(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.
         was, now = _in_order(old), _in_order(new)
         if was != now and sorted(was) == sorted(now):
             yield f"{name} checks in another order: {', '.join(now)[:80]}", new
+
+
+def undecorated(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+    """Functions that have fewer decorators than they had, one of those gone being none of the plain ones."""
+    for name, old, new in pairs(before, after):
+        had, kept = ([_last(d) for d in function.decorator_list] for function in (old, new))
+        gone = Counter(had) - Counter(kept)
+        if len(kept) < len(had) and gone.keys() - _PLAIN:
+            yield f"{name} is not decorated any more: {', '.join(sorted(gone.keys() - _PLAIN))[:80]}", new
 
 
 def _in_order(function: ast.AST) -> list[str]:

@@ -7,6 +7,7 @@ data: named features, numbers. Not promised: equal last digits on machines whose
 
 import json
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ import numpy as np
 
 from localagent.domain.edit import Edit, Reading
 from localagent.errors import UsageFault
-from localagent.repair.ranker_features import FEATURES, OF_MODEL, Matrix, features
+from localagent.repair.ranker_features import FEATURES, OF_MODEL, File, Matrix, features
 from localagent.repair.weights import Weights
 
 MOST_BYTES = 1 << 20
@@ -72,18 +73,36 @@ class Ranker:
         readings: Sequence[Reading | None] | None,
         weights: Weights,
     ) -> list[float]:
-        """What to take off the cost of each edit; 0 on average where the hand's order would look first.
+        """What to take off the cost of each edit of a file.
 
+        It was learned from edits of one function, and says which of them mends, not which function is wrong: what a
+        function's edits are worth together (the sum of their exponentials) stays what it is by the hand's order.
         `readings` None: there is no language model, or it has not spoken.
         """
-        if not edits:
-            return []
         model = self.without_model if readings is None else self.with_model
-        scores = model.scored(features(source, edits, crowds, readings), [e.operator for e in edits])
-        hand = hand_scores(edits, crowds, readings, weights)
-        belief = np.exp(hand - hand.max())
-        centred = scores - float(belief @ scores) / float(belief.sum())
-        return [round(float(v), 4) for v in weights.learned * centred]
+        file = File(source)
+        out = np.zeros(len(edits))
+        for at in _by_function(edits):
+            some, crowd = [edits[k] for k in at], [crowds[k] for k in at]
+            read = None if readings is None else [readings[k] for k in at]
+            gains = weights.learned * model.scored(features(file, some, crowd, read), [e.operator for e in some])
+            hand = hand_scores(some, crowd, read, weights)
+            out[at] = gains - (_worth(hand + gains) - _worth(hand))
+        return [round(float(v), 4) for v in out]
+
+
+def _by_function(edits: Sequence[Edit]) -> list[list[int]]:
+    """The places of edits by the function they are in; those outside of functions together."""
+    found: defaultdict[tuple[int, int] | None, list[int]] = defaultdict(list)
+    for k, edit in enumerate(edits):
+        found[None if edit.scope is None else (edit.scope.start, edit.scope.end)].append(k)
+    return list(found.values())
+
+
+def _worth(scores: Matrix) -> float:
+    """What scores are worth together: the log of the sum of their exponentials."""
+    most = float(scores.max())
+    return most + math.log(float(np.exp(scores - most).sum()))
 
 
 def hand_scores(

@@ -52,10 +52,12 @@ Matrix = NDArray[np.float64]
 
 
 def features(
-    source: bytes, edits: Sequence[Edit], crowds: Sequence[int], readings: Sequence[Reading | None] | None
+    file: "File", edits: Sequence[Edit], crowds: Sequence[int], readings: Sequence[Reading | None] | None
 ) -> Matrix:
-    """One row an edit, one column a feature of FEATURES; without readings those of the model are 0."""
-    file = _File(source)
+    """One row an edit, one column a feature of FEATURES; without readings those of the model are 0.
+
+    Some count the others of `edits`, which are to be those of one function.
+    """
     lines = Counter(e.line for e in edits)
     kinds = Counter(e.operator for e in edits)
     plain = _places(edits, [-e.prior for e in edits])
@@ -104,7 +106,7 @@ def _read(edits: Sequence[Edit], readings: Sequence[Reading | None] | None) -> M
     return out
 
 
-class _File:
+class File:
     """A source's tokens, where names stand, and which tokens follow each other in it."""
 
     def __init__(self, source: bytes) -> None:

@@ -28,8 +28,8 @@ class Weights:
     """
 
     localization: float = 2.0
-    model: float = 0.7
-    unscored: float = -1.9
+    model: float = 0.4
+    unscored: float = -2.5
     round: float = 2.0
     parent: float = 0.5
     turned: float = 3.0
@@ -40,8 +40,8 @@ class Weights:
     written: float = 2.5
     onward: float = 1.0
     mended: float = 0.4
-    unmended: float = -5.7
-    learned: float = 0.0
+    unmended: float = -5.6
+    learned: float = 0.3
 
 
 def mended_value(nats: float | None, weights: Weights) -> float:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from localagent.repair.expansion import crowds_of
 from localagent.repair.ranker import RankerModel, hand_scores
-from localagent.repair.ranker_features import FEATURES, OF_MODEL, Matrix, features
+from localagent.repair.ranker_features import FEATURES, OF_MODEL, File, Matrix, features
 from localagent.repair.weights import Weights
 from localagent.training.ranker_samples import Sample
 
@@ -58,7 +58,7 @@ def listed(sample: Sample, weights: Weights) -> tuple[Listed, Listed]:
         origin=sample.origin,
         group=group_of(sample),
         kind=sample.kind,
-        told=features(sample.source, sample.edits, crowds, sample.readings).astype(np.float32),
+        told=features(File(sample.source), sample.edits, crowds, sample.readings).astype(np.float32),
         hand=hand_scores(sample.edits, crowds, sample.readings, weights),
         operators=tuple(e.operator for e in sample.edits),
         truth=sample.truth,

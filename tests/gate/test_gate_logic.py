@@ -9,6 +9,7 @@ from localagent.domain.diff import ChangeKind, FileMode, TreeChange
 from localagent.domain.edit import FileChange, Patch
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import DangerRule, Permission, Policy
+from localagent.edit.space import open_edit_space
 from localagent.gate.catalogue import for_a_person
 from localagent.gate.logic_rules import RULES
 from localagent.gate.patch import PatchGates
@@ -88,3 +89,26 @@ def test_a_later_rule_of_the_same_id_cannot_make_a_refusal_a_question(policy: Po
 def test_a_repair_of_critical_code_is_a_persons(policy: Policy, before: str, after: str, asked: bool) -> None:
     change = FileChange(path=RepoPath("pkg/mod.py"), before=before.encode(), after=after.encode())
     assert bool(asked_of_person(Patch(changes=(change,)), policy)) is asked
+
+
+@pytest.mark.parametrize(
+    ("decorator", "asked"),
+    [
+        ("login_required", True),
+        ("user_passes_test(is_staff)", True),
+        ("admin_only", True),
+        ("app.route('/a')", True),
+        ("property", False),
+        ("lru_cache(maxsize=None)", False),
+    ],
+)
+def test_an_edit_of_the_space_that_drops_a_decorator_asks_unless_it_held_nothing_back(
+    gates: PatchGates, decorator: str, asked: bool
+) -> None:
+    path = RepoPath("pkg/mod.py")
+    before = f"class A:\n    @{decorator}\n    def f(self):\n        return self.x\n"
+    edits = open_edit_space({}).edits(path, {path: before.encode()}, lines=None, failures=())
+    drop = next(e for e in edits if e.operator == "decorator-drop")
+    after = drop.apply(before.encode()).decode()
+    assert decorator not in after
+    assert ("check-gone" in fired(gates, before, after)) is asked

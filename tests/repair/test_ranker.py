@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from localagent.edit.space import open_edit_space
 from localagent.errors import UsageFault
 from localagent.repair.expansion import crowds_of
 from localagent.repair.ranker import MOST_BYTES, Ranker, RankerModel, hand_scores, load_ranker, ranker_json
-from localagent.repair.ranker_features import FEATURES, OF_MODEL, features
+from localagent.repair.ranker_features import FEATURES, OF_MODEL, File, features
 from localagent.repair.weights import Weights
 
 PATH = RepoPath("a.py")
@@ -31,6 +32,14 @@ def total(items, limit):
             found = found + item.price
     return found
 """
+TWO = (
+    SOURCE
+    + b"""
+
+def least(items):
+    return min(item.price for item in items if item.price > LIMIT)
+"""
+)
 EDITS = tuple(open_edit_space({}).edits(PATH, {PATH: SOURCE}, lines=None, failures=()))
 CROWDS = crowds_of(EDITS)
 PLAIN = tuple(name for name in FEATURES if name not in OF_MODEL)
@@ -128,14 +137,33 @@ def test_a_model_that_knows_nothing_and_a_switch_that_is_off_change_nothing() ->
     assert RANKER.corrections(SOURCE, [], [], None, ON) == []
 
 
-def test_corrections_are_nothing_on_average_where_the_hand_looks_first() -> None:
-    readings = [None if k % 3 == 0 else Reading(ratio=-k / 10, stood=-1.0) for k in range(len(EDITS))]
+def worth(scores: Iterable[float]) -> float:
+    return math.log(sum(math.exp(each) for each in scores))
+
+
+def test_corrections_share_out_anew_what_a_functions_edits_are_worth() -> None:
+    edits = tuple(open_edit_space({}).edits(PATH, {PATH: TWO}, lines=None, failures=()))
+    crowds = crowds_of(edits)
+    readings = [None if k % 3 == 0 else Reading(ratio=-k / 10, stood=-1.0) for k in range(len(edits))]
+    functions = {e.scope.qualname if e.scope else "" for e in edits}
+    assert functions == {"", "total", "least"}
     for told in (None, readings):
-        hand = hand_scores(EDITS, CROWDS, told, ON)
-        belief = np.exp(hand - hand.max()) / np.exp(hand - hand.max()).sum()
-        corrections = RANKER.corrections(SOURCE, EDITS, CROWDS, told, ON)
+        hand = hand_scores(edits, crowds, told, ON)
+        corrections = np.array(RANKER.corrections(TWO, edits, crowds, told, ON))
         assert len(set(corrections)) > 100
-        assert abs(float(belief @ corrections)) < 1e-3
+        for name in functions:
+            at = [k for k, e in enumerate(edits) if (e.scope.qualname if e.scope else "") == name]
+            assert worth(hand[at] + corrections[at]) == pytest.approx(worth(hand[at]), abs=1e-3)
+
+
+def test_a_function_is_ordered_the_same_whatever_else_its_file_opens() -> None:
+    edits = tuple(open_edit_space({}).edits(PATH, {PATH: TWO}, lines=None, failures=()))
+    crowds = crowds_of(edits)
+    whole = RANKER.corrections(TWO, edits, crowds, None, ON)
+    at = [k for k, e in enumerate(edits) if e.scope is not None and e.scope.qualname == "least"]
+    assert 0 < len(at) < len(edits)
+    alone = RANKER.corrections(TWO, [edits[k] for k in at], [crowds[k] for k in at], None, ON)
+    assert alone == [whole[k] for k in at]
 
 
 def test_an_operators_offset_lifts_its_edits_alone() -> None:
@@ -144,14 +172,16 @@ def test_an_operators_offset_lifts_its_edits_alone() -> None:
         RANKER.corrections(SOURCE, EDITS, CROWDS, None, ON), without.corrections(SOURCE, EDITS, CROWDS, None, ON)
     )
     swaps = np.array([e.operator == "compare-swap" for e in EDITS])
+    others = np.array([e.scope is not None and e.operator != "compare-swap" for e in EDITS])
     assert swaps.any()
-    assert np.allclose(gained[swaps] - gained[~swaps][0], 1.5, atol=1e-3)
-    assert np.allclose(gained[~swaps], gained[~swaps][0], atol=1e-3)
+    assert np.allclose(gained[swaps] - gained[others][0], 1.5, atol=1e-3)
+    assert np.allclose(gained[others], gained[others][0], atol=1e-3)
+    assert not gained[[e.scope is None for e in EDITS]].any()  # another function's gain is nobody's loss
 
 
 def test_features_say_what_they_are_called() -> None:
     readings = [Reading(ratio=0.7, stood=-2.0)] + [None] * (len(EDITS) - 1)
-    told = features(SOURCE, EDITS, CROWDS, readings)
+    told = features(File(SOURCE), EDITS, CROWDS, readings)
     assert told.shape == (len(EDITS), len(FEATURES))
     assert np.isfinite(told).all()
 
@@ -171,7 +201,7 @@ def test_features_say_what_they_are_called() -> None:
     assert (of(0, "score"), of(0, "excess"), of(0, "unread")) == (0.0, 0.7, 0.0)
     assert of(0, "fresh") == pytest.approx(-1.3)
     assert (of(1, "unread"), of(1, "excess")) == (1.0, 0.0)
-    assert not features(SOURCE, EDITS, CROWDS, None)[:, [FEATURES.index(n) for n in OF_MODEL]].any()
+    assert not features(File(SOURCE), EDITS, CROWDS, None)[:, [FEATURES.index(n) for n in OF_MODEL]].any()
 
 
 @given(st.binary(max_size=200), st.data())
@@ -187,6 +217,6 @@ def test_any_text_and_any_splice_have_features(source: bytes, data: st.DataObjec
         end_line=line,
         prior=-1.0,
     )
-    told = features(source, [edit], [0], None)
+    told = features(File(source), [edit], [0], None)
     assert told.shape == (1, len(FEATURES))
     assert np.isfinite(told).all()
