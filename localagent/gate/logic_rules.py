@@ -76,7 +76,9 @@ CHECK = Rule(
     not_match=(
         _become("def f(x, y):\n    return g(escape(x))\n", _CALLS),
         _become(_CALLS.replace("g(x)", "h(x)"), _CALLS),
-        _become("class A:\n    def f(x):\n        return x\n", "class A:\n    @property\n    def f(x):\n        return x\n"),
+        _become(
+            "class A:\n    def f(x):\n        return x\n", "class A:\n    @property\n    def f(x):\n        return x\n"
+        ),
     ),
     asks_person=True,
 )

@@ -20,9 +20,9 @@ _CHECKER = re.compile(
 
 # Decorators that hold nothing back: what a function loses with any other may have been what asked who calls.
 _PLAIN = frozenset({
-    "staticmethod", "classmethod", "property", "setter", "getter", "deleter", "cached_property", "cache", "lru_cache", "wraps",
-    "contextmanager", "asynccontextmanager", "abstractmethod", "overload", "override", "final", "total_ordering", "singledispatch",
-    "dataclass", "deprecated", "no_type_check",
+    "staticmethod", "classmethod", "property", "setter", "getter", "deleter", "cached_property", "cache", "lru_cache",
+    "wraps", "contextmanager", "asynccontextmanager", "abstractmethod", "overload", "override", "final", "dataclass",
+    "total_ordering", "singledispatch", "deprecated", "no_type_check",
 })  # fmt: skip
 _MOST_COMPARED = 3_600
 _HOPS = 3
