@@ -8,6 +8,7 @@ which finds faults at several places for the price of one run each.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from localagent.domain.edit import Candidate, Edit
 from localagent.domain.outcome import Failure, QuickResult
@@ -17,7 +18,7 @@ from localagent.repair.choice import malus
 from localagent.repair.expansion import Expansion
 from localagent.repair.identity import behaviour_key, scope_of
 from localagent.repair.lineage import Lineage, Step, shifted_lines
-from localagent.repair.merge import rebased
+from localagent.repair.merge import alike, rebased
 from localagent.repair.progress import progress_of, stage_of, written_lines
 from localagent.repair.reached import reached
 from localagent.repair.remaining import half_mended
@@ -29,6 +30,7 @@ MAX_EXPANSIONS = 12
 MAX_PARTS = 20
 JOINS_PER_PART = 6
 MAX_JOINS = 60
+MOST_AGAIN = 1_000  # edits of a line that are looked through for one that could not be carried over
 MAX_ALIKE = 2  # kept candidates that change the same line of the same program and fail alike: rivals for one fault
 _MOST_FRESH = 40  # failures that are looked at for what ran before them
 _HALF_MENDED = 1.0  # for each name that a candidate mends in one place and leaves undefined in another
@@ -122,7 +124,7 @@ class Beam:
         for base, other in ((b, a), (a, b)):
             if other.step.parent.edits:
                 continue
-            edit = self._carried(other.step.edit, base.child.edits)
+            edit = self._carried(other.step.edit, base.child.edits) or self._again(other.step.edit, base.child)
             if edit is not None:
                 cost = self._cost_upon(base, other)
                 if not base.step.parent.edits:
@@ -144,6 +146,15 @@ class Beam:
             edit = moved
             sources[done.path] = done.apply(before)
         return edit
+
+    def _again(self, edit: Edit, child: Lineage) -> Edit | None:
+        """An edit that touches the one edit of a child, as the edit space makes it of the child's program."""
+        if len(child.edits) != 1 or child.edits[0].path != edit.path:
+            return None
+        run, lines = self._run, frozenset(range(edit.line, edit.end_line + 1))
+        sources = child.sources(run.parts.sources)
+        found = run.parts.space.edits(edit.path, sources, lines=lines, failures=child.failures)
+        return alike(edit, run.parts.sources[edit.path], islice(found, MOST_AGAIN), sources[edit.path])
 
     def _touched(self, step: Step) -> tuple[RepoPath, frozenset[int], str]:
         """File and lines of the candidate that its last edit wrote, and what stood on them before."""

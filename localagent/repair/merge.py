@@ -1,8 +1,13 @@
 """Joining candidates that repaired different faults: one's edit moved onto the other's program."""
 
+import re
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 
 from localagent.domain.edit import Edit, Scope, Splice
+
+_TOKEN = re.compile(rb"[\w\x80-\xff]+|[^\w\s]")
 
 
 def rebased(edit: Edit, onto: Edit, before: bytes) -> Edit | None:
@@ -32,6 +37,26 @@ def rebased(edit: Edit, onto: Edit, before: bytes) -> Edit | None:
         end_line=edit.end_line + lines,
         scope=None if scope is None else _moved(scope, onto, before),
     )
+
+
+def alike(edit: Edit, before: bytes, others: Iterable[Edit], onto: bytes) -> Edit | None:
+    """Of `others`, edits of `onto`, the first of the same kind that adds and takes away the same tokens as `edit` does.
+
+    Where two edits touch, one cannot be moved over the other; the edit space may have it there as well: one more
+    exception in a tuple that already got one.
+    """
+    wanted = _change(edit, before)
+    return next((o for o in others if o.operator == edit.operator and _change(o, onto) == wanted), None)
+
+
+def _change(edit: Edit, source: bytes) -> tuple[Counter[bytes], Counter[bytes]]:
+    """The tokens that an edit adds, and those that it takes away."""
+    old: Counter[bytes] = Counter()
+    new: Counter[bytes] = Counter()
+    for splice in edit.splices:
+        old.update(_TOKEN.findall(source, splice.start, splice.end))
+        new.update(_TOKEN.findall(splice.text))
+    return new - old, old - new
 
 
 def _moved(scope: Scope, onto: Edit, before: bytes) -> Scope:

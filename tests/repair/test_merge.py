@@ -1,13 +1,16 @@
 """Carrying an edit over another: the law is that order does not matter."""
 
 import ast
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from localagent.domain.edit import Edit, Scope, Splice
+from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
-from localagent.repair.merge import rebased
+from localagent.edit.space import open_edit_space
+from localagent.repair.merge import alike, rebased
 
 M, N = RepoPath("m.py"), RepoPath("n.py")
 SOURCE = b"def f(a):\n    return a - 1\n\n\ndef g(b):\n    c = b\n    return c * 2\n"
@@ -89,3 +92,23 @@ def test_joined_programs_still_parse() -> None:
     moved = rebased(b, a, SOURCE)
     assert moved is not None
     ast.parse(moved.apply(a.apply(SOURCE)))
+
+
+def test_an_edit_that_touches_another_is_found_again_in_the_edit_space_of_its_program() -> None:
+    source = b"def f(x):\n    try:\n        return g(x)\n    except (TypeError, ValueError):\n        return None\n"
+
+    def widened(text: bytes) -> dict[bytes, Edit]:
+        failures = tuple(Failure(exception=name, message="", frames=()) for name in ("OverflowError", "OSError"))
+        edits = open_edit_space({}).edits(M, {M: text}, lines=frozenset({4}), failures=failures)
+        return {e.apply(text): e for e in edits if e.operator == "exception-widen"}
+
+    one, other = (
+        source.replace(b"ValueError)", b"ValueError, " + name + b")") for name in (b"OverflowError", b"OSError")
+    )
+    edits = widened(source)
+    assert rebased(edits[other], edits[one], source) is None
+    again = alike(edits[other], source, widened(one).values(), one)
+    assert again is not None
+    assert again.apply(one) == source.replace(b"ValueError)", b"ValueError, OverflowError, OSError)")
+    assert alike(edits[other], source, [edits[one]], source) is None
+    assert alike(replace(edits[other], operator="o"), source, widened(one).values(), one) is None
