@@ -30,7 +30,8 @@ MAX_EXPANSIONS = 12
 MAX_PARTS = 20
 JOINS_PER_PART = 6
 MAX_JOINS = 60
-MOST_AGAIN = 1_000  # edits of a line that are looked through for one that could not be carried over
+MAX_AGAIN = 12  # times that the edit space is asked for an edit which cannot be carried over,
+MOST_AGAIN = 1_000  # and edits of its lines that are looked through
 MAX_ALIKE = 2  # kept candidates that change the same line of the same program and fail alike: rivals for one fault
 _MOST_FRESH = 40  # failures that are looked at for what ran before them
 _HALF_MENDED = 1.0  # for each name that a candidate mends in one place and leaves undefined in another
@@ -53,7 +54,7 @@ class Beam:
         self._ranks: dict[int, list[tuple[float, float]]] = {}
         self._alike: Counter[object] = Counter()
         self._parts: list[_Part] = []
-        self._joined = self._expanded = 0
+        self._joined = self._expanded = self._asked = 0
 
     def holds(self, parent: Lineage) -> bool:
         """Whether a kept candidate still has its place."""
@@ -148,9 +149,10 @@ class Beam:
         return edit
 
     def _again(self, edit: Edit, child: Lineage) -> Edit | None:
-        """An edit that touches the one edit of a child, as the edit space makes it of the child's program."""
-        if len(child.edits) != 1 or child.edits[0].path != edit.path:
+        """An edit that touches the one edit of a child, and is of its kind: as the edit space has it there."""
+        if [(e.path, e.operator) for e in child.edits] != [(edit.path, edit.operator)] or self._asked >= MAX_AGAIN:
             return None
+        self._asked += 1
         run, lines = self._run, frozenset(range(edit.line, edit.end_line + 1))
         sources = child.sources(run.parts.sources)
         found = run.parts.space.edits(edit.path, sources, lines=lines, failures=child.failures)

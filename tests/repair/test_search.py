@@ -6,6 +6,7 @@ The programs are ours and harmless; all that decides (order, budget, gates, cont
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import cast
 
 import numpy as np
 import pytest
@@ -174,6 +175,22 @@ class Digits:
                         )
 
 
+class Elements:
+    """An edit space of one operator: a list gets each digit as its last element."""
+
+    def edits(
+        self, path: RepoPath, sources: Sources, *, lines: frozenset[int] | None, failures: Sequence[Failure]
+    ) -> Iterator[Edit]:
+        for i in (k for k, byte in enumerate(sources[path]) if byte == ord("]")):
+            line = sources[path].count(b"\n", 0, i) + 1
+            if lines is None or line in lines:
+                for d in b"0123456789":
+                    added = Splice(start=i, end=i, text=b", " + bytes([d]))
+                    yield Edit(
+                        path=path, splices=(added,), operator="element", line=line, end_line=line, prior=0.0, scope=None
+                    )  # fmt: skip
+
+
 @dataclass
 class Gates:
     """Denies edits whose note is listed."""
@@ -324,6 +341,16 @@ def test_candidates_that_turned_different_tests_are_joined_at_once() -> None:
     assert result.patch.after(M) == b"a = 8\nb = 7\nc = 6\n"
     first_of_three = next(c for c in lab.quick_runs if len(c.edits) == 3)
     assert first_of_three.patch == result.patch
+
+
+def test_candidates_that_changed_the_same_place_are_joined_as_the_edit_space_has_it() -> None:
+    def holds(d: int) -> Callable[[Mapping[str, object]], bool]:
+        return lambda space: d in cast(list[int], space["a"])
+
+    lab = Laboratory(b"a = [0]\n", {"five": holds(5), "eight": holds(8)})
+    repair(lab, space=Elements())
+    first_of_two = next(c for c in lab.quick_runs if len(c.edits) == 2)
+    assert first_of_two.patch.after(M) in (b"a = [0, 5, 8]\n", b"a = [0, 8, 5]\n")
 
 
 def test_nothing_to_fix_is_an_answer_of_its_own() -> None:
