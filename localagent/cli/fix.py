@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     p.add_argument("--seed", type=int, default=0, metavar="K", help="seed of everything that is shuffled (0)")
     p.add_argument("--jobs", type=int, default=0, metavar="J", help="quick checks at once (free cores, at most 4)")
     group = p.add_mutually_exclusive_group()
-    group.add_argument("--no-model", action="store_true", help="order by the prior alone")
+    group.add_argument("--no-model", action="store_true", help="order without a language model")
     group.add_argument("--model", default="", metavar="M", help="a GGUF file or a registered name")
     add_gpu_layers(p)
     p.add_argument("--no-writing", action="store_true", help="the model orders edits and writes none")
