@@ -145,12 +145,12 @@ def reordered(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.
 
 
 def undecorated(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:
-    """Functions that have fewer decorators than they had, one of those gone being none of the plain ones."""
+    """Functions that have fewer decorators, the plain ones aside, than they had."""
     for name, old, new in pairs(before, after):
-        had, kept = ([_last(d) for d in function.decorator_list] for function in (old, new))
-        gone = Counter(had) - Counter(kept)
-        if len(kept) < len(had) and gone.keys() - _PLAIN:
-            yield f"{name} is not decorated any more: {', '.join(sorted(gone.keys() - _PLAIN))[:80]}", new
+        had, kept = ([_last(d) for d in f.decorator_list if _last(d) not in _PLAIN] for f in (old, new))
+        if len(kept) < len(had):
+            gone = Counter(had) - Counter(kept)
+            yield f"{name} is not decorated any more: {', '.join(sorted(gone))[:80]}", new
 
 
 def _in_order(function: ast.AST) -> list[str]:

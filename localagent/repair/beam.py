@@ -18,7 +18,7 @@ from localagent.repair.choice import malus
 from localagent.repair.expansion import Expansion
 from localagent.repair.identity import behaviour_key, scope_of
 from localagent.repair.lineage import Lineage, Step, shifted_lines
-from localagent.repair.merge import alike, rebased
+from localagent.repair.merge import rebased, same_change
 from localagent.repair.progress import progress_of, stage_of, written_lines
 from localagent.repair.reached import reached
 from localagent.repair.remaining import half_mended
@@ -156,7 +156,7 @@ class Beam:
         run, lines = self._run, frozenset(range(edit.line, edit.end_line + 1))
         sources = child.sources(run.parts.sources)
         found = run.parts.space.edits(edit.path, sources, lines=lines, failures=child.failures)
-        return alike(edit, run.parts.sources[edit.path], islice(found, MOST_AGAIN), sources[edit.path])
+        return same_change(edit, run.parts.sources[edit.path], islice(found, MOST_AGAIN), sources[edit.path])
 
     def _touched(self, step: Step) -> tuple[RepoPath, frozenset[int], str]:
         """File and lines of the candidate that its last edit wrote, and what stood on them before."""

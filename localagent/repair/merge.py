@@ -39,7 +39,7 @@ def rebased(edit: Edit, onto: Edit, before: bytes) -> Edit | None:
     )
 
 
-def alike(edit: Edit, before: bytes, others: Iterable[Edit], onto: bytes) -> Edit | None:
+def same_change(edit: Edit, before: bytes, others: Iterable[Edit], onto: bytes) -> Edit | None:
     """Of `others`, edits of `onto`, the first of the same kind that adds and takes away the same tokens as `edit` does.
 
     Where two edits touch, one cannot be moved over the other; the edit space may have it there as well: one more

@@ -112,3 +112,9 @@ def test_an_edit_of_the_space_that_drops_a_decorator_asks_unless_it_held_nothing
     after = drop.apply(before.encode()).decode()
     assert decorator not in after
     assert ("check-gone" in fired(gates, before, after)) is asked
+
+
+def test_a_plain_decorator_is_no_substitute_for_one_that_asked(gates: PatchGates) -> None:
+    before = "class A:\n    @admin_only\n    def f(x):\n        return x\n"
+    assert "check-gone" in fired(gates, before, before.replace("admin_only", "staticmethod"))
+    assert "check-gone" not in fired(gates, before, before.replace("admin_only", "admins_only"))

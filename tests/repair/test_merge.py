@@ -10,7 +10,7 @@ from localagent.domain.edit import Edit, Scope, Splice
 from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
 from localagent.edit.space import open_edit_space
-from localagent.repair.merge import alike, rebased
+from localagent.repair.merge import rebased, same_change
 
 M, N = RepoPath("m.py"), RepoPath("n.py")
 SOURCE = b"def f(a):\n    return a - 1\n\n\ndef g(b):\n    c = b\n    return c * 2\n"
@@ -107,8 +107,8 @@ def test_an_edit_that_touches_another_is_found_again_in_the_edit_space_of_its_pr
     )
     edits = widened(source)
     assert rebased(edits[other], edits[one], source) is None
-    again = alike(edits[other], source, widened(one).values(), one)
+    again = same_change(edits[other], source, widened(one).values(), one)
     assert again is not None
     assert again.apply(one) == source.replace(b"ValueError)", b"ValueError, OverflowError, OSError)")
-    assert alike(edits[other], source, [edits[one]], source) is None
-    assert alike(replace(edits[other], operator="o"), source, widened(one).values(), one) is None
+    assert same_change(edits[other], source, [edits[one]], source) is None
+    assert same_change(replace(edits[other], operator="o"), source, widened(one).values(), one) is None
