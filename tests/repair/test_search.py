@@ -19,7 +19,7 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.task import Budget, Choosing, Event, Suspicion, Task, TaskResult, Verdict
 from localagent.localize.fuse import SpectrumLocalizer
 from localagent.ports import EditMender, EditSpace, EditWriter, OnwardReader, QuickCheck, Sources
-from localagent.repair import deciding
+from localagent.repair import beam, deciding
 from localagent.repair.beam import MAX_ALIKE
 from localagent.repair.deciding import KEPT_SHARE, KEPT_TO_HARDEN
 from localagent.repair.expansion import unparsed
@@ -343,14 +343,20 @@ def test_candidates_that_turned_different_tests_are_joined_at_once() -> None:
     assert first_of_three.patch == result.patch
 
 
-def test_candidates_that_changed_the_same_place_are_joined_as_the_edit_space_has_it() -> None:
+@pytest.mark.parametrize("most", [beam.MAX_AGAIN, 0])
+def test_candidates_that_changed_the_same_place_are_joined_as_the_edit_space_has_it(
+    monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(beam, "MAX_AGAIN", most)
+
     def holds(d: int) -> Callable[[Mapping[str, object]], bool]:
         return lambda space: d in cast(list[int], space["a"])
 
     lab = Laboratory(b"a = [0]\n", {"five": holds(5), "eight": holds(8)})
     repair(lab, space=Elements())
     first_of_two = next(c for c in lab.quick_runs if len(c.edits) == 2)
-    assert first_of_two.patch.after(M) in (b"a = [0, 5, 8]\n", b"a = [0, 8, 5]\n")
+    joined = first_of_two.patch.after(M) in (b"a = [0, 5, 8]\n", b"a = [0, 8, 5]\n")
+    assert joined is bool(most)
 
 
 def test_nothing_to_fix_is_an_answer_of_its_own() -> None:
