@@ -283,7 +283,10 @@ def test_what_a_repository_gave_goes_with_it(tmp_path: Path) -> None:
     outgrown(house(tmp_path), ["two"], heard.append)
     assert not target.exists()
     assert "learned from one too" in heard[0]
-    assert in_force(house(tmp_path), Weights()) is None
+    assert in_force(house(tmp_path), Weights(learned=0.0)) is None
+    bundled = in_force(house(tmp_path), Weights())
+    assert bundled is not None
+    assert (bundled.counts, bundled.repositories) == (Weights().learned, frozenset())
     conclude(["a"], [], good, {"one": {}}, target, said)
     table = json.loads(target.read_text("utf-8"))
     del table["about"]
