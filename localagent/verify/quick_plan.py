@@ -38,6 +38,7 @@ class Plan:
         self._cold = False
         self.inline = False  # a fork of the session would lack something: tests run in the session itself
         self.unsteady: set[str] = set()  # passing tests that depend on what runs before them: the full check's affair
+        self.vouched: set[str] = set()  # passing tests that were seen to pass in a warm worker, unpatched
 
     @property
     def cold(self) -> bool:

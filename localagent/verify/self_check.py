@@ -33,6 +33,14 @@ def compare(plan: Plan, room: Room, items: Mapping[str, Item]) -> None:
         plan.unsteady.add(test.id)
 
 
+def vouch(plan: Plan, room: Room, items: Mapping[str, Item], passing: Sequence[str]) -> bool:
+    """Try passing tests on the unpatched tree, run together; True where some fail: unsteady from now on."""
+    bad = {test.id for test, _ in _disagreements(room, items, [plan.by_id[i] for i in passing])}
+    plan.unsteady |= bad
+    plan.vouched |= set(passing) - bad
+    return bool(bad)
+
+
 def compare_checks(plan: Plan, room: Room) -> None:
     """The same for the commands that failed in the baseline."""
     for name in plan.targets.checks:

@@ -108,6 +108,59 @@ def test_what_ran_while_importing_is_collected_anew() -> None:
         assert (unscoped.plausible, unscoped.route) == (True, QuickRoute.FRESH)
 
 
+CONSTANTS = {
+    "grades.py": (
+        "class Grades:\n"
+        "    LEAST = 5\n"
+        "    MOST = 10\n"
+        "\n"
+        "    def passed(self, points):\n"
+        "        return points > self.LEAST\n"
+    ),
+    "tests/test_grades.py": (
+        "from grades import Grades\n"
+        "def test_just():\n"
+        "    assert Grades().passed(5)\n"
+        "def test_not():\n"
+        "    assert not Grades().passed(3)\n"
+    ),
+}
+
+
+@pytest.mark.long
+def test_a_constant_is_tried_on_the_passing_tests_that_run_its_readers() -> None:
+    with house(CONSTANTS) as h:
+        quick = h.verifier.quick(h.verifier.baseline(), jobs=1)
+        good = quick.check(h.candidate("grades.py", "LEAST = 5", "LEAST = 4"), cpu_seconds=1.0)
+        assert (good.plausible, good.route) == (True, QuickRoute.FRESH)
+        wrong = quick.check(h.candidate("grades.py", "LEAST = 5", "LEAST = 0"), cpu_seconds=1.0)
+        assert (wrong.turned, wrong.broken) == (
+            ("tests/test_grades.py::test_just",),
+            ("tests/test_grades.py::test_not",),
+        )
+        assert not wrong.plausible
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("scoped", [True, False])
+def test_a_passing_test_that_needs_others_before_it_breaks_no_candidate(*, scoped: bool) -> None:
+    """Forty quick tests stand before it, which alone are tried when the worker starts."""
+    first = "".join(f"def test_{k}():\n    pass\n" for k in range(40))
+    files = {
+        "a.py": "def last(xs):\n    return xs[0]\n\n\ndef first(xs):\n    return last(xs[:1])\n",
+        "test_a.py": f"import time\nimport a\nSEEN = []\n{first}def test_setup():\n    SEEN.append(1)\n"
+        "def test_needs():\n    time.sleep(0.05)\n    assert SEEN and a.first([1, 2]) == 1\n"
+        "def test_steady():\n    time.sleep(0.05)\n    assert a.first([3]) == 3\n"
+        "def test_last():\n    assert a.last([1, 2]) == 2\n",
+    }
+    with house(files) as h:
+        quick = h.verifier.quick(h.verifier.baseline(), jobs=1)
+        good = quick.check(h.candidate("a.py", "xs[0]", "xs[-1]", scoped=scoped), cpu_seconds=1.0)
+        assert (good.turned, good.broken, good.plausible) == (("test_a.py::test_last",), (), True)
+        wrong = quick.check(h.candidate("a.py", "xs[0]", "2", scoped=scoped), cpu_seconds=1.0)
+        assert wrong.broken == ("test_a.py::test_steady",)
+
+
 @pytest.mark.long
 def test_collecting_anew_may_cost_what_collecting_cost_before(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[OpenRequest] = []
