@@ -14,6 +14,7 @@ from localagent.domain.edit import digest_of
 
 _MAX_CACHED = 256
 _MAX_TEXT = 60
+_MAX_VALUE = 30  # of a literal that a call gives as a keyword
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,6 +73,7 @@ class FileFacts:
     constant_lines: dict[str, list[int]] = field(default_factory=dict)
     keywords_of: dict[str, Counter[str]] = field(default_factory=dict)
     keywords: Counter[str] = field(default_factory=Counter)
+    keyword_values: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)
     exceptions: Counter[str] = field(default_factory=Counter)
     conditions: dict[str, list[int]] = field(default_factory=dict)
     calls: dict[str, list[int]] = field(default_factory=dict)
@@ -234,6 +236,8 @@ class _Collector:
                 if keyword.arg:
                     self.facts.keywords_of.setdefault(name, Counter())[keyword.arg] += 1
                     self.facts.keywords[keyword.arg] += 1
+                    value = _literal_text(keyword.value)
+                    self.facts.keyword_values.setdefault((name, keyword.arg), Counter())[value] += 1
         self._text(self.facts.calls, node)
 
     def imported(self, node: ast.Import | ast.ImportFrom) -> None:
@@ -275,6 +279,17 @@ def _is_preamble(node: ast.stmt) -> bool:
         isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
     )
     return docstring or (isinstance(node, ast.ImportFrom) and node.module == "__future__")
+
+
+def _literal_text(node: ast.expr) -> str:
+    """A short literal as it is written, "" for everything else."""
+    inner = node.operand if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) else node
+    if not isinstance(inner, ast.Constant) or inner.value is Ellipsis:
+        return ""
+    if inner is not node and not isinstance(inner.value, int | float):
+        return ""
+    text = ast.unparse(node)
+    return text if len(text) <= _MAX_VALUE else ""
 
 
 def _last_name(node: ast.AST | None) -> str:

@@ -32,6 +32,10 @@ ONE_LINE = [
     ),
     ("raise KeyError(a)", "raise ImportError(a)", "exception-swap"),
     ("g(b=b)\n    h(a)", "g(b=b)\n    h(a, b=b)", "keyword-add"),
+    ("g(a, k='rows')\n    g(b)", "g(a, k='rows')\n    g(b, k='rows')", "keyword-add"),
+    ("g(a, k=-2)\n    g(b)", "g(a, k=-2)\n    g(b, k=-2)", "keyword-add"),
+    ("g(a, k=c)\n    g(b)", "g(a, k=c)\n    g(b, k=True)", "keyword-add"),
+    ("g(a, k=None)\n    g(b)", "g(a, k=None)\n    g(b, k='')", "keyword-add"),
     ("return a[0] == b", "return a.startswith(b)", "text-end"),
     ("return a.b[0] == '/'", "return a.b.startswith('/')", "text-end"),
     ("return a[-1] != '.'", "return not a.endswith('.')", "text-end"),
@@ -421,6 +425,13 @@ OUT_OF_USE = [
     ("a = []\n    '''a.append(b)\n    return a'''", "a = []\n    a.append(b)\n    return a", "text-to-code"),
     ("a += 1\n    # a = a * b\n    # b = 2", "a += 1\n    a = a * b\n    b = 2", "comment-to-code"),
 ]
+
+
+def test_a_keyword_gets_values_of_the_type_that_other_calls_give_it() -> None:
+    broken = "def f(a, b):\n    g(a, start=3)\n    return g(b)\n"
+    values = ("3", "1", "0", "None", "True", "''")
+    offered = [v for v in values if "keyword-add" in repairs(broken, broken.replace("g(b)", f"g(b, start={v})"))]
+    assert offered == ["3", "1", "0", "None"]
 
 
 @pytest.mark.parametrize(("broken", "fixed", "operator"), OUT_OF_USE)

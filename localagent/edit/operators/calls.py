@@ -1,6 +1,8 @@
 """Calls: their callee and their arguments."""
 
-from collections.abc import Iterator
+import ast
+from collections import Counter
+from collections.abc import Iterator, Mapping
 
 import libcst as cst
 
@@ -12,6 +14,8 @@ from localagent.index.builtin_types import CALLEES, KEYWORDS
 from localagent.index.facts import Signature
 
 _HANDED_ON = 5  # names in scope that the file gives to some call as a keyword of that name
+_GIVEN = 3  # literals of other calls that a keyword is tried with
+_USUAL_VALUES = ("True", "False", "None", "0", "1", "''")
 _PAIRED: dict[str, list[str]] = {}
 for _group in CALLEES:
     for _name in _group:
@@ -164,16 +168,18 @@ def _missing(ctx: Context, node: cst.Call) -> list[str]:
 
 @operator("keyword-add", prior=-1.8)
 def keyword_add(ctx: Context) -> Iterator[Change]:
-    """A keyword that other calls of the same callee give, with a name in scope or a usual value; one handed on."""
+    """A keyword that other calls of the callee give, with a name in scope, their value or a usual one; or handed on."""
     usual = [keyword for keyword, _ in ctx.facts.keywords.most_common()]
     for expr, node in ctx.of(cst.Call):
         name = callee_name(node)
         at, comma = _closing(ctx, node)
         given = {a.keyword.value for a in node.args if a.keyword is not None}
         seen: dict[str, int] = {}
+        literals: dict[str, Counter[str]] = {}
         for facts in (ctx.facts, *ctx.nearby):
             for keyword, count in facts.keywords_of.get(name, {}).items():
                 seen[keyword] = seen.get(keyword, 0) + count
+                literals.setdefault(keyword, Counter()).update(facts.keyword_values.get((name, keyword), {}))
         known = names_for(ctx, expr.statement)
         handed_on = [k for k in usual if k in known and k not in seen and k not in given]
         for keyword in handed_on[:_HANDED_ON]:
@@ -182,7 +188,7 @@ def keyword_add(ctx: Context) -> Iterator[Change]:
         for keyword in sorted(seen, key=lambda k: -seen[k])[:8]:
             if keyword in given:
                 continue
-            values = ["True", "False", "None", "0", "1", "''"]
+            values = _values(literals[keyword])
             if keyword in known:
                 values.insert(0, keyword)
             if ctx.span.class_path:
@@ -190,6 +196,15 @@ def keyword_add(ctx: Context) -> Iterator[Change]:
             for place, value in enumerate(values):
                 text = f"{comma}{keyword}={value}"
                 yield ctx.splice(expr, (at, at, text), delta=0.2 - 0.1 * place, note=f"{name}(..., {keyword}={value})")
+
+
+def _values(given: Mapping[str, int]) -> list[str]:
+    """Literals that other calls give a keyword, then usual ones: of their type, where others give it literals alone."""
+    own = [text for text, _ in sorted(given.items(), key=lambda x: -x[1]) if text][:_GIVEN]
+    kinds = {type(ast.literal_eval(text)) for text in own}
+    unknown = "" in given or not kinds - {type(None)}
+    usual = [text for text in _USUAL_VALUES if unknown or text == "None" or type(ast.literal_eval(text)) in kinds]
+    return list(dict.fromkeys([*own, *usual]))
 
 
 @operator("keyword-rename", prior=-0.8)
