@@ -20,9 +20,10 @@ from localagent.app.least_level import least_level
 from localagent.app.model_measured import Bench, WayYield, keep
 from localagent.app.model_repairs import repair_all
 from localagent.app.prior import load_prior
+from localagent.app.ranking import open_order
 from localagent.app.settings import Settings
 from localagent.app.written import NAMES, open_writer
-from localagent.domain.edit import SPAN, Edit
+from localagent.domain.edit import SPAN, Edit, Reading
 from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Budget, Suspicion, Task
@@ -36,7 +37,9 @@ from localagent.llm.replies import Way
 from localagent.llm.scorer import ModelScorer
 from localagent.llm.tuned import machine, serving, spare_of
 from localagent.ports import EditSpace
-from localagent.repair.weights import Weights, load_weights, mended_value
+from localagent.repair.expansion import crowds_of
+from localagent.repair.ranker import Ranker, hand_scores
+from localagent.repair.weights import Weights, mended_value
 
 _SCORING_SECONDS = 120.0
 _WRITING_SECONDS = 120.0
@@ -103,14 +106,14 @@ def bench_model(name: str, settings: Settings, say: Callable[[str], None], exten
     bugs = load_bugs(settings.models_dir)
     order, write = ([bug for bug in bugs if bug.kind == kind][:most] for kind in _KINDS)
     space = open_edit_space(load_prior(settings.models_dir / "prior.json"))
-    weights = load_weights(settings.models_dir / "order.json")
+    weights, ranker = open_order(settings)
     tuned = serving(model, settings.data_dir)
     offload, jail = offload_of(settings.gpu_layers), open_jail(least=least_level(settings))
     if offload.said:
         say(offload.said)
     scorer = ModelScorer(tuned, jail, spare=spare_of(tuned, model), offload=offload)
     try:
-        found = _ordered(scorer, model, order, space, weights, say)
+        found = _ordered(scorer, model, order, space, _Order(weights, ranker), say)
         for way in only or NAMES:
             told = _written(scorer, way, write, space, weights) if way != "chat" else None
             if told is not None:
@@ -144,10 +147,13 @@ def _ordered(
     model: ModelFile,
     bugs: Sequence[Bug],
     space: EditSpace,
-    weights: Weights,
+    by: "_Order",
     say: Callable[[str], None],
 ) -> Bench:
-    """Ranks of the right edits in the whole file's edit space, every line being as suspicious as any other."""
+    """Ranks of the right edits in the whole file's edit space, every line being as suspicious as any other.
+
+    By the order that a task goes by, the learned one included, with and without the language model.
+    """
     ranks, plain, count = [], [], 0
     if not scorer.forms(scorer.load_limit_seconds):
         raise CannotEnforce(scorer.warning or f"{model.name} does not load")
@@ -158,19 +164,15 @@ def _ordered(
         right = {id(edit) for edit in right_edits(bug, edits)}
         context = build_context([(RepoPath("tests/test_it.py"), bug.tests.encode())], (), path, source=source)
         began = time.monotonic()
-        scores = scorer.score(source, context, edits, timeout_seconds=_SCORING_SECONDS)
+        readings = scorer.read(source, context, edits, timeout_seconds=_SCORING_SECONDS)
         mended = scorer.mend(source, context, edits, timeout_seconds=_SCORING_SECONDS)
         seconds += time.monotonic() - began
         if scorer.warning:
             raise CannotEnforce(scorer.warning)
         if not right:
             raise InternalFault(f"{bug.id}: no enumerated edit repairs it: make reference-bugs.json anew")
-        costs = [
-            -e.prior - weights.model * (weights.unscored if s is None else s) - mended_value(mend, weights)
-            for e, s, mend in zip(edits, scores, mended, strict=True)
-        ]
-        ranks.append(_rank(edits, costs, right))
-        plain.append(_rank(edits, [-e.prior for e in edits], right))
+        ranks.append(_rank(edits, by.costs(source, edits, readings, mended), right))
+        plain.append(_rank(edits, by.costs(source, edits, None, ()), right))
         count += len(edits)
         say(f"{bug.id}: rank {ranks[-1]} of {len(edits)} edits ({plain[-1]} without the model)")
     say(f"order: {len(ranks)} bugs, median rank {statistics.median(ranks):g} ({statistics.median(plain):g} without)")
@@ -187,6 +189,29 @@ def _ordered(
         load_seconds=scorer.load_seconds,
         resident_bytes=scorer.resident_bytes,
     )
+
+
+class _Order:
+    """What edits of a file cost in a task, no line being more suspicious than another."""
+
+    def __init__(self, weights: Weights, ranker: Ranker | None) -> None:
+        self._weights, self._ranker = weights, ranker
+
+    def costs(
+        self,
+        source: bytes,
+        edits: Sequence[Edit],
+        readings: Sequence[Reading | None] | None,
+        mended: Sequence[float | None],
+    ) -> list[float]:
+        """One an edit; `readings` None where there is no language model, `mended` is what it says on mending."""
+        crowds = crowds_of(edits)
+        costs = -hand_scores(edits, crowds, readings, self._weights)
+        if self._ranker is not None:
+            costs -= self._ranker.corrections(source, edits, crowds, readings, self._weights)
+        if readings is not None:
+            costs -= [mended_value(nats, self._weights) for nats in mended]
+        return [float(cost) for cost in costs]
 
 
 def _rank(edits: Sequence[Edit], costs: Sequence[float], right: set[int]) -> int:

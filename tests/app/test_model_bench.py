@@ -3,28 +3,33 @@
 import ast
 import io
 import json
+import math
 import shutil
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from gguf_builder import TinyGguf
 
-from localagent.app.model_bench import Extent, _rank, bench_model, load_bugs, right_edits, settle
+from localagent.app.model_bench import Extent, _Order, _rank, bench_model, load_bugs, right_edits, settle
 from localagent.app.model_measured import Bench, WayYield, as_json, last_bench, record_path, share
 from localagent.app.model_plot import plot
 from localagent.app.model_repairs import Repairs, holds, repair_all
 from localagent.app.prior import load_prior
+from localagent.app.ranking import open_order
 from localagent.app.settings import Settings
 from localagent.cli import main as entry
 from localagent.cli.model import table
 from localagent.cli.render import Render
+from localagent.domain.edit import Reading
 from localagent.domain.paths import RepoPath
 from localagent.edit.space import open_edit_space
 from localagent.errors import InternalFault
 from localagent.llm.registry import Registry
 from localagent.llm.tuned import machine
+from localagent.repair.expansion import crowds_of
 
 BENCH = Bench(
     name="m<odel",
@@ -70,6 +75,25 @@ def test_ranks_are_counted_from_one_and_shares_of_them() -> None:
     assert _rank(edits, [float(k) for k in range(len(edits))], {id(edits[2]), id(edits[4])}) == 3
     assert _rank(edits, [-float(k) for k in range(len(edits))], {id(edits[-1])}) == 1
     assert [share(BENCH.ranks, most) for most in (1, 10, 100)] == [1 / 3, 2 / 3, 1.0]
+
+
+def test_edits_cost_what_they_cost_in_a_task(settings: Settings) -> None:
+    """By hand, with what was learned, and with what the model reads and mends on top."""
+    path, source = RepoPath("m.py"), b"def f(a, b):\n    return a + b\n"
+    edits = list(open_edit_space({}).edits(path, {path: source}, lines=None, failures=()))
+    weights, ranker = open_order(settings)
+    assert ranker is not None
+    hand = _Order(weights, None).costs(source, edits, None, ())
+    crowds = crowds_of(edits)
+    expected = [weights.crowd * math.log1p(n) - e.prior for e, n in zip(edits, crowds, strict=True)]
+    assert hand == pytest.approx(expected)
+    gains = ranker.corrections(source, edits, crowds, None, weights)
+    assert _Order(weights, ranker).costs(source, edits, None, ()) == pytest.approx(np.subtract(hand, gains))
+    reading = [Reading(ratio=-1.0, stood=0.0), *[None] * (len(edits) - 1)]
+    mended = [-2.0, *[None] * (len(edits) - 1)]
+    told = np.subtract(_Order(weights, None).costs(source, edits, reading, mended), hand)
+    rest = -weights.model * weights.unscored - weights.mended * weights.unmended
+    assert told == pytest.approx([weights.model + 2 * weights.mended, *[rest] * (len(edits) - 1)])
 
 
 def test_another_way_is_best_only_where_it_repairs_more() -> None:
