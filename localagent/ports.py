@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from localagent.domain.behaviour import Behaviours
@@ -74,15 +75,34 @@ class Localizer(Protocol):
     def localize(self, baseline: Baseline, sources: Sources) -> tuple[Suspicion, ...]: ...
 
 
-class EditSpace(Protocol):
-    """All edits admissible for a place, best prior first within a place, each yielding syntax that parses.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Priced:
+    """Lines worth editing, with what counts besides the prior where the cheapest edits are to come first; nats.
 
-    `lines` are the base lines worth editing (None: the whole file). `failures` steer operators that read messages.
-    A file that does not parse gets the token-level space. `sources` offers the other files as ingredients.
+    `dearer` is by line what an edit of it costs more than one of the best line. One of many by the same operator at the
+    same line costs `crowd` times log(1 + how many of them are likelier).
+    """
+
+    dearer: Mapping[int, float]
+    crowd: float
+
+    def __contains__(self, line: object) -> bool:
+        return line in self.dearer
+
+
+Lines = frozenset[int] | Priced
+
+
+class EditSpace(Protocol):
+    """All edits admissible for a place, each yielding syntax that parses: best prior first within a place.
+
+    `lines` are the base lines worth editing (None: the whole file); priced, the cheapest edits come first. `failures`
+    steer operators that read messages. A file that does not parse gets the token-level space. `sources` offers the
+    other files as ingredients.
     """
 
     def edits(
-        self, path: RepoPath, sources: Sources, *, lines: frozenset[int] | None, failures: Sequence[Failure]
+        self, path: RepoPath, sources: Sources, *, lines: Lines | None, failures: Sequence[Failure]
     ) -> Iterator[Edit]: ...
 
 

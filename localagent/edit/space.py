@@ -1,13 +1,14 @@
 """The edit space of files that parse: operators over units, best prior first, each edit valid and each tree once.
 
 Not promised: that an edit is type-correct or makes sense; that the space is complete. Order within a call follows the
-prior alone; localization and the model are added by whoever searches.
+prior, and what the caller says that lines cost; the model is added by whoever searches.
 """
 
 import heapq
 import importlib
-from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from localagent.domain.edit import Edit, Scope, Splice, digest_of
 from localagent.domain.outcome import Failure
@@ -21,7 +22,7 @@ from localagent.edit.unit import Stmt, Suite, Unit
 from localagent.edit.unit_builder import build
 from localagent.edit.wide import looks_wide
 from localagent.index.facts import FactIndex, FileFacts, UnitSpan
-from localagent.ports import EditSpace, Sources
+from localagent.ports import EditSpace, Lines, Priced, Sources
 
 _MAX_UNITS_CACHED = 64
 _MAX_PROPOSALS = 60_000
@@ -44,7 +45,7 @@ class LibcstEditSpace:
         self._units: OrderedDict[tuple[str, int, int], Unit | None] = OrderedDict()
 
     def edits(
-        self, path: RepoPath, sources: Sources, *, lines: frozenset[int] | None, failures: Sequence[Failure]
+        self, path: RepoPath, sources: Sources, *, lines: Lines | None, failures: Sequence[Failure]
     ) -> Iterator[Edit]:
         """See `EditSpace.edits`. Yields nothing for a file that cannot be decoded or parsed."""
         raw = sources[path]
@@ -54,6 +55,8 @@ class LibcstEditSpace:
         if facts is None or source is None:
             return
         nearby = self._nearby(path, sources)
+        priced = lines if isinstance(lines, Priced) else None
+        lines = frozenset(lines.dearer) if isinstance(lines, Priced) else lines
         proposals: list[_Proposal] = []
         for span in facts.units:
             if lines is not None and not any(n in lines for n in range(span.first_line, span.last_line + 1)):
@@ -63,11 +66,13 @@ class LibcstEditSpace:
                 continue
             context = Context(unit, span, facts, path=path, nearby=nearby, lines=lines, failures=failures)
             proposals += self._proposals(context)
-            if len(proposals) > _MAX_PROPOSALS:
-                yield from _in_order(proposals)
+            if len(proposals) > _MAX_PROPOSALS and priced is None:
+                yield from _checked(sorted(proposals, key=_by_prior))
                 proposals = []
+            elif len(proposals) > 2 * _MAX_PROPOSALS and priced is not None:
+                proposals = _cheapest_first(proposals, priced)[:_MAX_PROPOSALS]
         proposals += self._wide(digest, source, facts, path=path, nearby=nearby, lines=lines, failures=failures)
-        yield from _in_order(proposals)
+        yield from _checked(sorted(proposals, key=_by_prior) if priced is None else _cheapest_first(proposals, priced))
 
     def _wide(
         self,
@@ -192,8 +197,28 @@ class _Proposal(tuple[float, int, int, Change, Operator, _Place]):
         return tuple.__new__(cls, (cost, number, width, change, op, place))
 
 
-def _in_order(proposals: list[_Proposal]) -> Iterator[Edit]:
-    proposals.sort(key=lambda p: (p[0], p[1], p[2]))
+def _by_prior(proposal: _Proposal) -> tuple[float, int, int]:
+    return proposal[:3]
+
+
+def _cheapest_first(proposals: Sequence[_Proposal], lines: Priced) -> list[_Proposal]:
+    """The proposals by what they cost on these lines, those of equal cost in the order of the prior."""
+    dearest = max(lines.dearer.values(), default=0.0)
+    seen: Counter[tuple[int, int]] = Counter()
+    costs = []
+    by_prior = sorted(proposals, key=_by_prior)
+    for proposal in by_prior:
+        cost, number, _, change = proposal[:4]
+        crowd = seen[number, change.line]
+        seen[number, change.line] += 1
+        span = range(change.line, change.end_line + 1)
+        dearer = min((lines.dearer[n] for n in span if n in lines.dearer), default=dearest)
+        costs.append(cost + dearer + lines.crowd * math.log1p(crowd))
+    return [by_prior[k] for k in sorted(range(len(costs)), key=costs.__getitem__)]
+
+
+def _checked(proposals: Iterable[_Proposal]) -> Iterator[Edit]:
+    """Those that make another program which parses, each program once."""
     for cost, _, _, change, op, place in proposals:
         if change.splices in place.texts:
             continue
@@ -269,7 +294,7 @@ class _Either:
         self._tokens = tokens
 
     def edits(
-        self, path: RepoPath, sources: Sources, *, lines: frozenset[int] | None, failures: Sequence[Failure]
+        self, path: RepoPath, sources: Sources, *, lines: Lines | None, failures: Sequence[Failure]
     ) -> Iterator[Edit]:
         """See `EditSpace.edits`."""
         space: EditSpace = self._tree if normal.parse(sources[path]) is not None else self._tokens

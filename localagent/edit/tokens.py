@@ -25,7 +25,7 @@ from localagent.edit.tokens_pieces import Pieces, Splices, after, spliced
 from localagent.edit.tokens_regions import Region, regions
 from localagent.edit.tokens_view import Fault, Fix, View, fault_of, lines_of
 from localagent.edit.tokens_words import assignments, words
-from localagent.ports import Sources
+from localagent.ports import Lines, Sources
 
 MAX_SOURCE_BYTES = 2 << 20
 MAX_LINE_CHARS = 5_000
@@ -70,7 +70,7 @@ class TokenEditSpace:
         self._prior = dict(prior or {})
 
     def edits(
-        self, path: RepoPath, sources: Sources, *, lines: frozenset[int] | None = None, failures: Sequence[Failure] = ()
+        self, path: RepoPath, sources: Sources, *, lines: Lines | None = None, failures: Sequence[Failure] = ()
     ) -> Iterator[Edit]:
         """Edits whose result parses, best first. `lines` and `failures` are not needed: the parser says where."""
         del lines, failures

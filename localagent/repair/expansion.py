@@ -72,15 +72,13 @@ class Expansion:
         sources = parent.sources(run.parts.sources)
         broken = unparsed(parent.failures)
         lines = {path: scores for path, scores in lines.items() if not broken or path in broken}
-        share = max(EDITS_PER_PATH, (EDITS_PER_CHILD if parent.round else EDITS_PER_GROUP) // max(1, len(lines)))
+        best = run.suspicions[0].score or 1.0
+        shares = shared_out(EDITS_PER_CHILD if parent.round else EDITS_PER_GROUP, lines)
         ahead = [max(scores.values(), default=0.0) for scores in lines.values()]
         for n, (path, scores) in enumerate(lines.items(), 1):
-            found = list(
-                islice(
-                    run.parts.space.edits(path, sources, lines=frozenset(scores), failures=parent.failures),
-                    share,
-                )
-            )
+            priced = run.order.priced(scores, best)
+            open_here = run.parts.space.edits(path, sources, lines=priced, failures=parent.failures)
+            found = list(islice(open_here, shares[path]))
             run.state.enumerated += len(found)
             edits = self._opened(parent, path, sources[path], found, scores)
             asks = run.parts.pace.scores(wanted=self._ordering.wanted and score_model and bool(edits))
@@ -190,6 +188,13 @@ class Expansion:
         self._ordering.take()
         if self._ordering.spoke and not self._ordering.coming:
             self._onward.consider(max(self._each_seconds(), self._taken_each()))
+
+
+def shared_out(most: int, lines: Mapping[RepoPath, Mapping[int, float]]) -> dict[RepoPath, int]:
+    """How many of so many edits each file may have: by how suspicious its lines are together, and never but a few."""
+    worth = {path: sum(scores.values()) for path, scores in lines.items()}
+    whole = sum(worth.values()) or 1.0
+    return {path: max(EDITS_PER_PATH, int(most * each / whole)) for path, each in worth.items()}
 
 
 def unparsed(failures: Sequence[Failure]) -> frozenset[RepoPath]:

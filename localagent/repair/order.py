@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from localagent.domain.edit import Candidate, Edit
 from localagent.domain.paths import RepoPath
+from localagent.ports import Priced
 from localagent.repair.lineage import Lineage
 from localagent.repair.weights import Weights
 
@@ -34,15 +35,19 @@ class Order:
         `crowd` is how many likelier edits the same operator makes at the same line: they share what it is worth there.
         """
         w = self._weights
-        here = suspicion_at(edit, scores)
-        cost = (
-            -edit.prior
-            + w.crowd * math.log1p(crowd)
-            + w.localization * math.log(best / max(min(here, best), best / 50))
-        )
+        cost = -edit.prior + w.crowd * math.log1p(crowd) + self._unsuspicious(suspicion_at(edit, scores), best)
         if crash is not None and edit.prior <= 0 and not edit.line <= crash <= edit.end_line:
             cost += w.elsewhere
         return cost + (self.entry_cost(parent, was_syntax=False) if parent.round else 0.0)
+
+    def priced(self, scores: Mapping[int, float], best: float) -> Priced:
+        """Lines and their suspicions as the edit space wants them, so that it begins with what costs least."""
+        dearer = {line: self._unsuspicious(score, best) for line, score in scores.items()}
+        return Priced(dearer=dearer, crowd=self._weights.crowd)
+
+    def _unsuspicious(self, suspicion: float, best: float) -> float:
+        """What an edit of a line so suspicious costs more than one of the most suspicious line, nats."""
+        return self._weights.localization * math.log(best / max(min(suspicion, best), best / 50))
 
     def entry_cost(self, child: Lineage, *, was_syntax: bool) -> float:
         """When it is a kept candidate's turn to be built upon: before edits of the snapshot that cost more.

@@ -1,6 +1,8 @@
 """Laws of the edit space: every edit parses, is new, touches only its splices, and can be taken back."""
 
 import ast
+from collections.abc import Sequence
+from itertools import islice
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -8,8 +10,10 @@ from hypothesis import strategies as st
 
 from localagent.domain.edit import Edit, Splice
 from localagent.domain.paths import RepoPath
+from localagent.edit import space as space_module
 from localagent.edit.registry import operators
 from localagent.edit.space import LibcstEditSpace
+from localagent.ports import Priced
 
 PATH = RepoPath("pkg/mod.py")
 
@@ -148,6 +152,45 @@ def test_only_the_lines_asked_for_are_edited() -> None:
 def test_best_prior_first() -> None:
     priors = [e.prior for e in edits_of(b"def f(a, b):\n    if a < b and b:\n        return a[b - 1]\n    return 0\n")]
     assert priors == sorted(priors, reverse=True)
+
+
+def dumps(source: bytes, edits: Sequence[Edit]) -> set[str]:
+    return {ast.dump(ast.parse(e.apply(source))) for e in edits}
+
+
+def test_priced_edits_come_by_what_they_cost_and_are_as_likely_as_before() -> None:
+    source = b"def f(a, b):\n    c = a + 1\n    return (a < b and\n            c)\n"
+    space = LibcstEditSpace({})
+    plain = list(space.edits(PATH, {PATH: source}, lines=frozenset({2, 3, 4}), failures=()))
+    dearer = {2: 3.0, 3: 0.0, 4: 1.5}
+    told = list(space.edits(PATH, {PATH: source}, lines=Priced(dearer=dearer, crowd=0.0), failures=()))
+    least = [min(dearer[k] for k in range(e.line, e.end_line + 1) if k in dearer) for e in told]
+    costs = [more - e.prior for e, more in zip(told, least, strict=True)]
+    assert {2, 3, 4} <= {e.line for e in told}
+    assert costs == pytest.approx(sorted(costs))
+    assert [e.line for e in told] != [e.line for e in plain]
+    assert dumps(source, told) == dumps(source, plain)
+    alone = list(
+        space.edits(PATH, {PATH: source}, lines=Priced(dearer=dict.fromkeys(dearer, 2.0), crowd=0.0), failures=())
+    )
+    assert alone == plain
+
+
+def test_many_edits_by_one_operator_at_one_line_make_room_for_others() -> None:
+    source = b"def f(a, b):\n    return a < b and a > 1\n"
+    space = LibcstEditSpace({})
+    plain = list(space.edits(PATH, {PATH: source}, lines=frozenset({2}), failures=()))
+    crowded = list(space.edits(PATH, {PATH: source}, lines=Priced(dearer={2: 0.0}, crowd=1.0), failures=()))
+    assert dumps(source, plain) == dumps(source, crowded)
+    assert len({e.operator for e in crowded[:20]}) > len({e.operator for e in plain[:20]})
+
+
+def test_the_most_suspicious_line_has_its_edits_however_many_stand_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(space_module, "_MAX_PROPOSALS", 300)
+    source = b"".join(b"def f%d(a, b):\n    return a < b and a > %d\n" % (k, k) for k in range(40))
+    dearer = {2 * k + 2: 0.0 if k == 37 else 3.0 for k in range(40)}
+    found = LibcstEditSpace({}).edits(PATH, {PATH: source}, lines=Priced(dearer=dearer, crowd=0.0), failures=())
+    assert {e.line for e in islice(found, 20)} == {2 * 37 + 2}
 
 
 def test_the_prior_given_replaces_the_built_in_weight() -> None:

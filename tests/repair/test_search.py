@@ -18,7 +18,7 @@ from localagent.domain.outcome import Baseline, Failure, Frame, FullResult, Outc
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Budget, Choosing, Event, Suspicion, Task, TaskResult, Verdict
 from localagent.localize.fuse import SpectrumLocalizer
-from localagent.ports import EditMender, EditSpace, EditWriter, OnwardReader, QuickCheck, Sources
+from localagent.ports import EditMender, EditSpace, EditWriter, Lines, OnwardReader, QuickCheck, Sources
 from localagent.repair import beam, deciding
 from localagent.repair.beam import MAX_ALIKE
 from localagent.repair.deciding import KEPT_SHARE, KEPT_TO_HARDEN
@@ -155,7 +155,7 @@ class Digits:
     """An edit space of one operator: every digit becomes every other digit."""
 
     def edits(
-        self, path: RepoPath, sources: Sources, *, lines: frozenset[int] | None, failures: Sequence[Failure]
+        self, path: RepoPath, sources: Sources, *, lines: Lines | None, failures: Sequence[Failure]
     ) -> Iterator[Edit]:
         source = sources[path]
         for i, byte in enumerate(source):
@@ -179,7 +179,7 @@ class Elements:
     """An edit space of one operator: a list gets each digit as its last element."""
 
     def edits(
-        self, path: RepoPath, sources: Sources, *, lines: frozenset[int] | None, failures: Sequence[Failure]
+        self, path: RepoPath, sources: Sources, *, lines: Lines | None, failures: Sequence[Failure]
     ) -> Iterator[Edit]:
         for i in (k for k, byte in enumerate(sources[path]) if byte == ord("]")):
             line = sources[path].count(b"\n", 0, i) + 1
@@ -632,7 +632,7 @@ class Slips(Digits):
     """The same edits, as those of an undefined name: nothing about them was guessed."""
 
     def edits(
-        self, path: RepoPath, sources: Sources, *, lines: frozenset[int] | None, failures: Sequence[Failure]
+        self, path: RepoPath, sources: Sources, *, lines: Lines | None, failures: Sequence[Failure]
     ) -> Iterator[Edit]:
         for edit in super().edits(path, sources, lines=lines, failures=failures):
             yield replace(edit, operator="undefined-name")
