@@ -18,7 +18,7 @@ from localagent.domain.outcome import Baseline, Failure, Frame, FullResult, Outc
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Budget, Choosing, Event, Suspicion, Task, TaskResult, Verdict
 from localagent.localize.fuse import SpectrumLocalizer
-from localagent.ports import EditMender, EditSpace, EditWriter, Lines, OnwardReader, QuickCheck, Sources
+from localagent.ports import EditMender, EditSpace, EditWriter, Lines, OnwardReader, Priced, QuickCheck, Sources
 from localagent.repair import beam, deciding
 from localagent.repair.beam import MAX_ALIKE
 from localagent.repair.deciding import KEPT_SHARE, KEPT_TO_HARDEN
@@ -636,6 +636,31 @@ class Slips(Digits):
     ) -> Iterator[Edit]:
         for edit in super().edits(path, sources, lines=lines, failures=failures):
             yield replace(edit, operator="undefined-name")
+
+
+class Asked(Digits):
+    """Remembers which lines it was asked about."""
+
+    def __init__(self) -> None:
+        self.lines: list[Lines | None] = []
+
+    def edits(
+        self, path: RepoPath, sources: Sources, *, lines: Lines | None, failures: Sequence[Failure]
+    ) -> Iterator[Edit]:
+        self.lines.append(lines)
+        return super().edits(path, sources, lines=lines, failures=failures)
+
+
+def test_the_edit_space_is_told_which_lines_are_dear() -> None:
+    """By the search's own costs: the best line costs nothing more."""
+    space = Asked()
+    tests = {"a": number("a", 2), "b": number("b", 2)}
+    repair(Laboratory(b"a = 1\nb = 2\n", tests), space=space)
+    (first, *_) = space.lines
+    assert isinstance(first, Priced)
+    assert first.crowd == Weights().crowd
+    assert min(first.dearer.values()) == 0.0
+    assert set(first.dearer) <= {1, 2}
 
 
 def test_of_a_small_budget_some_are_kept_for_a_sturdier_patch_where_one_may_be_made() -> None:
