@@ -286,8 +286,8 @@ def _literal_text(node: ast.expr) -> str:
     inner = node.operand if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) else node
     if not isinstance(inner, ast.Constant) or inner.value is Ellipsis:
         return ""
-    if inner is not node and not isinstance(inner.value, int | float):
-        return ""
+    if inner is not node and type(inner.value) not in (int, float):
+        return ""  # `-True` is no literal
     text = ast.unparse(node)
     return text if len(text) <= _MAX_VALUE else ""
 

@@ -34,6 +34,7 @@ ONE_LINE = [
     ("g(b=b)\n    h(a)", "g(b=b)\n    h(a, b=b)", "keyword-add"),
     ("g(a, k='rows')\n    g(b)", "g(a, k='rows')\n    g(b, k='rows')", "keyword-add"),
     ("g(a, k=-2)\n    g(b)", "g(a, k=-2)\n    g(b, k=-2)", "keyword-add"),
+    ("g(a, k=-True)\n    g(b)", "g(a, k=-True)\n    g(b, k=True)", "keyword-add"),
     ("g(a, k=c)\n    g(b)", "g(a, k=c)\n    g(b, k=True)", "keyword-add"),
     ("g(a, k=None)\n    g(b)", "g(a, k=None)\n    g(b, k='')", "keyword-add"),
     ("return a[0] == b", "return a.startswith(b)", "text-end"),

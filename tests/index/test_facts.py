@@ -57,9 +57,9 @@ def test_what_a_file_offers() -> None:
 
 def test_values_of_keywords_are_literals_as_they_are_written() -> None:
     long = "'" + 40 * "x" + "'"
-    facts = collect(f"g(k=-1)\ng(k='a')\ng(k=not 1)\ng(k=...)\ng(k=x)\ng(k=-'a')\ng(k={long})\ng(k=b'')\n".encode())
+    facts = collect(f"g(k=-True)\\ng(k=-1)\ng(k='a')\ng(k=not 1)\ng(k=...)\ng(k=x)\ng(k=-'a')\ng(k={long})\ng(k=b'')\n".encode())
     assert facts is not None
-    assert facts.keyword_values == {("g", "k"): {"-1": 1, "'a'": 1, "": 5, "b''": 1}}
+    assert facts.keyword_values == {("g", "k"): {"-1": 1, "'a'": 1, "": 6, "b''": 1}}
 
 
 def test_facts_are_kept_per_content_and_bounded() -> None:
