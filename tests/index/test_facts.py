@@ -56,8 +56,8 @@ def test_what_a_file_offers() -> None:
 
 
 def test_values_of_keywords_are_literals_as_they_are_written() -> None:
-    long = "'" + 40 * "x" + "'"
-    facts = collect(f"g(k=-True)\\ng(k=-1)\ng(k='a')\ng(k=not 1)\ng(k=...)\ng(k=x)\ng(k=-'a')\ng(k={long})\ng(k=b'')\n".encode())
+    values = ("-True", "-1", "'a'", "not 1", "...", "x", "-'a'", "'" + 40 * "x" + "'", "b''")
+    facts = collect("".join(f"g(k={value})\n" for value in values).encode())
     assert facts is not None
     assert facts.keyword_values == {("g", "k"): {"-1": 1, "'a'": 1, "": 6, "b''": 1}}
 
