@@ -6,6 +6,8 @@ of the same name is a reader, too.
 """
 
 import ast
+import threading
+import warnings
 from collections.abc import Iterator
 
 from localagent.domain.paths import RepoPath
@@ -19,17 +21,20 @@ class Readers:
     def __init__(self) -> None:
         self._trees: dict[RepoPath, ast.Module | None] = {}
         self._known: dict[tuple[RepoPath, range], frozenset[int]] = {}
+        self._one = threading.Lock()  # several candidates are checked at once
 
     def of(self, path: RepoPath, source: bytes, lines: range) -> frozenset[int]:
         """Lines (1-based) that read what the statements on `lines` bind; none in a file that does not parse."""
-        if (path, lines) not in self._known:
-            self._known[path, lines] = self._found(path, source, lines)
-        return self._known[path, lines]
+        with self._one:
+            if (path, lines) not in self._known:
+                self._known[path, lines] = self._found(path, source, lines)
+            return self._known[path, lines]
 
     def _found(self, path: RepoPath, source: bytes, lines: range) -> frozenset[int]:
         if path not in self._trees:
             try:
-                self._trees[path] = ast.parse(source)
+                with warnings.catch_warnings(action="ignore"):
+                    self._trees[path] = ast.parse(source)
             except (SyntaxError, ValueError, RecursionError, MemoryError):
                 self._trees[path] = None
         tree = self._trees[path]

@@ -1,5 +1,7 @@
 """What reads the names that statements bind while importing."""
 
+import warnings
+
 import pytest
 
 from localagent.domain.paths import RepoPath
@@ -87,6 +89,13 @@ def test_a_change_over_several_statements_binds_what_each_does() -> None:
 @pytest.mark.parametrize("source", [b"def f(:\n", b"a = '\0'\n", b"x = " + b"(" * 5000, b"\xff\xfe"])
 def test_a_file_that_does_not_parse_has_no_readers(source: bytes) -> None:
     assert Readers().of(RepoPath("a.py"), source, range(1, 2)) == frozenset()
+
+
+def test_what_python_thinks_of_a_file_is_not_said() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = Readers().of(RepoPath("a.py"), b"A = '\\d'\nprint(A is 1)\n", range(1, 2))
+    assert found == {2}
 
 
 def test_each_file_is_asked_by_its_own_text() -> None:
