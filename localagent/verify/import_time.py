@@ -8,51 +8,64 @@ of the same name is a reader, too.
 import ast
 import threading
 import warnings
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from localagent.domain.paths import RepoPath
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _File:
+    """A parsed file, and the stretches of lines that read each name."""
+
+    tree: ast.Module
+    readers: Mapping[str, Sequence[range]]
+
+
 class Readers:
-    """Asks one snapshot's files; each is parsed once, and asked once about the same lines."""
+    """Asks one snapshot's files; each is parsed and gone through once."""
 
     def __init__(self) -> None:
-        self._trees: dict[RepoPath, ast.Module | None] = {}
-        self._known: dict[tuple[RepoPath, range], frozenset[int]] = {}
+        self._files: dict[RepoPath, _File | None] = {}
         self._one = threading.Lock()  # several candidates are checked at once
 
     def of(self, path: RepoPath, source: bytes, lines: range) -> frozenset[int]:
         """Lines (1-based) that read what the statements on `lines` bind; none in a file that does not parse."""
         with self._one:
-            if (path, lines) not in self._known:
-                self._known[path, lines] = self._found(path, source, lines)
-            return self._known[path, lines]
-
-    def _found(self, path: RepoPath, source: bytes, lines: range) -> frozenset[int]:
-        if path not in self._trees:
-            try:
-                with warnings.catch_warnings(action="ignore"):
-                    self._trees[path] = ast.parse(source)
-            except (SyntaxError, ValueError, RecursionError, MemoryError):
-                self._trees[path] = None
-        tree = self._trees[path]
-        if tree is None:
+            if path not in self._files:
+                self._files[path] = _parsed(source)
+            file = self._files[path]
+        if file is None:
             return frozenset()
-        names = frozenset(_bound(tree, lines))
-        return frozenset(n for node in ast.walk(tree) for n in _reading(node, names))
+        try:
+            names = set(_bound(file.tree, lines))
+        except RecursionError:  # thousands of `elif`
+            return frozenset()
+        found = (stretch for name in names for stretch in file.readers.get(name, ()))
+        return frozenset(n for stretch in found for n in stretch)
 
 
-def _reading(node: ast.AST, names: frozenset[str]) -> range:
-    """The lines of a node that reads one of the names, or of a function that bears one."""
-    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in names:
-        return range(node.lineno, node.lineno + 1)
-    if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and node.attr in names:
-        return range(node.lineno, (node.end_lineno or node.lineno) + 1)
-    if isinstance(node, _Function) and node.name in names:
-        return range(node.lineno, (node.end_lineno or node.lineno) + 1)
-    return range(0)
+def _parsed(source: bytes) -> _File | None:
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    readers: defaultdict[str, list[range]] = defaultdict(list)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name | ast.Attribute) and not isinstance(node.ctx, ast.Load):
+            continue
+        match node:
+            case ast.Name(id=name) | ast.Attribute(attr=name):
+                readers[name].append(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                readers[name].append(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+            case _:
+                continue
+    return _File(tree=tree, readers=readers)
 
 
 def _bound(node: ast.AST, lines: range) -> Iterator[str]:

@@ -91,6 +91,12 @@ def test_a_file_that_does_not_parse_has_no_readers(source: bytes) -> None:
     assert Readers().of(RepoPath("a.py"), source, range(1, 2)) == frozenset()
 
 
+def test_no_depth_of_statements_is_too_much() -> None:
+    deep = "if a:\n    b = 1\n" + "elif a:\n    b = 1\n" * 1500 + "print(b)\n"
+    lines = range(3001, 3003)
+    assert Readers().of(RepoPath("a.py"), deep.encode(), lines) <= {3003}
+
+
 def test_what_python_thinks_of_a_file_is_not_said() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
