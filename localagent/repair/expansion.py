@@ -191,7 +191,7 @@ class Expansion:
 
 
 def shared_out(most: int, lines: Mapping[RepoPath, Mapping[int, float]]) -> dict[RepoPath, int]:
-    """How many of so many edits each file may have: by how suspicious its lines are together, and never but a few."""
+    """How many of so many edits each file may have: by how suspicious its lines are together, each at least some."""
     worth = {path: sum(scores.values()) for path, scores in lines.items()}
     whole = sum(worth.values()) or 1.0
     return {path: max(EDITS_PER_PATH, int(most * each / whole)) for path, each in worth.items()}

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from localagent.domain.paths import RepoPath
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
+_Definition = _Function | ast.ClassDef
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,7 +34,10 @@ class Readers:
         self._one = threading.Lock()  # several candidates are checked at once
 
     def of(self, path: RepoPath, source: bytes, lines: range) -> frozenset[int]:
-        """Lines (1-based) that read what the statements on `lines` bind; none in a file that does not parse."""
+        """Lines (1-based) that read what the statements on `lines` bind.
+
+        None for lines of a function's body, which run in tests or not at all, and in a file that does not parse.
+        """
         with self._one:
             if path not in self._files:
                 self._files[path] = _parsed(source)
@@ -59,9 +63,12 @@ def _parsed(source: bytes) -> _File | None:
         if isinstance(node, ast.Name | ast.Attribute) and not isinstance(node.ctx, ast.Load):
             continue
         match node:
-            case ast.Name(id=name) | ast.Attribute(attr=name):
-                readers[name].append(range(node.lineno, (node.end_lineno or node.lineno) + 1))
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+            case (
+                ast.Name(id=name)
+                | ast.Attribute(attr=name)
+                | ast.FunctionDef(name=name)
+                | ast.AsyncFunctionDef(name=name)
+            ):
                 readers[name].append(range(node.lineno, (node.end_lineno or node.lineno) + 1))
             case _:
                 continue
@@ -69,25 +76,33 @@ def _parsed(source: bytes) -> _File | None:
 
 
 def _bound(node: ast.AST, lines: range) -> Iterator[str]:
-    """Names bound by the innermost statements outside functions that have one of these lines."""
+    """Names bound by the innermost statements outside of functions' bodies that have one of these lines."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.ExceptHandler | ast.match_case):
             yield from _bound(child, lines)
             continue
         if not isinstance(child, ast.stmt):
             continue
-        decorators = child.decorator_list if isinstance(child, _Function | ast.ClassDef) else []
-        first = min([child.lineno, *(d.lineno for d in decorators)])
-        if first >= lines.stop or (child.end_lineno or first) < lines.start:
-            continue
-        inner = [] if isinstance(child, _Function) else list(_bound(child, lines))
-        yield from inner or _own_names(child)
+        first, last = child.lineno, child.end_lineno or child.lineno
+        if isinstance(child, _Definition):
+            first = min([first, *(d.lineno for d in child.decorator_list)])
+            head = max(child.lineno, child.body[0].lineno - 1)
+            if _meet(first, head, lines):
+                yield child.name
+            if isinstance(child, _Function):
+                continue
+            first = head + 1
+        if _meet(first, last, lines):
+            yield from _own_names(child)
+            yield from _bound(child, lines)
+
+
+def _meet(first: int, last: int, lines: range) -> bool:
+    return first < lines.stop and last >= lines.start
 
 
 def _own_names(statement: ast.stmt) -> Iterator[str]:
     match statement:
-        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-            yield statement.name
         case ast.Import() | ast.ImportFrom():
             yield from ((alias.asname or alias.name).partition(".")[0] for alias in statement.names)
         case ast.Assign() | ast.AnnAssign() | ast.AugAssign():

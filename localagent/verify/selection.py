@@ -98,12 +98,12 @@ class Selector:
 
     def _at_import_time(self, change: FileChange, lines: range) -> list[str]:
         """Passing tests beside the failing ones that a change outside of what tests run may matter to."""
-        if not self._near or self._import_lines.get(change.path, frozenset()).isdisjoint(lines):
+        if not self._near:
             return []
         reading = self._readers.of(change.path, change.before, changed_lines(change, beside=0) or lines)
         near = [(t.id, (t.lines or {}).get(change.path, frozenset())) for t in self._near]
         found = [i for i, ran in near if ran & reading]
-        if found:
+        if found or self._import_lines.get(change.path, frozenset()).isdisjoint(lines):
             return found
         wanted = frozenset(n for t in self._failing for n in (t.lines or {}).get(change.path, ()))
         return [i for i, ran in sorted(near, key=lambda x: -len(x[1] & wanted)) if ran & wanted][:STAND_INS]

@@ -76,7 +76,7 @@ class WarmSlot:
             self._room = None
 
     def check(self, ask: Ask) -> QuickResult:
-        """One candidate. A passing test that it breaks must pass here unpatched in the same company, or has no say."""
+        """One candidate. A passing test that it breaks has a say once it was seen to pass here unpatched."""
         begin = time.monotonic()
         result = self._checked(ask)
         while result.turned and not self._plan.vouched.issuperset(result.broken) and self._vouch(ask.passing):

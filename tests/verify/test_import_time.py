@@ -77,6 +77,15 @@ def test_names_bound_by_the_innermost_statement_are_looked_for(changed: str, exp
     assert readers(changed) == expected
 
 
+def test_the_body_of_a_function_binds_nothing_at_import_time() -> None:
+    assert readers("return WORD") == []
+    assert readers("return self.size") == []
+    head = at("def words").start
+    source = SOURCE.replace("    return WORD.findall(text)", "    path = WORD\n    return path").encode()
+    both = Readers().of(RepoPath("a.py"), source, range(head, head + 2))
+    assert both == Readers().of(RepoPath("a.py"), source, range(head, head + 1))
+
+
 def test_lines_between_statements_bind_nothing() -> None:
     assert Readers().of(RepoPath("a.py"), SOURCE.encode(), range(3, 4)) == frozenset()
 

@@ -63,6 +63,11 @@ def test_for_what_nobody_reads_stand_those_most_like_the_failing_ones() -> None:
     assert "none" not in found
 
 
+def test_a_line_inside_a_statement_counts_although_only_its_first_was_seen_to_run() -> None:
+    chosen = selector(result("reads", {6}), result("does not", {10}), import_lines={A: frozenset({2})})
+    assert chosen.passing_for(changing(b"LIMIT = 3", b"LIMIT = 4")) == ("reads",)
+
+
 def test_lines_that_never_ran_have_no_stand_ins() -> None:
     chosen = selector(result("reads", {6}), import_lines={A: frozenset({2})})
     assert chosen.passing_for(changing(b"return 5", b"return 6")) == ()
