@@ -130,6 +130,10 @@ class EditScorer(Protocol):
         """Why the model was dropped, or "" while it works."""
         ...
 
+    def prepare(self, context: str, *, timeout_seconds: float) -> None:
+        """Told before the edits are there what stands in front of their sources; what it answers never changes."""
+        ...
+
     def read(
         self, source: bytes, context: str, edits: Sequence[Edit], *, timeout_seconds: float
     ) -> Sequence[Reading | None]: ...

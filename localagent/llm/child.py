@@ -113,6 +113,8 @@ def main(arguments: list[str]) -> int:
                 _answer_score(channel, engine, request, inbox)
             elif request["kind"] == "mend" and engine.mends:
                 mending.mend(request)
+            elif request["kind"] == "prepare":
+                _prepare(channel, engine, mending, request)
             elif request["kind"] == "tokenize":
                 growing.tokenize(request)
             elif request["kind"] == "grow":
@@ -135,7 +137,7 @@ def _open(request: Message, descriptor: int, inbox: Inbox) -> tuple[Engine, Mess
     began = time.monotonic()
     header = checked(request, descriptor)
     threads = int(request["threads"])
-    needs = needs_of(header, os.fstat(descriptor).st_size)
+    needs = needs_of(header, os.fstat(descriptor).st_size, mends=request.get("mender") is not None)
     engine = Engine(
         descriptor,
         adapter=_beside(request, "adapter", ADAPTER, header),
@@ -198,7 +200,8 @@ def _answer_score(channel: socket.socket, engine: Engine, request: Message, inbo
     before, began = engine.tokens_decoded, time.process_time()
     number = request["id"]
     source = utf8(request["source"])
-    front = [engine.front_token, *_context(engine, request["context"])]
+    shown, path = _context(engine, request["context"])
+    front = [engine.front_token, *shown]
     edits = request["edits"]
     windows = plan_windows(source, [place_of(edit) for edit in edits])
     outside = len(edits) - sum(len(window.members) for window in windows)
@@ -206,10 +209,10 @@ def _answer_score(channel: socket.socket, engine: Engine, request: Message, inbo
     for window in windows:
         if inbox.cancelled():
             break
-        tokens, asks, unasked = _questions(engine, front, source, window, edits)
+        tokens, asks, unasked = _questions(engine, [*front, *path], source, window, edits)
         outside += unasked
         garbled += 0 if tokens else unasked
-        for answers in engine.compare(tokens, asks):
+        for answers in engine.compare(tokens, asks, front=len(front)):
             items = [[edit, round(ratio, 4), round(stood, 4)] for edit, ratio, stood in answers]
             send(channel, {"kind": "scores", "id": number, "items": items, "tokens": engine.tokens_decoded - before})
     send(
@@ -226,15 +229,26 @@ def _answer_score(channel: socket.socket, engine: Engine, request: Message, inbo
     )
 
 
-def _context(engine: Engine, text: str) -> list[int]:
-    """What stands in front of the code: of all but its last line, which names the file, only so many tokens."""
+def _prepare(channel: socket.socket, engine: Engine, mending: Mending, request: Message) -> None:
+    """Read what will stand in front of the code that is asked about next, with and without the mender."""
+    before, began = engine.tokens_decoded, time.process_time()
+    context = request["context"]
+    if not isinstance(context, str):
+        raise RequestFault("context")
+    engine.prepare([engine.front_token, *_context(engine, context)[0]])
+    if engine.mends:
+        mending.prepare(context)
+    spent = {"tokens": engine.tokens_decoded - before, "cpu_seconds": time.process_time() - began}
+    send(channel, {"kind": "done", "id": request["id"], **spent, "resident_bytes": resident_bytes()})
+
+
+def _context(engine: Engine, text: str) -> tuple[list[int], list[int]]:
+    """What stands in front of the code: of all but its last line so many tokens, and that line: it names the file."""
     if not text:
-        return []
+        return [], []
     shown, _, path = text.rstrip("\n").rpartition("\n")
-    return [
-        *engine.tokenize(utf8(f"{shown}\n" if shown else ""))[-TESTS_IN_FRONT_TOKENS:],
-        *engine.tokenize(utf8(f"{path}\n")),
-    ]
+    tests = engine.tokenize(utf8(f"{shown}\n" if shown else ""))[-TESTS_IN_FRONT_TOKENS:]
+    return tests, engine.tokenize(utf8(f"{path}\n"))
 
 
 def _questions(

@@ -74,4 +74,5 @@ def needs_of_model(model: ModelFile) -> Needs:
     """What its process needs, what is beside it included. CannotEnforce or OSError when a file is not there."""
     if model.path is None:
         raise CannotEnforce(f"the file of {model.name} is not installed")
-    return needs_of_file(model.path, sum(file.path.stat().st_size for file in model.beside))
+    beside = sum(file.path.stat().st_size for file in model.beside)
+    return needs_of_file(model.path, beside, mends=model.mender is not None)

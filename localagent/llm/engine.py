@@ -28,6 +28,8 @@ from localagent.llm.logits import log_total
 from localagent.llm.needs import Needs
 
 CHUNK_TOKENS = 128
+_READING, _MENDING = 0, 1  # llama.cpp's numbers of the sequences
+_LEAST_FRONT_TOKENS = 16  # fewer are no chunk of their own
 _TRIAL_TOKENS, _LARGE_TRIAL_TOKENS = 16, 4
 _LARGE_BYTES = 1 << 30  # of weights, from where a trial of sixteen tokens takes seconds
 _GUARD = b"\x01"  # a byte that no source has, so that no vocabulary joins it to another
@@ -93,7 +95,10 @@ def _stream(descriptor: int) -> Any:
 
 
 class Engine:
-    """One loaded model with one sequence of context, reused as far as the next text begins alike."""
+    """One loaded model with a sequence of context, with a mender two: each reused as far as its next text begins alike.
+
+    What is read with the mender is another text, of other numbers; between the two nothing has to be read again.
+    """
 
     def __init__(
         self,
@@ -137,7 +142,9 @@ class Engine:
         self._guard = self._guarding()
         self._threads = threads
         self._crew: Crew | None = None
-        self._decoded: list[int] = []
+        self._sequence = _READING
+        self._decoded: dict[int, list[int]] = {_READING: [], _MENDING: []}
+        self._fronts = {_READING: 0, _MENDING: 0}
         self.tokens_decoded = 0
 
     def _load(self, descriptor: int, gpu_layers: int) -> Any:
@@ -161,9 +168,11 @@ class Engine:
     def _open_context(self, threads: int) -> Any:
         llama = self._llama
         params = llama.llama_context_default_params()
-        params.n_ctx = self.context_tokens
+        sequences = 1 if self._mender is None else 2
+        params.n_ctx = sequences * self.context_tokens
         params.n_batch = params.n_ubatch = CHUNK_TOKENS
-        params.n_seq_max = 1
+        params.n_seq_max = sequences
+        params.kv_unified = False  # so many tokens for each
         params.n_threads = params.n_threads_batch = threads
         params.no_perf = True
         self._abort = llama.ggml_abort_callback(lambda _data: self._cancelled())
@@ -306,45 +315,66 @@ class Engine:
 
     @contextmanager
     def mending(self) -> Iterator[None]:
-        """Inside, positions are compared with the mender instead of an adapter. On either side all is forgotten."""
-        self._resume([], 0)
+        """Inside, positions are compared with the mender instead of an adapter, and in a sequence of its own."""
         adapt(self._llama, self._context, self._mender)
+        self._sequence = _MENDING
         try:
             yield
         finally:
-            self._resume([], 0)
+            self._sequence = _READING
             adapt(self._llama, self._context, self._adapter)
 
-    def compare(self, tokens: Sequence[int], asks: Mapping[int, Sequence[Ask]]) -> Iterator[list[Answer]]:
+    def prepare(self, front: Sequence[int]) -> None:
+        """Read the front of the next texts. Ends early, without error, when cancelled."""
+        if not _LEAST_FRONT_TOKENS <= len(front) <= self.context_tokens:
+            return
+        at = self._resume(front, len(front), len(front))
+        while at < len(front) and not self._cancelled():
+            stop = min(at + CHUNK_TOKENS, len(front))
+            if not self._decode_by_crew(front, at, stop, {}):
+                return
+            at = stop
+
+    def compare(
+        self, tokens: Sequence[int], asks: Mapping[int, Sequence[Ask]], *, front: int = 0
+    ) -> Iterator[list[Answer]]:
         """For each position asked, what it says of new and old given tokens[:position]; one list a decoded chunk.
 
-        Ends early, without error, when cancelled. Positions start at 1; tokens beyond the context are not decoded.
+        So many of the first tokens are a front that many texts have: their chunks end with it. Ends early, without
+        error, when cancelled. Positions start at 1; tokens beyond the context are not decoded.
         """
         if not asks:
             return
         rows = {position - 1: asked for position, asked in asks.items()}
         last = min(max(rows) + 1, self.context_tokens, len(tokens))
-        at = self._resume(tokens, min(rows))
+        front = front if _LEAST_FRONT_TOKENS <= front <= self.context_tokens else 0
+        at = self._resume(tokens, min(rows), front)
         while at < last and not self._cancelled():
-            stop = min(at + CHUNK_TOKENS, last)
+            stop = min(at + CHUNK_TOKENS, front if at < front else last)
             if not self._decode_by_crew(tokens, at, stop, rows):
                 return
             yield [answer for row in range(at, stop) if row in rows for answer in self._answers(row - at, rows[row])]
             at = stop
 
-    def _resume(self, tokens: Sequence[int], first_row: int) -> int:
+    def _resume(self, tokens: Sequence[int], first_row: int, front: int = 0) -> int:
         """Keeps whole chunks of the same beginning, so that answers do not depend on earlier questions."""
+        before, self._fronts[self._sequence] = self._fronts[self._sequence], front
         keep = 0
-        for old, new in zip(self._decoded, tokens, strict=False):
+        for old, new in zip(self._decoded[self._sequence], tokens, strict=False):
             if old != new:
                 break
             keep += 1
-        keep = min(keep, first_row) // CHUNK_TOKENS * CHUNK_TOKENS
+        keep = min(keep, first_row)
+        if before == front <= keep:
+            keep = front + (keep - front) // CHUNK_TOKENS * CHUNK_TOKENS
+        else:  # up to where the first of two fronts ends, their chunks are the same
+            shorter = min(before or keep, front or keep)
+            keep = min(keep, shorter) // CHUNK_TOKENS * CHUNK_TOKENS
         memory = self._llama.llama_get_memory(self._context)
-        if not self._llama.llama_memory_seq_rm(memory, 0, keep, -1):
-            self._llama.llama_memory_clear(memory, True)
+        if not self._llama.llama_memory_seq_rm(memory, self._sequence, keep, -1):
+            self._llama.llama_memory_seq_rm(memory, self._sequence, -1, -1)
             keep = 0
-        self._decoded = list(tokens[:keep])
+        self._decoded[self._sequence] = list(tokens[:keep])
         return keep
 
     def _decode_by_crew(self, tokens: Sequence[int], start: int, stop: int, rows: Mapping[int, object]) -> bool:
@@ -366,14 +396,14 @@ class Engine:
             batch.token[slot] = tokens[position]
             batch.pos[slot] = position
             batch.n_seq_id[slot] = 1
-            batch.seq_id[slot][0] = 0
+            batch.seq_id[slot][0] = self._sequence
             batch.logits[slot] = position in rows
         status = self._llama.llama_decode(self._context, batch)
         if status != 0:
             if status == 2 or self._cancelled():
                 return False
             raise CannotEnforce(f"llama.cpp stopped decoding with status {status}")
-        self._decoded += tokens[start:stop]
+        self._decoded[self._sequence] += tokens[start:stop]
         self.tokens_decoded += stop - start
         return True
 

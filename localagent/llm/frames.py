@@ -10,6 +10,7 @@ A frame is four bytes of length (big endian) and that many bytes of JSON, always
                                                         done     id, tokens, outside, garbled, cpu_seconds
     mend    id, context, source, edits                  mended   id, items: [[edit, nats], ...], tokens
                                                         done     id, tokens, cpu_seconds
+    prepare id, context                                 done     id, tokens, cpu_seconds
     tokenize  id, texts                                 tokens   id, tokens: [[token, ...], ...], pieces
     grow    id, trunk, branches, fresh, mending         grown    id, items: [[branch, row, top, asked], ...], pieces
                                                         done     id, tokens, fresh
@@ -19,6 +20,8 @@ A frame is four bytes of length (big endian) and that many bytes of JSON, always
             grammar, seconds                            crowded  id, why
     cancel  id                                          done     (as above, with what was scored so far)
     end                                                 (the child ends)
+
+`prepare` reads what will stand in front of sources before they are there.
 
 `adapter` and `mender` are null or objects of `bytes` and `sha256`; without a mender
 `mend` is refused. `gpus` (may be left out) says how many the child sees. `try` (may be left out) lets

@@ -24,6 +24,7 @@ from localagent.llm.served import Served
 LAST = {
     "score": frozenset({"done"}),
     "mend": frozenset({"done"}),
+    "prepare": frozenset({"done"}),
     "tokenize": frozenset({"tokens"}),
     "grow": frozenset({"done", "crowded"}),
     "sample": frozenset({"done", "crowded"}),

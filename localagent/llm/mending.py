@@ -33,19 +33,29 @@ class Mending:
         engine = self._engine
         before, began = engine.tokens_decoded, time.process_time()
         source, edits = utf8(request["source"]), request["edits"]
-        tests, _, path = request["context"].rstrip("\n").rpartition("\n")
-        front = [engine.front_token, *engine.tokenize(utf8(f"{tests}\n" if tests else ""))[-TESTS_TOKENS:]]
+        front, path = self._front(request["context"])
         with engine.mending():
             for window in plan_windows(source, [place_of(edit) for edit in edits], body_bytes=BODY_BYTES):
                 if engine.cancelled:
                     break
-                tokens, asks = self._questions(front, utf8(f"{path}\n"), source, window, edits)
-                for answers in engine.compare(tokens, asks):
+                tokens, asks = self._questions(front, path, source, window, edits)
+                for answers in engine.compare(tokens, asks, front=len(front) if tokens[: len(front)] == front else 0):
                     items = [[edit, round(min(0.0, ratio + stood), 4)] for edit, ratio, stood in answers]
                     self._say("mended", request, before, items=items)
         self._say(
             "done", request, before, cpu_seconds=time.process_time() - began, resident_bytes=resident_bytes(), outside=0
         )
+
+    def prepare(self, context: str) -> None:
+        """Read what will stand in front."""
+        with self._engine.mending():
+            self._engine.prepare(self._front(context)[0])
+
+    def _front(self, context: str) -> tuple[list[int], bytes]:
+        """The tokens of the tests in front, and the line behind them that names the file."""
+        tests, _, path = context.rstrip("\n").rpartition("\n")
+        shown = self._engine.tokenize(utf8(f"{tests}\n" if tests else ""))[-TESTS_TOKENS:]
+        return [self._engine.front_token, *shown], utf8(f"{path}\n")
 
     def _say(self, kind: str, request: Message, before: int, **more: object) -> None:
         tokens = self._engine.tokens_decoded - before

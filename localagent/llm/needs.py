@@ -67,14 +67,14 @@ class Needs:
             )
 
 
-def needs_of(header: GgufHeader, file_bytes: int, beside_bytes: int = 0) -> Needs:
-    """For a model's file, and a file that is loaded beside it."""
+def needs_of(header: GgufHeader, file_bytes: int, beside_bytes: int = 0, *, mends: bool = False) -> Needs:
+    """For a model's file, and files that are loaded beside it; `mends`: a mender among them, which reads beside it."""
     tensors = {tensor.name: tensor for tensor in header.tensors}
     parameters = sum(math.prod(tensor.shape) for tensor in header.tensors)
     each = _cached_bytes(header, tensors)
     path = _path_tokens(header.context_tokens, parameters // (_CACHE_SHARE * each) if each else 0)
     cells = max(BRANCH_CELLS, path // 2)
-    cache = (CONTEXT_TOKENS + path + cells) * each
+    cache = ((2 if mends else 1) * CONTEXT_TOKENS + path + cells) * each
     return Needs(
         path_tokens=path,
         branch_cells=cells,
@@ -84,12 +84,12 @@ def needs_of(header: GgufHeader, file_bytes: int, beside_bytes: int = 0) -> Need
     )
 
 
-def needs_of_file(path: Path, beside_bytes: int = 0) -> Needs:
+def needs_of_file(path: Path, beside_bytes: int = 0, *, mends: bool = False) -> Needs:
     """The same for a file on disk; the least for one whose header is none, which the child refuses. OSError."""
     size = path.stat().st_size
     try:
         with path.open("rb") as stream:
-            return needs_of(read_header(stream), size, beside_bytes)
+            return needs_of(read_header(stream), size, beside_bytes, mends=mends)
     except GgufFault:
         return Needs(weights_bytes=size + 2 * beside_bytes)
 

@@ -73,6 +73,16 @@ class ModelScorer(Served):
                         break
         return scores
 
+    def prepare(self, context: str, *, timeout_seconds: float) -> None:
+        """Read what will stand in front of the sources that are asked about next, so that they are read the sooner.
+
+        Which of its answers this changes: none.
+        """
+        with self.guarded():
+            request = {"kind": "prepare", "context": context[:MAX_CONTEXT_BYTES]}
+            for message in self.exchange(request, _LAST, timeout_seconds=timeout_seconds):
+                self.book(message)
+
     def mend(
         self, source: bytes, context: str, edits: Sequence[Edit], *, timeout_seconds: float
     ) -> Sequence[float | None]:

@@ -46,6 +46,10 @@ class Expansion:
         self._ordering.close()
         self._onward.close()
 
+    def prepare(self) -> None:
+        """Let the model begin with what it can read while edits are enumerated."""
+        self._ordering.prepare(self._run.suspicions[0].path)
+
     def root_lines(self) -> dict[RepoPath, dict[int, float]]:
         """Suspicion by line of the first tranche of statements."""
         return self._lines(0, TRANCHE_STATEMENTS)

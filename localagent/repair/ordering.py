@@ -83,6 +83,17 @@ class Ordering:
         """The answers that were not taken yet, in the order in which they are."""
         return [job for _, _, job in self._coming]
 
+    def prepare(self, path: RepoPath) -> None:
+        """Let the model read what stands in front of a file that it will be asked about."""
+        if self.wanted:
+            context = self._run.parts.context(path, self._run.baseline)
+            self._pool.submit(self._prepared, context)
+
+    def _prepared(self, context: str) -> None:
+        scorer = self._run.parts.scorer
+        assert scorer is not None
+        scorer.prepare(context, timeout_seconds=_MOST_SECONDS)
+
     def priced(self, edits: Iterable[Open]) -> list[Step]:
         """The steps of edits that are asked about, by what was told of them."""
         weights, mends = self._run.parts.weights, self._mender is not None

@@ -10,6 +10,7 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,7 @@ class Ranker:
         `readings` None: there is no language model, or it has not spoken.
         """
         model = self.without_model if readings is None else self.with_model
-        file = File(source)
+        file = _file(source)
         out = np.zeros(len(edits))
         for at in _by_function(edits):
             some, crowd = [edits[k] for k in at], [crowds[k] for k in at]
@@ -89,6 +90,12 @@ class Ranker:
             hand = hand_scores(some, crowd, read, weights)
             out[at] = gains - (_worth(hand + gains) - _worth(hand))
         return [round(float(v), 4) for v in out]
+
+
+@lru_cache(maxsize=4)
+def _file(source: bytes) -> File:
+    """Edits are asked about when they are found and again when the model has read them, a few programs in turn."""
+    return File(source)
 
 
 def _by_function(edits: Sequence[Edit]) -> list[list[int]]:

@@ -61,19 +61,18 @@ def features(
     lines = Counter(e.line for e in edits)
     kinds = Counter(e.operator for e in edits)
     plain = _places(edits, [-e.prior for e in edits])
-    rows = [
-        [
-            edit.prior,
-            math.log1p(crowd),
-            *file.told(edit),
-            math.log1p(lines[edit.line]),
-            math.log1p(kinds[edit.operator]),
-            math.log1p(place),
-        ]
-        for edit, crowd, place in zip(edits, crowds, plain, strict=True)
+    first = [[edit.prior, math.log1p(crowd)] for edit, crowd in zip(edits, crowds, strict=True)]
+    told = [file.told(edit) for edit in edits]
+    last = [
+        [math.log1p(lines[edit.line]), math.log1p(kinds[edit.operator]), math.log1p(place)]
+        for edit, place in zip(edits, plain, strict=True)
     ]
-    read = _read(edits, readings)
-    return np.hstack([np.array(rows, dtype=np.float64).reshape(len(edits), len(FEATURES) - len(OF_MODEL)), read])
+    widths = (2, len(FEATURES) - len(OF_MODEL) - 5, 3)
+    parts = [
+        np.array(rows, dtype=np.float64).reshape(len(edits), width)
+        for rows, width in zip((first, told, last), widths, strict=True)
+    ]
+    return np.hstack([*parts, _read(edits, readings)])
 
 
 def _places(edits: Sequence[Edit], costs: Sequence[float]) -> list[int]:
@@ -132,9 +131,16 @@ class File:
             before, last = last, token
         self._names = names
         self._old: dict[tuple[int, int], list[bytes]] = {}
+        self._told: dict[int, tuple[Edit, Matrix]] = {}  # by id, which is nobody else's while the edit is held
 
-    def told(self, edit: Edit) -> list[float]:
-        """All features but the prior, crowds and readings."""
+    def told(self, edit: Edit) -> Matrix:
+        """All features but the prior, crowds and readings, a row; of one edit they are counted once."""
+        known = self._told.get(id(edit))
+        if known is None:
+            known = self._told[id(edit)] = (edit, np.array(self._counted(edit)))
+        return known[1]
+
+    def _counted(self, edit: Edit) -> list[float]:
         first, last = edit.splices[0].start, edit.splices[-1].end
         low = self._starts[bisect_right(self._starts, first) - 1]
         above = bisect_right(self._starts, max(last - 1, first))

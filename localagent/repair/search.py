@@ -80,6 +80,7 @@ class Repair:
             return task_result(
                 run, Verdict.GAVE_UP, "no source line of this repository could be linked to the failing tests", 1
             )
+        self._expansion.prepare()
         quick = run.parts.verifier.quick(baseline, jobs=run.task.budget.jobs)
         try:
             with run.timed(Stage.SEARCH):

@@ -377,3 +377,31 @@ def test_a_child_that_may_choose_says_how_many_threads_it_uses(bundled_model: Mo
     fixed.close()
     assert 1 <= told[0] <= usable_cores()
     assert told[1] == ""
+
+
+def test_what_was_prepared_is_not_read_again_and_changes_no_answer(
+    scorer: ModelScorer, bundled_model: ModelFile, jail: NamespaceJail
+) -> None:
+    """A front of no whole number of chunks: it is read as it is when nothing was prepared."""
+    tests = b"".join(b"assert mean([%d, %d, 3]) == largest([%d])\n" % (k, k + 1, k) for k in range(10))
+    context = build_context([(RepoPath("t.py"), tests)], [], RepoPath("a.py"))
+
+    def asked(made: ModelScorer) -> tuple[list[object], int]:
+        before = made.tokens_used
+        read = list(made.read(SOURCE, context, EDITS, timeout_seconds=120.0))
+        mended = list(made.mend(SOURCE, context, EDITS, timeout_seconds=120.0))
+        return [read, mended], made.tokens_used - before
+
+    other = ModelScorer(bundled_model, jail, threads=1)
+    plain, whole = asked(other)
+    other.prepare(context, timeout_seconds=120.0)
+    assert asked(other)[0] == plain
+    other.close()
+    before = scorer.tokens_used
+    scorer.prepare(context, timeout_seconds=120.0)
+    prepared = scorer.tokens_used - before
+    assert prepared > 200
+    told, rest = asked(scorer)
+    assert scorer.warning == ""
+    assert told == plain
+    assert prepared + rest == whole

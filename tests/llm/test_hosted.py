@@ -95,21 +95,23 @@ def test_a_mender_is_part_of_what_is_asked_for(model: ModelFile, tmp_path: Path)
     """Whoever asks for a model with its mender gets no child without it, and may ask it to mend."""
     mender = AdapterFile(path=tmp_path / "m.gguf", bytes=4, sha256="1" * 64, about={})
     mended: list[Message] = [
-        {"kind": "mended", "id": 1, "items": [[0, -0.5]], "tokens": 3},
-        {"kind": "done", "id": 1, "tokens": 3, "outside": 0, "resident_bytes": 1},
+        {"kind": "mended", "id": 2, "items": [[0, -0.5]], "tokens": 3},
+        {"kind": "done", "id": 2, "tokens": 3, "outside": 0, "resident_bytes": 1},
     ]
+    prepared: list[Message] = [{"kind": "done", "id": 1, "tokens": 5, "resident_bytes": 1}]
     both, asked = replace(model, mender=mender), list[str]()
 
     def made(loaded: str) -> Served:
         asked.append(loaded)
-        return Served(both, ReplayJail(READY, mended), threads=1)
+        return Served(both, ReplayJail(READY, prepared, mended), threads=1)
 
     shared = Shared(made)
     ours, theirs = socket.socketpair()
     threading.Thread(target=Line(theirs, shared).run, daemon=True).start()
     scorer = ModelScorer(both, Hosted(descriptor=ours.fileno()), threads=1)
+    scorer.prepare("# a.py\n", timeout_seconds=20)
     assert list(scorer.mend(b"x = 1\n", "", edits(), timeout_seconds=20)) == [-0.5]
-    assert scorer.warning == ""
+    assert (scorer.warning, scorer.tokens_used) == ("", 8)
     assert asked == [f"{SHA}+{'1' * 64}"]
     scorer.close()
     shared.close()

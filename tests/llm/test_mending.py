@@ -142,6 +142,18 @@ def test_its_process_is_shown_the_mender_and_has_room_for_it(model: ModelFile) -
     assert spare_of(bare, bare) is None
 
 
+def test_what_is_prepared_is_counted_and_a_wrong_answer_to_it_drops_the_model(model: ModelFile) -> None:
+    jail = ReplayJail(READY, [done()], [{"kind": "done", "id": 2, "tokens": "many"}])
+    scorer = ModelScorer(model, jail, threads=1)
+    scorer.prepare("assert f(1)\n# stats.py\n", timeout_seconds=20.0)
+    assert scorer.tokens_used == 9
+    assert jail.started[0].requests[-1] == {"kind": "prepare", "id": 1, "context": "assert f(1)\n# stats.py\n"}
+    scorer.prepare("", timeout_seconds=20.0)
+    assert "number" in scorer.warning
+    scorer.prepare("", timeout_seconds=20.0)
+    scorer.close()
+
+
 def test_that_the_registered_file_serves_is_said_once_it_does(model: ModelFile) -> None:
     refused: Message = {"kind": "refused", "why": "weights that are none"}
     bare = replace(model, mender=None)

@@ -59,6 +59,8 @@ def test_the_bundled_models_shape_stays_small() -> None:
     found = needs_of(*header_of(SMALL))
     assert (found.path_tokens, found.branch_cells) == (CONTEXT_TOKENS, BRANCH_CELLS)
     assert found.cache_bytes == (2 * CONTEXT_TOKENS + BRANCH_CELLS) * 23_040
+    mends = needs_of(*header_of(SMALL), mends=True)
+    assert mends.cache_bytes == found.cache_bytes + CONTEXT_TOKENS * 23_040
     assert found.used_bytes < 300 << 20
     assert found.resident_bytes < 500 << 20
 

@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -202,6 +203,25 @@ def test_features_say_what_they_are_called() -> None:
     assert of(0, "fresh") == pytest.approx(-1.3)
     assert (of(1, "unread"), of(1, "excess")) == (1.0, 0.0)
     assert not features(File(SOURCE), EDITS, CROWDS, None)[:, [FEATURES.index(n) for n in OF_MODEL]].any()
+
+
+def test_what_is_counted_in_an_edit_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = list[Edit]()
+    plainly = File._counted
+
+    def counting(self: File, edit: Edit) -> list[float]:
+        counted.append(edit)
+        return plainly(self, edit)
+
+    monkeypatch.setattr(File, "_counted", counting)
+    source, readings = SOURCE + b"# known to nobody\n", [Reading(ratio=0.5, stood=-1.0)] * len(EDITS)
+    bare = RANKER.corrections(source, EDITS, CROWDS, None, ON)
+    read = RANKER.corrections(source, EDITS, CROWDS, readings, ON)
+    assert len(counted) == len(EDITS)
+    assert bare != read
+    again = tuple(replace(e) for e in EDITS)  # equal ones, counted anew
+    assert RANKER.corrections(source, again, CROWDS, readings, ON) == read
+    assert len(counted) == 2 * len(EDITS)
 
 
 @given(st.binary(max_size=200), st.data())

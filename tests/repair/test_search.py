@@ -224,6 +224,10 @@ class Oracle:
     digest: str = "sha256:0"
     weights: str = "sha256:0"
     tokens_used: int = 0
+    prepared: tuple[str, ...] = ()
+
+    def prepare(self, context: str, *, timeout_seconds: float) -> None:
+        self.prepared = (*self.prepared, context)
 
     def read(
         self, source: bytes, context: str, edits: Sequence[Edit], *, timeout_seconds: float
@@ -279,7 +283,7 @@ def repair(
         sink=events,
         sources={M: laboratory.source, T: b"import m\n"},
         weights=Weights(learned=learned, mended=mended),
-        context=lambda path, baseline: "",
+        context=lambda path, baseline: f"# {len(baseline.failing)} of {path}",
         reader=reader,
         writer=writer,
         ranker=ranker,
@@ -579,6 +583,21 @@ def test_what_a_model_ordered_is_put_back_when_it_is_dropped() -> None:
     assert dropped.rank_of_first_plausible in (3, 4)  # one or two were in flight
     assert [e.data["edits"] for e in events.seen if e.kind == "unordered"] == [9]
     assert dropped.model_name is None
+
+
+def test_the_model_is_told_first_what_stands_in_front_of_the_most_suspicious_file() -> None:
+    class Told(Oracle):
+        def read(
+            self, source: bytes, context: str, edits: Sequence[Edit], *, timeout_seconds: float
+        ) -> Sequence[Reading | None]:
+            assert self.prepared == (context,)
+            return super().read(source, context, edits, timeout_seconds=timeout_seconds)
+
+    scorer = Told("")
+    result, _ = repair(Laboratory(b"a = 1\n", {"a": number("a", 9)}), scorer=scorer)
+    assert result.patch is not None
+    assert scorer.prepared == (f"# 1 of {M}",)
+    assert scorer.tokens_used
 
 
 @dataclass
