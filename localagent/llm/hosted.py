@@ -229,6 +229,9 @@ class Line:
             if isinstance(child, str):
                 self._say({"kind": "refused", "why": child})
                 return
+            if request["kind"] == "prepare" and child.busy:  # whoever has it would read over what was prepared
+                self._say({"kind": "done", "id": number, "tokens": 0})
+                return
             begun = False
 
             def wanted() -> bool:

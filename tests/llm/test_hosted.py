@@ -3,6 +3,7 @@
 import socket
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -116,6 +117,27 @@ def test_a_mender_is_part_of_what_is_asked_for(model: ModelFile, tmp_path: Path)
     scorer.close()
     shared.close()
     ours.close()
+
+
+def test_nothing_is_prepared_for_one_while_the_child_works_for_another(
+    model: ModelFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house = House(model, (READY, scored(-1.0, 1)))
+    scorer, child = house.scorer(), house.shared.child(SHA)
+    assert isinstance(child, Served)
+    asked, plainly = list[str](), child.exchange
+
+    def noting(request: Message, *more: Any, **how: Any) -> Iterator[Message]:
+        asked.append(request["kind"])
+        return plainly(request, *more, **how)
+
+    monkeypatch.setattr(child, "exchange", noting)
+    assert child._turn.acquire(timeout=20)
+    scorer.prepare("# a.py\n", timeout_seconds=2)
+    child._turn.release()
+    assert ask(scorer) == [-1.0]
+    assert (asked, scorer.warning, scorer.tokens_used) == (["score"], "", 7)
+    scorer.close()
 
 
 def test_each_is_told_the_bytes_of_the_tokens_named_to_it_and_of_no_others(model: ModelFile) -> None:
