@@ -17,10 +17,11 @@ from typing import BinaryIO
 from localagent.errors import CannotEnforce, LocalagentError
 from localagent.llm.asked_edits import place_of, splices_of
 from localagent.llm.backend import gpus
+from localagent.llm.chunks import CHUNK_TOKENS
 from localagent.llm.cores import Crew, most_reading, worthwhile
 from localagent.llm.departure import Text
 from localagent.llm.drawing import Drawing
-from localagent.llm.engine import CHUNK_TOKENS, Ask, Engine
+from localagent.llm.engine import Ask, Engine
 from localagent.llm.frames import (
     ADAPTER,
     CONTEXT_TOKENS,

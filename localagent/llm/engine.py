@@ -22,14 +22,13 @@ import numpy as np
 
 from localagent.errors import CannotEnforce
 from localagent.llm.branches import Grove, adapt
+from localagent.llm.chunks import CHUNK_TOKENS, LEAST_FRONT_TOKENS, Chunks
 from localagent.llm.cores import TRIAL_SECONDS, Crew
 from localagent.llm.departure import Known
 from localagent.llm.logits import log_total
 from localagent.llm.needs import Needs
 
-CHUNK_TOKENS = 128
 _READING, _MENDING = 0, 1  # llama.cpp's numbers of the sequences
-_LEAST_FRONT_TOKENS = 16  # fewer are no chunk of their own
 _TRIAL_TOKENS, _LARGE_TRIAL_TOKENS = 16, 4
 _LARGE_BYTES = 1 << 30  # of weights, from where a trial of sixteen tokens takes seconds
 _GUARD = b"\x01"  # a byte that no source has, so that no vocabulary joins it to another
@@ -143,8 +142,7 @@ class Engine:
         self._threads = threads
         self._crew: Crew | None = None
         self._sequence = _READING
-        self._decoded: dict[int, list[int]] = {_READING: [], _MENDING: []}
-        self._fronts = {_READING: 0, _MENDING: 0}
+        self._chunks = {_READING: Chunks(), _MENDING: Chunks()}
         self.tokens_decoded = 0
 
     def _load(self, descriptor: int, gpu_layers: int) -> Any:
@@ -326,55 +324,48 @@ class Engine:
 
     def prepare(self, front: Sequence[int]) -> None:
         """Read the front of the next texts. Ends early, without error, when cancelled."""
-        if not _LEAST_FRONT_TOKENS <= len(front) <= self.context_tokens:
-            return
-        at = self._resume(front, len(front), len(front))
-        while at < len(front) and not self._cancelled():
-            stop = min(at + CHUNK_TOKENS, len(front))
-            if not self._decode_by_crew(front, at, stop, {}):
-                return
-            at = stop
+        if LEAST_FRONT_TOKENS <= len(front) <= self.context_tokens:
+            for _ in self._read(front, len(front), {}, front=len(front), most=len(front)):
+                pass
 
     def compare(
         self, tokens: Sequence[int], asks: Mapping[int, Sequence[Ask]], *, front: int = 0
     ) -> Iterator[list[Answer]]:
         """For each position asked, what it says of new and old given tokens[:position]; one list a decoded chunk.
 
-        So many of the first tokens are a front that many texts have: their chunks end with it. Ends early, without
+        So many of the first tokens are a front that many texts have: a chunk ends with it. Ends early, without
         error, when cancelled. Positions start at 1; tokens beyond the context are not decoded.
         """
         if not asks:
             return
         rows = {position - 1: asked for position, asked in asks.items()}
         last = min(max(rows) + 1, self.context_tokens, len(tokens))
-        front = front if _LEAST_FRONT_TOKENS <= front <= self.context_tokens else 0
-        at = self._resume(tokens, min(rows), front)
+        for at, stop in self._read(tokens, last, rows, front=front, most=min(rows)):
+            yield [answer for row in range(at, stop) if row in rows for answer in self._answers(row - at, rows[row])]
+
+    def _read(
+        self, tokens: Sequence[int], last: int, rows: Mapping[int, object], *, front: int, most: int
+    ) -> Iterator[tuple[int, int]]:
+        """Decode what is not there yet of the first `last` tokens, and tell each chunk; `most` may be there already."""
+        at = self._resume(tokens, most, front)
         while at < last and not self._cancelled():
-            stop = min(at + CHUNK_TOKENS, front if at < front else last)
+            stop = self._here.stop(at, last)
             if not self._decode_by_crew(tokens, at, stop, rows):
                 return
-            yield [answer for row in range(at, stop) if row in rows for answer in self._answers(row - at, rows[row])]
+            yield at, stop
             at = stop
 
-    def _resume(self, tokens: Sequence[int], first_row: int, front: int = 0) -> int:
-        """Keeps whole chunks of the same beginning, so that answers do not depend on earlier questions."""
-        before, self._fronts[self._sequence] = self._fronts[self._sequence], front
-        keep = 0
-        for old, new in zip(self._decoded[self._sequence], tokens, strict=False):
-            if old != new:
-                break
-            keep += 1
-        keep = min(keep, first_row)
-        if before == front <= keep:
-            keep = front + (keep - front) // CHUNK_TOKENS * CHUNK_TOKENS
-        else:  # up to where the first of two fronts ends, their chunks are the same
-            shorter = min(before or keep, front or keep)
-            keep = min(keep, shorter) // CHUNK_TOKENS * CHUNK_TOKENS
+    @property
+    def _here(self) -> Chunks:
+        return self._chunks[self._sequence]
+
+    def _resume(self, tokens: Sequence[int], most: int, front: int = 0) -> int:
+        """How many of the first tokens are there already and stay; nothing else does."""
+        keep = self._here.begin(tokens, front=front, most=most)
         memory = self._llama.llama_get_memory(self._context)
         if not self._llama.llama_memory_seq_rm(memory, self._sequence, keep, -1):
             self._llama.llama_memory_seq_rm(memory, self._sequence, -1, -1)
-            keep = 0
-        self._decoded[self._sequence] = list(tokens[:keep])
+            keep = self._here.cut(0)
         return keep
 
     def _decode_by_crew(self, tokens: Sequence[int], start: int, stop: int, rows: Mapping[int, object]) -> bool:
@@ -403,7 +394,7 @@ class Engine:
             if status == 2 or self._cancelled():
                 return False
             raise CannotEnforce(f"llama.cpp stopped decoding with status {status}")
-        self._decoded[self._sequence] += tokens[start:stop]
+        self._here.decoded(tokens[start:stop])
         self.tokens_decoded += stop - start
         return True
 

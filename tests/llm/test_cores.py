@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from localagent.llm import cores as cores_module
+from localagent.llm.chunks import CHUNK_TOKENS
 from localagent.llm.cores import SEARCH_CORES, Crew, free_threads, most_reading, usable_cores, worthwhile
-from localagent.llm.engine import CHUNK_TOKENS, Answer, Ask, Engine
+from localagent.llm.engine import Answer, Ask, Engine
 from localagent.llm.registry import ModelFile
 
 SOURCE = (
