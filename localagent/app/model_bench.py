@@ -39,6 +39,7 @@ from localagent.llm.tuned import machine, serving, spare_of
 from localagent.ports import EditSpace
 from localagent.repair.expansion import crowds_of
 from localagent.repair.ranker import Ranker, hand_scores
+from localagent.repair.ranker_features import File
 from localagent.repair.weights import Weights, mended_value
 
 _SCORING_SECONDS = 120.0
@@ -208,7 +209,7 @@ class _Order:
         crowds = crowds_of(edits)
         costs = -hand_scores(edits, crowds, readings, self._weights)
         if self._ranker is not None:
-            costs -= self._ranker.corrections(source, edits, crowds, readings, self._weights)
+            costs -= self._ranker.corrections(File(source), edits, crowds, readings, self._weights)
         if readings is not None:
             costs -= [mended_value(nats, self._weights) for nats in mended]
         return [float(cost) for cost in costs]

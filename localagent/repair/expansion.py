@@ -16,6 +16,7 @@ from localagent.repair.opened import Open
 from localagent.repair.order import crash_line, suspicion_at
 from localagent.repair.ordering import Asked, Ordering, Told
 from localagent.repair.progress import stage_of
+from localagent.repair.ranker_features import File
 from localagent.repair.run import Run
 from localagent.repair.spending import worth_waiting
 
@@ -84,7 +85,8 @@ class Expansion:
             open_here = run.parts.space.edits(path, sources, lines=priced, failures=parent.failures)
             found = list(islice(open_here, shares[path]))
             run.state.enumerated += len(found)
-            edits = self._opened(parent, path, sources[path], found, scores)
+            file = self._file(sources[path])
+            edits = self._opened(parent, path, sources[path], file, found, scores)
             asks = run.parts.pace.scores(wanted=self._ordering.wanted and score_model and bool(edits))
             run.emit("expanded", path=path, edits=len(found), asked=asks)
             if not asks or run.parts.scorer is None:
@@ -92,19 +94,25 @@ class Expansion:
                 continue
             run.frontier.push(self._ordering.priced(edits))
             self._heritage.note(path, sources[path], edits)
-            self._ordering.note(Asked(parent=parent, path=path, edits=edits, gains=partial(self._gains, sources[path])))
+            self._ordering.note(Asked(parent=parent, path=path, edits=edits, gains=partial(self._gains, file)))
             if not self._ordering.coming:  # it would have nothing to do until all files are enumerated
                 self._ordering.ask(least=max(ahead[n:], default=0.0))
         self._ordering.ask()
 
     def _opened(
-        self, parent: Lineage, path: RepoPath, source: bytes, found: Sequence[Edit], scores: Mapping[int, float]
+        self,
+        parent: Lineage,
+        path: RepoPath,
+        source: bytes,
+        file: File | None,
+        found: Sequence[Edit],
+        scores: Mapping[int, float],
     ) -> list[Open]:
         """The edits of a file as they cost without the model."""
         order, best = self._run.order, self._run.suspicions[0].score or 1.0
         crash = crash_line(parent, path)
         crowds = crowds_of(found)
-        gains = self._learned(source, found, crowds, None)
+        gains = self._learned(file, found, crowds, None)
         opened = [
             Open(
                 step=Step(parent=parent, edit=e, cost=order.cost(parent, e, scores, best, crash, crowd=crowd) - gain),
@@ -120,17 +128,21 @@ class Expansion:
                 each.inherit(elder)
         return opened
 
-    def _gains(self, source: bytes, edits: Sequence[Open]) -> list[float]:
-        return self._learned(source, [e.step.edit for e in edits], [e.crowd for e in edits], [e.reading for e in edits])
+    def _file(self, source: bytes) -> File | None:
+        """What the learned order counts in; None where none is in use."""
+        return File(source) if self._run.parts.ranker is not None and self._run.parts.weights.learned else None
+
+    def _gains(self, file: File | None, edits: Sequence[Open]) -> list[float]:
+        return self._learned(file, [e.step.edit for e in edits], [e.crowd for e in edits], [e.reading for e in edits])
 
     def _learned(
-        self, source: bytes, edits: Sequence[Edit], crowds: Sequence[int], readings: Sequence[Reading | None] | None
+        self, file: File | None, edits: Sequence[Edit], crowds: Sequence[int], readings: Sequence[Reading | None] | None
     ) -> list[float]:
         """What the learned order takes off the costs of edits of one file, where it is in use."""
-        ranker, weights = self._run.parts.ranker, self._run.parts.weights
-        if ranker is None or not weights.learned:
+        ranker = self._run.parts.ranker
+        if ranker is None or file is None:
             return [0.0] * len(edits)
-        return ranker.corrections(source, edits, crowds, readings, weights)
+        return ranker.corrections(file, edits, crowds, readings, self._run.parts.weights)
 
     def hold(self) -> None:
         """From now on, let only the likeliest candidates run until the model has ordered the open ones, or a while."""

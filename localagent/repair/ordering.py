@@ -64,6 +64,7 @@ class Ordering:
         self._pool = cf.ThreadPoolExecutor(1, thread_name_prefix="order")
         self._coming: list[tuple[Pass, Asked, cf.Future[Told]]] = []
         self._noted: list[Stretch] = []  # what is to be asked about
+        self._preparing: cf.Future[None] | None = None
         self._mender = _in_use(run)
         run.state.mends = self._mender is not None
         self.spoke = False
@@ -87,7 +88,7 @@ class Ordering:
         """Let the model read what stands in front of a file that it will be asked about."""
         if self.wanted:
             context = self._run.parts.context(path, self._run.baseline)
-            self._pool.submit(self._prepared, context)
+            self._preparing = self._pool.submit(self._prepared, context)
 
     def _prepared(self, context: str) -> None:
         scorer = self._run.parts.scorer
@@ -119,6 +120,9 @@ class Ordering:
     def take(self) -> None:
         """Reorder the frontier by what the model has finished; by nothing of it once the model was dropped."""
         run, waiting = self._run, list[tuple[Pass, Asked, cf.Future[Told]]]()
+        if self._preparing is not None and self._preparing.done():
+            self._preparing.result()  # nothing of it is wanted but that it did not fail
+            self._preparing = None
         for what, asked, job in self._coming:
             if waiting or not run.parts.pace.may_order(job):
                 waiting.append((what, asked, job))

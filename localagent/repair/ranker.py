@@ -10,7 +10,6 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -68,20 +67,19 @@ class Ranker:
 
     def corrections(
         self,
-        source: bytes,
+        file: File,
         edits: Sequence[Edit],
         crowds: Sequence[int],
         readings: Sequence[Reading | None] | None,
         weights: Weights,
     ) -> list[float]:
-        """What to take off the cost of each edit of a file.
+        """What to take off the cost of each edit of a file, which remembers what it counted in them.
 
         It was learned from edits of one function, and says which of them mends, not which function is wrong: what a
         function's edits are worth together (the sum of their exponentials) stays what it is by the hand's order.
         `readings` None: there is no language model, or it has not spoken.
         """
         model = self.without_model if readings is None else self.with_model
-        file = _file(source)
         out = np.zeros(len(edits))
         for at in _by_function(edits):
             some, crowd = [edits[k] for k in at], [crowds[k] for k in at]
@@ -90,12 +88,6 @@ class Ranker:
             hand = hand_scores(some, crowd, read, weights)
             out[at] = gains - (_worth(hand + gains) - _worth(hand))
         return [round(float(v), 4) for v in out]
-
-
-@lru_cache(maxsize=4)
-def _file(source: bytes) -> File:
-    """Edits are asked about when they are found and again when the model has read them, a few programs in turn."""
-    return File(source)
 
 
 def _by_function(edits: Sequence[Edit]) -> list[list[int]]:

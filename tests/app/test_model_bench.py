@@ -30,6 +30,7 @@ from localagent.errors import InternalFault
 from localagent.llm.registry import Registry
 from localagent.llm.tuned import machine
 from localagent.repair.expansion import crowds_of
+from localagent.repair.ranker_features import File
 
 BENCH = Bench(
     name="m<odel",
@@ -87,7 +88,7 @@ def test_edits_cost_what_they_cost_in_a_task(settings: Settings) -> None:
     crowds = crowds_of(edits)
     expected = [weights.crowd * math.log1p(n) - e.prior for e, n in zip(edits, crowds, strict=True)]
     assert hand == pytest.approx(expected)
-    gains = ranker.corrections(source, edits, crowds, None, weights)
+    gains = ranker.corrections(File(source), edits, crowds, None, weights)
     assert _Order(weights, ranker).costs(source, edits, None, ()) == pytest.approx(np.subtract(hand, gains))
     reading = [Reading(ratio=-1.0, stood=0.0), *[None] * (len(edits) - 1)]
     mended = [-2.0, *[None] * (len(edits) - 1)]

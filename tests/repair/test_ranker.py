@@ -76,7 +76,7 @@ def test_a_ranker_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     again = load_ranker(file)
     assert again is not None
     assert ranker_json(again, {}) == file.read_text()
-    before, after = (r.corrections(SOURCE, EDITS, CROWDS, None, ON) for r in (RANKER, again))
+    before, after = (r.corrections(File(SOURCE), EDITS, CROWDS, None, ON) for r in (RANKER, again))
     assert np.allclose(before, after, atol=2e-3)
     assert load_ranker(tmp_path / "none.json") is None
 
@@ -133,9 +133,9 @@ def test_a_model_that_knows_nothing_and_a_switch_that_is_off_change_nothing() ->
         hidden=np.ones((n, 1)), bias=np.ones(1), out=np.zeros(1), operators={},
     )  # fmt: skip
     ranker = Ranker(name="x", with_model=nothing, without_model=nothing)
-    assert set(ranker.corrections(SOURCE, EDITS, CROWDS, None, ON)) == {0.0}
-    assert set(RANKER.corrections(SOURCE, EDITS, CROWDS, None, Weights(learned=0.0))) == {0.0}
-    assert RANKER.corrections(SOURCE, [], [], None, ON) == []
+    assert set(ranker.corrections(File(SOURCE), EDITS, CROWDS, None, ON)) == {0.0}
+    assert set(RANKER.corrections(File(SOURCE), EDITS, CROWDS, None, Weights(learned=0.0))) == {0.0}
+    assert RANKER.corrections(File(SOURCE), [], [], None, ON) == []
 
 
 def worth(scores: Iterable[float]) -> float:
@@ -150,7 +150,7 @@ def test_corrections_share_out_anew_what_a_functions_edits_are_worth() -> None:
     assert functions == {"", "total", "least"}
     for told in (None, readings):
         hand = hand_scores(edits, crowds, told, ON)
-        corrections = np.array(RANKER.corrections(TWO, edits, crowds, told, ON))
+        corrections = np.array(RANKER.corrections(File(TWO), edits, crowds, told, ON))
         assert len(set(corrections)) > 100
         for name in functions:
             at = [k for k, e in enumerate(edits) if (e.scope.qualname if e.scope else "") == name]
@@ -160,17 +160,18 @@ def test_corrections_share_out_anew_what_a_functions_edits_are_worth() -> None:
 def test_a_function_is_ordered_the_same_whatever_else_its_file_opens() -> None:
     edits = tuple(open_edit_space({}).edits(PATH, {PATH: TWO}, lines=None, failures=()))
     crowds = crowds_of(edits)
-    whole = RANKER.corrections(TWO, edits, crowds, None, ON)
+    whole = RANKER.corrections(File(TWO), edits, crowds, None, ON)
     at = [k for k, e in enumerate(edits) if e.scope is not None and e.scope.qualname == "least"]
     assert 0 < len(at) < len(edits)
-    alone = RANKER.corrections(TWO, [edits[k] for k in at], [crowds[k] for k in at], None, ON)
+    alone = RANKER.corrections(File(TWO), [edits[k] for k in at], [crowds[k] for k in at], None, ON)
     assert alone == [whole[k] for k in at]
 
 
 def test_an_operators_offset_lifts_its_edits_alone() -> None:
     without = Ranker(name="x", with_model=model(FEATURES), without_model=model(PLAIN))
     gained = np.subtract(
-        RANKER.corrections(SOURCE, EDITS, CROWDS, None, ON), without.corrections(SOURCE, EDITS, CROWDS, None, ON)
+        RANKER.corrections(File(SOURCE), EDITS, CROWDS, None, ON),
+        without.corrections(File(SOURCE), EDITS, CROWDS, None, ON),
     )
     swaps = np.array([e.operator == "compare-swap" for e in EDITS])
     others = np.array([e.scope is not None and e.operator != "compare-swap" for e in EDITS])
@@ -214,13 +215,13 @@ def test_what_is_counted_in_an_edit_is_counted_once(monkeypatch: pytest.MonkeyPa
         return plainly(self, edit)
 
     monkeypatch.setattr(File, "_counted", counting)
-    source, readings = SOURCE + b"# known to nobody\n", [Reading(ratio=0.5, stood=-1.0)] * len(EDITS)
-    bare = RANKER.corrections(source, EDITS, CROWDS, None, ON)
-    read = RANKER.corrections(source, EDITS, CROWDS, readings, ON)
+    file, readings = File(SOURCE), [Reading(ratio=0.5, stood=-1.0)] * len(EDITS)
+    bare = RANKER.corrections(file, EDITS, CROWDS, None, ON)
+    read = RANKER.corrections(file, EDITS, CROWDS, readings, ON)
     assert len(counted) == len(EDITS)
     assert bare != read
     again = tuple(replace(e) for e in EDITS)  # equal ones, counted anew
-    assert RANKER.corrections(source, again, CROWDS, readings, ON) == read
+    assert RANKER.corrections(file, again, CROWDS, readings, ON) == read
     assert len(counted) == 2 * len(EDITS)
 
 
