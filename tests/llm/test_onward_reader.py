@@ -1,7 +1,8 @@
 """Edits read on by the real model in the real jail: as whole texts are read, in order, and never raising."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,13 @@ from model_replay import READY, ReplayJail
 from localagent.domain.edit import Edit, Scope, Splice
 from localagent.domain.paths import RepoPath
 from localagent.jail.runner import NamespaceJail
-from localagent.llm.decoder import ModelDecoder
+from localagent.llm.branches import Branch
+from localagent.llm.decoder import ModelDecoder, RowAnswer
 from localagent.llm.onward import ModelOnward
 from localagent.llm.reader import ModelReader
 from localagent.llm.registry import ModelFile
 from localagent.llm.scorer import ModelScorer
+from localagent.llm.served import Served
 
 SOURCE = b"def total(prices):\n    result = 0\n    for price in prices:\n        result = price\n    return result\n"
 SCOPE = Scope(
@@ -36,13 +39,27 @@ RIGHT, ODD, NONE = (
 
 
 @pytest.fixture(scope="module")
-def scorer(bundled_model: ModelFile, jail: NamespaceJail) -> Iterator[ModelScorer]:
-    made = ModelScorer(bundled_model, jail, threads=1)
+def plain(bundled_model: ModelFile, jail: NamespaceJail) -> Iterator[ModelScorer]:
+    made = ModelScorer(replace(bundled_model, mender=None), jail, threads=1)
     yield made
     made.close()
 
 
 @pytest.fixture(scope="module")
+def mending(bundled_model: ModelFile, jail: NamespaceJail) -> Iterator[ModelScorer]:
+    made = ModelScorer(bundled_model, jail, threads=1)
+    yield made
+    assert made.mends, made.remark
+    made.close()
+
+
+@pytest.fixture(params=["plain", "mending"])
+def scorer(request: pytest.FixtureRequest) -> ModelScorer:
+    found: ModelScorer = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture
 def onward(scorer: ModelScorer) -> ModelOnward:
     return ModelOnward(ModelDecoder(scorer), scorer)
 
@@ -53,16 +70,72 @@ def read(onward: ModelOnward, *edits: Edit, seconds: float = 120.0) -> list[floa
 
 @pytest.mark.long
 @pytest.mark.model
-def test_an_edit_is_read_as_its_whole_text_is(onward: ModelOnward, scorer: ModelScorer) -> None:
-    right, odd = read(onward, RIGHT, ODD)
+def test_an_edit_is_read_as_its_whole_text_is(plain: ModelScorer) -> None:
+    right, odd = read(ModelOnward(ModelDecoder(plain), plain), RIGHT, ODD)
     assert right is not None
     assert odd is not None
     assert right > odd + 3.0
     texts = [SOURCE, RIGHT.apply(SOURCE), ODD.apply(SOURCE)]
-    whole = ModelReader(ModelDecoder(scorer)).likelihoods(texts, timeout_seconds=120.0)
+    whole = ModelReader(ModelDecoder(plain)).likelihoods(texts, timeout_seconds=120.0)
     assert whole is not None
     assert right == pytest.approx(whole[1] - whole[0], abs=1.0)  # the whole text lies within what is read on
     assert odd == pytest.approx(whole[2] - whole[0], abs=1.0)
+
+
+@pytest.mark.long
+@pytest.mark.model
+def test_who_mends_would_rather_write_what_mends_than_what_stood_there(mending: ModelScorer) -> None:
+    right, odd = read(ModelOnward(ModelDecoder(mending), mending), RIGHT, ODD)
+    assert right is not None
+    assert odd is not None
+    assert right > 0.0 > odd
+
+
+class Recorder(ModelDecoder):
+    """A decoder that keeps what it is asked to grow."""
+
+    def __init__(self, served: Served) -> None:
+        super().__init__(served)
+        self.trunks: list[tuple[tuple[int, ...], bool]] = []
+
+    def grow(
+        self,
+        trunk: Sequence[int],
+        branches: Sequence[Branch],
+        *,
+        timeout_seconds: float,
+        fresh: bool = False,
+        mending: bool = False,
+    ) -> list[list[RowAnswer]] | None:
+        self.trunks.append((tuple(trunk), mending))
+        return super().grow(trunk, branches, timeout_seconds=timeout_seconds, fresh=fresh, mending=mending)
+
+
+@pytest.mark.long
+@pytest.mark.model
+def test_who_mends_is_shown_the_stretch_as_wrong_in_front_of_it(scorer: ModelScorer) -> None:
+    recorder = Recorder(scorer)
+    read(ModelOnward(recorder, scorer), RIGHT)
+    told = recorder.tokenize([SOURCE], timeout_seconds=120.0)
+    assert told is not None
+    stood = tuple(told[0])
+    for trunk, mending in recorder.trunks:
+        assert mending == scorer.mends
+        assert trunk[-len(stood) :] == stood
+        before = trunk[: -len(stood)]
+        within = any(before[at : at + len(stood)] == stood for at in range(len(before)))
+        assert within == scorer.mends
+    assert recorder.trunks
+
+
+@pytest.mark.long
+@pytest.mark.model
+def test_an_edit_of_the_first_token_is_read_by_who_mends(mending: ModelScorer) -> None:
+    onward = ModelOnward(ModelDecoder(mending), mending)
+    wrong = SOURCE.replace(b"def", b"dev", 1)
+    cut = Splice(start=0, end=3, text=b"def")
+    first = Edit(path=RepoPath("m.py"), splices=(cut,), operator="o", line=1, end_line=1, prior=0.0)
+    assert onward.read_on(wrong, [first], timeout_seconds=120.0) != [None]
 
 
 @pytest.mark.long
