@@ -32,6 +32,7 @@ JOINS_PER_PART = 6
 MAX_JOINS = 60
 MAX_AGAIN = 12  # times that the edit space is asked for an edit which cannot be carried over,
 MOST_AGAIN = 1_000  # and edits of its lines that are looked through
+PARSED = WIDTH  # candidates that made the snapshot parse, after which others that would are hardly needed
 MAX_ALIKE = 2  # kept candidates that change the same line of the same program and fail alike: rivals for one fault
 _MOST_FRESH = 40  # failures that are looked at for what ran before them
 _HALF_MENDED = 1.0  # for each name that a candidate mends in one place and leaves undefined in another
@@ -177,6 +178,10 @@ class Beam:
         self._ranks[child.round] = sorted([*ranks, rank])[:WIDTH]
         self._run.emit("kept", number=child.number, progress=round(child.progress, 2), round=child.round)
         syntax = any(stage_of(f) == 0 for f in step.parent.failures)
+        if child.progress < 1 and not syntax:
+            self._run.rivals.kept(step)
+        if syntax and not step.parent.edits:
+            self._run.frontier.parsed = len(self._ranks[child.round]) >= PARSED
         self._run.frontier.push_expansion(child, self._run.order.entry_cost(child, was_syntax=syntax))
 
     def _child(self, step: Step, candidate: Candidate, result: QuickResult, progress: float) -> Lineage:

@@ -2,7 +2,8 @@
 
 Three orders share the turns, so that none can starve the others: by cost; by the cost before the model spoke (a
 portfolio: a step's turn comes at worst `len(_TURNS)` times later than without the model); and by cost among the
-snapshot's own edits (a kept candidate that was wrong does not eat the whole budget).
+snapshot's own edits (a kept candidate that was wrong does not eat the whole budget; where several kept ones made the
+snapshot parse, one of them is hardly wrong, and such turns are fewer).
 """
 
 import heapq
@@ -26,6 +27,7 @@ _WRITTEN_SHARE = 5  # at most one turn in so many goes to what the model wrote, 
 _WRITTEN_ANYHOW = 10  # one in so many does, cheap or not,
 _WRITTEN_FROM = 60  # after so many turns
 _TURNS = (_Turn.COST, _Turn.SNAPSHOT, _Turn.COST, _Turn.PRIOR)
+_PARSED_SHARE = 4  # one in so many of the snapshot's turns is left to it once it is settled how it parses
 
 
 class Frontier:
@@ -36,6 +38,8 @@ class Frontier:
         self._heaps: dict[_Turn, list[tuple[float, int]]] = {turn: [] for turn in _Turn}
         self._urgent: list[tuple[float, int, Step]] = []
         self._written: list[tuple[float, int, Step]] = []
+        self._later: dict[int, float] = {}
+        self.parsed = False  # whether kept candidates have mended what is the matter with the snapshot's own text
         self._pushed = self._popped = self._hurried = self._wrote = 0
 
     def push(self, steps: Iterable[Step]) -> None:
@@ -46,6 +50,11 @@ class Frontier:
     def push_expansion(self, kept: Lineage, cost: float) -> None:
         """Add a kept candidate whose own edits are enumerated when its turn comes."""
         self._add(cost, kept)
+
+    def put_off(self, step: Step, nats: float) -> None:
+        """Put back a step that had its turn, as one that costs so much more, also when it is reordered."""
+        self._add(step.cost + nats, step)
+        self._later[self._pushed] = nats
 
     def push_urgent(self, step: Step, cost: float) -> None:
         """Add a step that comes before all others, the lowest `cost` first; they get one turn in eight."""
@@ -113,15 +122,22 @@ class Frontier:
             return heapq.heappop(self._urgent)[2]
         if not self._items:
             return None
-        turn = _TURNS[self._popped % len(_TURNS)]
+        turn = self._turn()
         self._popped += 1
         found = self._take(turn)
         return found if found is not None else self._take(_Turn.COST)
 
+    def _turn(self) -> _Turn:
+        cycle, at = divmod(self._popped, len(_TURNS))
+        rests = self.parsed and _TURNS[at] is _Turn.SNAPSHOT and cycle % _PARSED_SHARE != 0
+        return _Turn.COST if rests else _TURNS[at]
+
     def _take(self, turn: _Turn) -> Step | Lineage | None:
         heap = self._heaps[turn]
         while heap:
-            item = self._items.pop(heapq.heappop(heap)[1], None)
+            number = heapq.heappop(heap)[1]
+            item = self._items.pop(number, None)
+            self._later.pop(number, None)
             if item is not None:
                 return item
         return None
@@ -155,7 +171,7 @@ class Frontier:
             new = fresh.get((id(item.parent), id(item.edit))) if isinstance(item, Step) else None
             if new is not None:
                 self._items[number] = new
-                costs[number] = new.cost
+                costs[number] = new.cost + self._later.get(number, 0.0)
         for turn in (_Turn.COST, _Turn.SNAPSHOT):
             heap = [(costs.get(n, cost), n) for cost, n in self._heaps[turn] if n in self._items]
             heapq.heapify(heap)

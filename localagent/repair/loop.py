@@ -140,9 +140,14 @@ class Loop:
             identity = self._beam.identity(step)
             if not identity or identity in s.seen:
                 continue
+            later = 0.0 if written_alone else run.rivals.later(step, run.parts.sources)
+            if later:
+                run.frontier.put_off(step, later)
+                continue
             s.seen.add(identity)
             candidate = run.build(step)
             if candidate is not None:
+                run.rivals.runs(step, run.parts.sources)
                 return step, candidate
 
     def _judge(self, step: Step, candidate: Candidate, result: QuickResult) -> bool:

@@ -13,6 +13,7 @@ from localagent.repair.control import no_op
 from localagent.repair.frontier import Frontier
 from localagent.repair.lineage import Step
 from localagent.repair.order import Order
+from localagent.repair.rivals import Rivals
 from localagent.repair.state import Parts, State
 
 
@@ -24,6 +25,7 @@ class Run:
         self.start = clock()
         self.state = State()
         self.frontier = Frontier()
+        self.rivals = Rivals()
         self.order = Order(parts.weights)
         self.baseline = Baseline(tests=(), failing=(), passing=())
         self.suspicions: tuple[Suspicion, ...] = ()

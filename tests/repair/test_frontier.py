@@ -116,3 +116,32 @@ def test_a_kept_candidate_waits_its_turn() -> None:
     assert frontier.pop() is not KEPT
     frontier.pop()  # the snapshot's turn
     assert frontier.pop() is KEPT
+
+
+@given(st.lists(st.floats(-5, 5), min_size=1, max_size=20), st.booleans())
+def test_a_step_that_was_put_off_stays_so_much_dearer_when_it_is_reordered(costs: list[float], anew: bool) -> None:
+    frontier = Frontier()
+    late = step(0.0)
+    frontier.push([late])
+    assert frontier.pop() is late
+    frontier.put_off(late, 2.0)
+    others = [step(c) for c in costs]
+    frontier.push(others)
+    if anew:
+        frontier.reorder([Step(parent=s.parent, edit=s.edit, cost=s.cost + 1.0) for s in (late, *others)])
+    cheaper = sum(c <= 2.0 - 1e-9 for c in costs)
+    place = next(k for k, s in enumerate(drained(frontier)) if s.edit is late.edit)
+    assert place >= cheaper
+    assert len(frontier) == 0
+
+
+def test_once_kept_candidates_parse_the_snapshots_own_edits_have_fewer_turns() -> None:
+    def of_snapshot(parsed: bool) -> int:
+        frontier = Frontier()
+        frontier.parsed = parsed
+        frontier.push(step(9.0) for _ in range(64))
+        frontier.push(step(0.0, KEPT) for _ in range(64))
+        return sum(s.parent is ROOT for s in drained(frontier)[:64])
+
+    assert of_snapshot(False) == 16
+    assert of_snapshot(True) == 4

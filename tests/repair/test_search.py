@@ -713,6 +713,19 @@ def test_of_those_that_change_a_line_and_fail_alike_two_are_kept() -> None:
     assert max(lines.values()) == MAX_ALIKE
 
 
+def test_what_ran_on_one_kept_candidate_comes_later_on_others_that_fail_alike() -> None:
+    """Four kept candidates want the same edit of line 2: its digits run once before any of them runs again."""
+    source = b"a = 1\nb = 2\nif a == 1: raise KeyError(a)\n"
+    lab = Laboratory(source, {"b": number("b", 9)})
+    result, events = repair(lab)
+    assert result.rank_of_first_plausible is not None
+    plausible = next(e.data["number"] for e in events.seen if e.kind == "checked" and e.data["plausible"])
+    assert isinstance(plausible, int)
+    built_upon = [c for c in lab.quick_runs if len(c.edits) == 2 and c.edits[-1].line == 2 and c.number < plausible]
+    texts = [c.edits[-1].splices[0].text for c in built_upon]
+    assert len(texts) == len(set(texts)) > 2
+
+
 def test_a_run_repeats_itself() -> None:
     # when the space of a second round opens is a matter of time (a replay follows the record): the order of neighbours
     def trail() -> tuple[list[tuple[str, ...]], Patch | None]:
