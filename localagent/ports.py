@@ -167,8 +167,8 @@ class TextReader(Protocol):
 class OnwardReader(Protocol):
     """Reads edits on: their own text and what follows it; never raises."""
 
-    def seconds(self, edits: int) -> float:
-        """What so many may take, as fast as the model has been; infinite while nothing is known of that."""
+    def seconds(self, source: bytes, edits: Sequence[Edit]) -> float:
+        """What they may take, as fast as the model has been; infinite while nothing is known of that."""
         ...
 
     def read_on(self, source: bytes, edits: Sequence[Edit], *, timeout_seconds: float) -> Sequence[float | None]:

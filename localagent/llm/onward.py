@@ -27,8 +27,7 @@ FOLLOWING_MENDED = 4  # by a model that mends
 TOGETHER = 32  # edits in one request: what is answered when time runs out is kept
 _MOST_EDIT_TOKENS = 120
 _EDIT_TOKENS = 4.0  # of its own, usually
-_WINDOW_TOKENS = 1_000  # beside them all: what stands in front, and the stretch as it stood;
-_WINDOW_TOKENS_MENDED = 3_000  # of a model that mends, whose stretches are smaller and read twice, in some functions
+_TOKEN_BYTES = 3.0  # of code, about
 _PIECE_TOKENS = 400
 _SOURCE_BYTES = 2 << 20
 
@@ -56,12 +55,12 @@ class ModelOnward:
         """`served` is the model that `decoder` asks."""
         self._decoder, self._served = decoder, served
 
-    def seconds(self, edits: int) -> float:
-        """What so many edits may take, at the rate of what this task has had read so far; infinite before that."""
-        rate, mends = self._served.tokens_a_second, self._served.mends
-        each = _EDIT_TOKENS + (FOLLOWING_MENDED if mends else FOLLOWING)
-        beside = _WINDOW_TOKENS_MENDED if mends else _WINDOW_TOKENS
-        return (edits * each + beside) / rate if rate > 0.0 else math.inf
+    def seconds(self, source: bytes, edits: Sequence[Edit]) -> float:
+        """What these may take, at the rate of what this task has had read so far; infinite before that."""
+        rate = self._served.tokens_a_second
+        tokens = sum(page.size / _TOKEN_BYTES for page, _ in self._pages(source, edits))
+        each = _EDIT_TOKENS + (FOLLOWING_MENDED if self._served.mends else FOLLOWING)
+        return (len(edits) * each + tokens) / rate if rate > 0.0 else math.inf
 
     def read_on(self, source: bytes, edits: Sequence[Edit], *, timeout_seconds: float) -> list[float | None]:
         """For each edit log P(edited) - log P(as it stood), from where they part to some tokens behind; nats.
@@ -72,14 +71,18 @@ class ModelOnward:
         if len(source) > _SOURCE_BYTES:
             return found
         ends = time.monotonic() + timeout_seconds
+        for page, members in self._pages(source, edits):
+            for member, nats in self._window(page, members, edits, ends):
+                found[member] = nats
+        return found
+
+    def _pages(self, source: bytes, edits: Sequence[Edit]) -> Iterator[tuple["_Page", list[int]]]:
+        """What is read at once, and which of the edits stand there."""
         asked = [k for k, edit in enumerate(edits) if edit.splices]
         places, mends = [_place(edits[k]) for k in asked], self._served.mends
         for window in plan_windows(source, places, body_bytes=BODY_BYTES if mends else PLAIN_BYTES):
             members = [asked[k] for k in window.members]
-            page = _Page(source, window, edits[members[0]].path, mends)
-            for member, nats in self._window(page, members, edits, ends):
-                found[member] = nats
-        return found
+            yield _Page(source, window, edits[members[0]].path, mends), members
 
     def _window(
         self, page: "_Page", members: Sequence[int], edits: Sequence[Edit], ends: float
@@ -136,6 +139,11 @@ class _Page:
         ended = self.text.endswith(b"\n")
         lead = f"# {path}\n".encode("utf-8", "surrogateescape") + lead_of(source, self._low)
         self.front = [lead, WRONG, self.text, RIGHT if ended else b"\n" + RIGHT] if mends else []
+
+    @property
+    def size(self) -> int:
+        """Bytes that are read beside the edits: what stands in front, the stretch, and where it is edited once more."""
+        return sum(map(len, self.front)) + 2 * len(self.text)
 
     def edited(self, edit: Edit) -> bytes:
         """The stretch with an edit in it."""

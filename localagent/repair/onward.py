@@ -6,12 +6,14 @@ so that the first ones gain from it soon.
 """
 
 import concurrent.futures as cf
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 
 from localagent.domain.edit import Edit
 from localagent.domain.paths import RepoPath
+from localagent.ports import OnwardReader
 from localagent.repair.followed import PATIENCE
 from localagent.repair.lineage import Step
 from localagent.repair.run import Run
@@ -20,6 +22,7 @@ from localagent.repair.spending import worth_reading_on
 EDITS = 100  # read in one step
 STEPS = 3
 LEAST_EDITS = 10
+_WEIGHED_SECONDS = 0.5  # between two looks at whether it is worth it: they take some milliseconds
 _LATE = 1.5  # times the expected seconds, after which what was read so far is taken
 
 # for each edit that was asked for, what it reads better than what stood there, nats; None: not read
@@ -34,6 +37,7 @@ class ReadingOn:
         self._pool = cf.ThreadPoolExecutor(1, thread_name_prefix="onward")
         self._job: cf.Future[Told] | None = None
         self._steps = 0
+        self._weighs_at = -math.inf  # by the run's clock
         self._asked: dict[int, tuple[Edit, float]] = {}  # by id: the edit, kept so that it stays its own, and its cost
         self._reading: list[Edit] = []
         self._nats: dict[int, float] = {}
@@ -52,23 +56,44 @@ class ReadingOn:
         run, reader = self._run, self._run.parts.onward
         if reader is None or self._job is not None or self._steps >= STEPS:
             return
-        seconds = reader.seconds(EDITS)
-        wanted = not run.state.plausible and worth_reading_on(
-            edits=EDITS, seconds=run.left(), each_seconds=each_seconds, reading_seconds=seconds
-        )
-        edits = run.parts.pace.reads_on(wanted=EDITS if wanted else 0)
+        edits = run.parts.pace.reads_on(wanted=self._worth_reading(reader, each_seconds))
         if not edits:
             return
-        steps = [step for step in run.frontier.scored() if id(step.edit) not in self._asked][:edits]
+        steps = self._likeliest(edits)
         self._steps += 1
         if len(steps) < LEAST_EDITS:
             return
         run.emit("reading-on", edits=len(steps))
         self._asked |= {id(step.edit): (step.edit, step.cost) for step in steps}
-        late = PATIENCE * run.task.budget.max_seconds if run.parts.pace.following else _LATE * seconds
         self._reading = [step.edit for step in steps]
+        following = run.parts.pace.following
+        late = PATIENCE * run.task.budget.max_seconds if following else _LATE * self._seconds(reader, self._reading)
         self._job = self._pool.submit(self._read, self._reading, late)
         run.state.reading_on = True
+
+    def _worth_reading(self, reader: OnwardReader, each_seconds: float) -> int:
+        """How many there is time for, EDITS or a part of it; weighed anew after a while."""
+        run = self._run
+        if run.state.plausible or run.clock() < self._weighs_at:
+            return 0
+        self._weighs_at = run.clock() + _WEIGHED_SECONDS
+        ahead = self._likeliest(EDITS)
+        for most in (EDITS, EDITS // 2, EDITS // 4):
+            seconds = self._seconds(reader, [step.edit for step in ahead[:most]])
+            edits = min(most, len(ahead))
+            if worth_reading_on(edits=edits, seconds=run.left(), each_seconds=each_seconds, reading_seconds=seconds):
+                return most
+        return 0
+
+    def _likeliest(self, most: int) -> list[Step]:
+        """Those at the front of the queue that were not asked for yet."""
+        return [step for step in self._run.frontier.scored() if id(step.edit) not in self._asked][:most]
+
+    def _seconds(self, reader: OnwardReader, edits: Sequence[Edit]) -> float:
+        sources = self._run.parts.sources
+        return sum(
+            reader.seconds(sources[path], [edits[at] for at in places]) for path, places in _by_path(edits).items()
+        )
 
     def take(self) -> None:
         """Put all that were read in their new order, when the model has read those it was asked for."""
@@ -76,6 +101,7 @@ class ReadingOn:
             return
         run = self._run
         told, self._job, run.state.reading_on = self._job.result(), None, False
+        self._weighs_at = -math.inf
         passed_over = run.parts.pace.not_read()
         told = [None if at in passed_over else nats for at, nats in enumerate(told)]
         self._nats |= {id(e): nats for e, nats in zip(self._reading, told, strict=True) if nats is not None}
@@ -96,16 +122,21 @@ class ReadingOn:
         run, reader = self._run, self._run.parts.onward
         assert reader is not None
         ends = time.monotonic() + seconds
-        by_path: dict[RepoPath, list[int]] = {}
-        for at, edit in enumerate(edits):
-            by_path.setdefault(edit.path, []).append(at)
         told: Told = [None] * len(edits)
-        for path, places in by_path.items():
+        for path, places in _by_path(edits).items():
             left = max(0.0, ends - time.monotonic())
             nats = reader.read_on(run.parts.sources[path], [edits[at] for at in places], timeout_seconds=left)
             for at, value in zip(places, nats, strict=True):
                 told[at] = value
         return told
+
+
+def _by_path(edits: Sequence[Edit]) -> dict[RepoPath, list[int]]:
+    """The places of edits, file by file."""
+    found: dict[RepoPath, list[int]] = {}
+    for at, edit in enumerate(edits):
+        found.setdefault(edit.path, []).append(at)
+    return found
 
 
 def permuted(steps: Sequence[Step], worth: Sequence[float]) -> list[Step]:

@@ -161,9 +161,13 @@ def test_what_changes_nothing_and_what_there_is_no_time_for_are_not_read(onward:
 def test_what_it_takes_is_known_once_something_was_read(bundled_model: ModelFile, jail: NamespaceJail) -> None:
     fresh = ModelScorer(bundled_model, jail, threads=1)
     onward = ModelOnward(ModelDecoder(fresh), fresh)
-    assert math.isinf(onward.seconds(100))
+    assert math.isinf(onward.seconds(SOURCE, [RIGHT]))
     fresh.read(SOURCE, "", [RIGHT, ODD], timeout_seconds=120.0)
-    assert 0.0 < onward.seconds(10) < onward.seconds(100) < math.inf
+    elsewhere = replace(RIGHT, scope=None)
+    long = b"x = 0\n" * 2_000 + SOURCE
+    far = replace(elsewhere, splices=(Splice(start=len(long) - 9, end=len(long) - 8, text=b"1"),))
+    assert 0.0 < onward.seconds(SOURCE, [RIGHT]) < onward.seconds(SOURCE, [RIGHT] * 100) < math.inf
+    assert onward.seconds(long, [elsewhere]) < onward.seconds(long, [elsewhere, far])  # two places to be read
     fresh.close()
 
 
@@ -175,5 +179,5 @@ def test_a_model_that_ends_reads_nothing(tmp_path: Path) -> None:
     onward = ModelOnward(ModelDecoder(dead), dead)
     assert read(onward, RIGHT, ODD, seconds=5.0) == [None, None]
     assert "dropped" in dead.warning
-    assert math.isinf(onward.seconds(1))
+    assert math.isinf(onward.seconds(SOURCE, [RIGHT]))
     dead.close()

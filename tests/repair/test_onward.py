@@ -24,13 +24,14 @@ class Judge:
 
     favourite: str
     takes: float = 0.0
+    at_once: int = 1_000
     reads: int = 1_000
     better: float = 0.0
     others: float = -9.0
     asked: list[list[Edit]] = field(default_factory=list)
 
-    def seconds(self, edits: int) -> float:
-        return self.takes
+    def seconds(self, source: bytes, edits: Sequence[Edit]) -> float:
+        return self.takes if len(edits) <= self.at_once else float("inf")
 
     def read_on(self, source: bytes, edits: Sequence[Edit], *, timeout_seconds: float) -> Sequence[float | None]:
         self.asked.append(list(edits))
@@ -101,6 +102,16 @@ def test_where_candidates_are_quicker_than_the_model_nothing_is_read_on() -> Non
     assert ran(judge, seconds=10_000.0)[1] == []
     assert judge.asked == []
     assert ran(Judge(LAST, takes=float("inf")))[1] == []
+
+
+def test_where_there_is_no_time_for_many_the_half_or_a_quarter_of_them_are_read() -> None:
+    source = b"".join(b"v%s = %d\n" % (bytes([97 + k]), k % 10) for k in range(26))  # some 230 edits
+    lab = Laboratory(source, {"a": lambda _: False})
+    budget = Budget(max_candidates=20, max_seconds=300, jobs=1)
+    for at_once, first in ((EDITS, EDITS), (EDITS - 1, EDITS // 2), (EDITS // 4, EDITS // 4), (EDITS // 5, None)):
+        judge = Judge("none", at_once=at_once)
+        repair(lab, scorer=Oracle("none"), onward=judge, budget=budget)
+        assert [len(some) for some in judge.asked[:1]] == ([] if first is None else [first])
 
 
 def test_what_was_not_read_in_time_keeps_its_place() -> None:
