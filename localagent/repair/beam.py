@@ -19,6 +19,7 @@ from localagent.repair.expansion import Expansion
 from localagent.repair.identity import behaviour_key, scope_of
 from localagent.repair.lineage import Lineage, Step, shifted_lines
 from localagent.repair.merge import rebased, same_change
+from localagent.repair.order import DEFINITE
 from localagent.repair.progress import progress_of, stage_of, written_lines
 from localagent.repair.reached import reached
 from localagent.repair.remaining import half_mended
@@ -178,7 +179,7 @@ class Beam:
         self._ranks[child.round] = sorted([*ranks, rank])[:WIDTH]
         self._run.emit("kept", number=child.number, progress=round(child.progress, 2), round=child.round)
         syntax = any(stage_of(f) == 0 for f in step.parent.failures)
-        if child.progress < 1 and not syntax:
+        if child.progress < 1 and all(f.exception in DEFINITE for f in step.parent.failures):
             self._run.rivals.kept(step)
         if syntax and not step.parent.edits:
             self._run.frontier.parsed = len(self._ranks[child.round]) >= PARSED

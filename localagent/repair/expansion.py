@@ -72,7 +72,10 @@ class Expansion:
         return True
 
     def expand(self, parent: Lineage, lines: Mapping[RepoPath, Mapping[int, float]], *, score_model: bool) -> None:
-        """Push the edits of some lines of a program."""
+        """Push the edits of some lines of a program.
+
+        Where it does not parse, the parser says more than the model (docs/adr/0056), which is not asked.
+        """
         run = self._run
         sources = parent.sources(run.parts.sources)
         broken = unparsed(parent.failures)
@@ -87,7 +90,8 @@ class Expansion:
             run.state.enumerated += len(found)
             file = self._file(sources[path])
             edits = self._opened(parent, path, sources[path], file, found, scores)
-            asks = run.parts.pace.scores(wanted=self._ordering.wanted and score_model and bool(edits))
+            wanted = self._ordering.wanted and score_model and bool(edits) and not broken
+            asks = run.parts.pace.scores(wanted=wanted)
             run.emit("expanded", path=path, edits=len(found), asked=asks)
             if not asks or run.parts.scorer is None:
                 run.frontier.push([each.step for each in edits])

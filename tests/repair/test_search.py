@@ -747,6 +747,14 @@ def test_where_a_file_does_not_parse_only_that_file_is_edited() -> None:
     assert unparsed(()) == frozenset()
 
 
+@pytest.mark.parametrize(("source", "asked"), [(b"a = 01\n", False), (b"a = 11\n", True)])
+def test_where_a_file_does_not_parse_the_model_is_not_asked(source: bytes, asked: bool) -> None:
+    """A number may not begin with a 0: the parser says so."""
+    result, events = repair(Laboratory(source, {"a": number("a", 21)}), scorer=Oracle("none"))
+    assert result.patch is not None
+    assert next(e.data["asked"] for e in events.seen if e.kind == "expanded") == asked
+
+
 def test_a_rival_the_full_check_refuses_is_not_offered_and_the_search_goes_on() -> None:
     lab = Laboratory(b"a = 1\nb = 2\n", {"ab": lambda space: int(str(space["a"])) + int(str(space["b"])) == 8})
     both, _ = repair(lab)
