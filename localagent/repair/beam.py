@@ -19,7 +19,6 @@ from localagent.repair.expansion import Expansion
 from localagent.repair.identity import behaviour_key, scope_of
 from localagent.repair.lineage import Lineage, Step, shifted_lines
 from localagent.repair.merge import rebased, same_change
-from localagent.repair.order import DEFINITE
 from localagent.repair.progress import progress_of, stage_of, written_lines
 from localagent.repair.reached import reached
 from localagent.repair.remaining import half_mended
@@ -35,6 +34,7 @@ MAX_AGAIN = 12  # times that the edit space is asked for an edit which cannot be
 MOST_AGAIN = 1_000  # and edits of its lines that are looked through
 PARSED = WIDTH  # candidates that made the snapshot parse, after which others that would are hardly needed
 MAX_ALIKE = 2  # kept candidates that change the same line of the same program and fail alike: rivals for one fault
+_ENDLESS = "RecursionError"  # which any way out of the recursion ends, and wherever it crashed
 _MOST_FRESH = 40  # failures that are looked at for what ran before them
 _HALF_MENDED = 1.0  # for each name that a candidate mends in one place and leaves undefined in another
 
@@ -179,7 +179,7 @@ class Beam:
         self._ranks[child.round] = sorted([*ranks, rank])[:WIDTH]
         self._run.emit("kept", number=child.number, progress=round(child.progress, 2), round=child.round)
         syntax = any(stage_of(f) == 0 for f in step.parent.failures)
-        if child.progress < 1 and all(f.exception in DEFINITE for f in step.parent.failures):
+        if child.progress < 1 and not syntax and all(f.exception != _ENDLESS for f in step.parent.failures):
             self._run.rivals.kept(step)
         if syntax and not step.parent.edits:
             self._run.frontier.parsed = len(self._ranks[child.round]) >= PARSED

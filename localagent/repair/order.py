@@ -9,8 +9,7 @@ from localagent.ports import Priced
 from localagent.repair.lineage import Lineage
 from localagent.repair.weights import Weights
 
-# What crashes for want of a name crashes where the name is wanted.
-DEFINITE = frozenset({"NameError", "UnboundLocalError", "ImportError", "ModuleNotFoundError", "AttributeError"})
+_DEFINITE = frozenset({"NameError", "UnboundLocalError", "ImportError", "ModuleNotFoundError", "AttributeError"})
 
 
 class Order:
@@ -72,7 +71,7 @@ def crash_line(parent: Lineage, path: RepoPath) -> int | None:
     places = set()
     for f in parent.failures:
         inner = next((x for x in reversed(f.frames) if x.path is not None), None)
-        if f.exception not in DEFINITE or inner is None:
+        if f.exception not in _DEFINITE or inner is None:
             return None
         places.add((inner.path, inner.line))
     if len(places) != 1:
