@@ -20,7 +20,7 @@ class Rivals:
 
     def __init__(self) -> None:
         self._ran: set[object] = set()
-        self._kept: dict[int, list[Edit]] = {}  # by id of the parent
+        self._kept: dict[int, tuple[Lineage, list[Edit]]] = {}  # by id of the parent, which is kept alive with them
         self._told: dict[tuple[float, int, int], Step] = {}  # by reason and ids, which the step keeps alive
         self._failing: dict[int, tuple[Lineage, object]] = {}
 
@@ -28,7 +28,8 @@ class Rivals:
         """How much later a step comes than it cost, nats; 0.0 where that was said already. `base`: the snapshot."""
         if step.joins or step.edit.operator in WRITTEN:
             return 0.0
-        why = [EXPLAINED] if any(_same_line(step.edit, edit) for edit in self._kept.get(id(step.parent), ())) else []
+        _, kept = self._kept.get(id(step.parent), (step.parent, []))
+        why = [EXPLAINED] if any(_same_line(step.edit, edit) for edit in kept) else []
         if step.parent.edits and self._what(step, base) in self._ran:
             why.append(REPEATED)
         fresh = [nats for nats in why if (nats, id(step.parent), id(step.edit)) not in self._told]
@@ -42,8 +43,7 @@ class Rivals:
 
     def kept(self, step: Step) -> None:
         """Remember a step after which a failure came later."""
-        self._kept.setdefault(id(step.parent), []).append(step.edit)
-        self._failing.setdefault(id(step.parent), (step.parent, self._fails(step.parent)))
+        self._kept.setdefault(id(step.parent), (step.parent, []))[1].append(step.edit)
 
     def _what(self, step: Step, base: Sources) -> object:
         """How the program fails, the lines that are edited as they stand in it, and what is done to them."""

@@ -23,7 +23,10 @@ from localagent.repair import beam, deciding
 from localagent.repair.beam import MAX_ALIKE
 from localagent.repair.deciding import KEPT_SHARE, KEPT_TO_HARDEN
 from localagent.repair.expansion import unparsed
+from localagent.repair.frontier import Frontier
+from localagent.repair.lineage import Lineage, Step
 from localagent.repair.ranker import Ranker, knows_nothing
+from localagent.repair.rivals import Rivals
 from localagent.repair.search import Repair
 from localagent.repair.state import Parts
 from localagent.repair.weights import Weights
@@ -724,6 +727,43 @@ def test_what_ran_on_one_kept_candidate_comes_later_on_others_that_fail_alike() 
     built_upon = [c for c in lab.quick_runs if len(c.edits) == 2 and c.edits[-1].line == 2 and c.number < plausible]
     texts = [c.edits[-1].splices[0].text for c in built_upon]
     assert len(texts) == len(set(texts)) > 2
+
+
+@pytest.mark.parametrize(
+    ("source", "explained"),
+    [
+        (b"a = 1\nb = 2\nif a == 1: raise KeyError(a)\n", True),
+        (b"a = 1\nb = 2\nif a == 1: raise RecursionError(a)\n", False),
+        (b"a = 01\nb = 2\n", False),
+    ],
+)
+def test_a_crash_that_an_edit_ended_is_explained_by_it_but_no_endless_recursion_and_no_text_that_did_not_parse(
+    source: bytes, explained: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[Step] = []
+    monkeypatch.setattr(Rivals, "kept", lambda _, step: told.append(step))
+    _, events = repair(Laboratory(source, {"b": number("b", 9)}))
+    assert any(e.kind == "kept" and e.data["round"] == 1 for e in events.seen)
+    assert any(not step.parent.edits for step in told) == explained
+
+
+@pytest.mark.parametrize(("first", "parsed"), [(b"01", True), (b"11", False)])
+def test_the_snapshots_turns_are_fewer_once_three_kept_candidates_parse(
+    first: bytes, parsed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two that fail alike are kept, and one that crashes."""
+    seen: list[bool] = []
+    pop = Frontier.pop
+
+    def watched(frontier: Frontier, *, written: bool = True) -> Step | Lineage | None:
+        seen.append(frontier.parsed)
+        return pop(frontier, written=written)
+
+    monkeypatch.setattr(Frontier, "pop", watched)
+    source = b"a = " + first + b"\nb = 2\nif a > 50: raise KeyError(a)\n"
+    repair(Laboratory(source, {"b": lambda space: False}))
+    assert not seen[0]
+    assert seen[-1] == parsed
 
 
 def test_a_run_repeats_itself() -> None:
