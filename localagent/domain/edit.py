@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from localagent.domain.paths import RepoPath
 
 SPAN = "span"  # the operator of spans that the model searched, and all of edits that it wrote
+BY_TOKENS = "tokens."  # how the operators of edits of files that do not parse begin
 WRITTEN = frozenset({SPAN, "continue", "fim", "line", "search", "function", "skeleton"})
 
 

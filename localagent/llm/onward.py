@@ -47,6 +47,11 @@ class _Way:
         """How many tokens are read behind the place where they meet."""
         return len(self.tokens) - (self.new - self.at)
 
+    @property
+    def differs(self) -> bool:
+        """Whether there is anything to be read."""
+        return bool(self.tokens) and self.new + self.old > 2 * self.at
+
 
 class ModelOnward:
     """Asks one decoder: `ports.OnwardReader`."""
@@ -72,6 +77,8 @@ class ModelOnward:
             return found
         ends = time.monotonic() + timeout_seconds
         for page, members in self._pages(source, edits):
+            if time.monotonic() >= ends:
+                break
             for member, nats in self._window(page, members, edits, ends):
                 found[member] = nats
         return found
@@ -96,9 +103,11 @@ class ModelOnward:
                 return
             told += got
         front, (stood, *tokens) = told[: len(page.front)], told[len(page.front) :]
+        if not stood:
+            return
         reads = _Reads(page, front, stood, self._served.path_tokens)
         ways = [reads.way(member, text) for member, text in zip(members, tokens, strict=True)]
-        ways = [way for way in ways if way.new + way.old > 2 * way.at and way.new - way.at <= _MOST_EDIT_TOKENS]
+        ways = [way for way in ways if way.differs and way.new - way.at <= _MOST_EDIT_TOKENS]
         if not ways:
             return
         sums = self._stood(reads, ways, ends)
@@ -172,8 +181,9 @@ class _Reads:
         while behind < most - at and stood[-1 - behind] == text[-1 - behind]:
             behind += 1
         old, new = len(stood) - behind, len(text) - behind
-        at = at if self.front else max(1, at)  # nothing stands in front of the first token
-        old, new = max(old, at), max(new, at)
+        if at == 0 and not self.front:  # nothing stands in front of the first token: what follows it is read
+            short = max(0, 1 - old, 1 - new)
+            at, old, new = 1, old + short, new + short
         return _Way(member=member, at=at, old=old, new=new, tokens=tuple(text[at : new + self._following]))
 
     def asked(self, at: int, tokens: Sequence[int]) -> Branch:

@@ -29,6 +29,7 @@ from localagent.ports import JailProcess
 
 _CLOSE_SECONDS = 1.0
 _GLANCE_SECONDS = 0.1
+_LEAST_SECONDS = 0.05  # a request that has less is not sent
 _REASON_CHARACTERS = 500
 _MOST_PATH_TOKENS = 1 << 20
 
@@ -246,8 +247,9 @@ class Served:
 
         `wanted` is asked several times a second from when the request is in work; False ends it as the time does.
 
-        Fewer, or none, when time runs out or there is no child; then the request is cancelled. Raises what `guarded`
-        takes. A consumer that stops early leaves answers behind, which are passed over later.
+        Fewer, or none, when time runs out or there is no child; then the request is cancelled. What there is no time
+        for is not sent, and says nothing of the child. Raises what `guarded` takes. A consumer that stops early leaves
+        answers behind, which are passed over later.
         """
         deadline = time.monotonic() + timeout_seconds
         if self._warning or not self._turn.acquire(timeout=max(0.0, timeout_seconds)):
@@ -270,7 +272,7 @@ class Served:
         self, request: Message, last: frozenset[str], deadline: float, wanted: Callable[[], bool]
     ) -> Iterator[Message]:
         process = self._process
-        if process is None or not wanted():
+        if process is None or deadline - time.monotonic() < _LEAST_SECONDS or not wanted():
             return
         self._requests += 1
         asked, heard = self._requests, False

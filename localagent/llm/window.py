@@ -37,7 +37,7 @@ def plan_windows(source: bytes, places: Sequence[Place], *, body_bytes: int = BO
     spans = _merged(sorted({_span(source, place, body_bytes) for place in places}), body_bytes)
     members: dict[tuple[int, int], list[int]] = {}
     for index, place in enumerate(places):
-        span = _holding(spans, place)
+        span = _holding(spans, place, body_bytes)
         if span is not None:
             members.setdefault(span, []).append(index)
     return tuple(
@@ -72,10 +72,10 @@ def _merged(spans: list[tuple[int, int]], body_bytes: int) -> list[tuple[int, in
     return out
 
 
-def _holding(spans: list[tuple[int, int]], place: Place) -> tuple[int, int] | None:
-    """The span that holds the place with the most text in front of it."""
-    holding = [(start, end) for start, end in spans if start <= place.start and place.end <= end]
-    return min(holding) if holding else None
+def _holding(spans: list[tuple[int, int]], place: Place, body_bytes: int) -> tuple[int, int] | None:
+    """The span that holds the place with the most text in front of it; one of the usual length if there is."""
+    holding = [(high - low > body_bytes, low, high) for low, high in spans if low <= place.start and place.end <= high]
+    return min(holding)[1:] if holding else None
 
 
 def _line_start(source: bytes, at: int, limit: int) -> int:

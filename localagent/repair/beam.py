@@ -56,7 +56,7 @@ class Beam:
         self._ranks: dict[int, list[tuple[float, float]]] = {}
         self._alike: Counter[object] = Counter()
         self._parts: list[_Part] = []
-        self._joined = self._expanded = self._asked = 0
+        self._joined = self._expanded = self._asked = self._parsed = 0
 
     def holds(self, parent: Lineage) -> bool:
         """Whether a kept candidate still has its place."""
@@ -181,8 +181,9 @@ class Beam:
         syntax = any(stage_of(f) == 0 for f in step.parent.failures)
         if child.progress < 1 and not syntax and all(f.exception != _ENDLESS for f in step.parent.failures):
             self._run.rivals.kept(step)
-        if syntax and not step.parent.edits:
-            self._run.frontier.parsed = len(self._ranks[child.round]) >= PARSED
+        if syntax and not step.parent.edits and all(stage_of(f) != 0 for f in child.failures):
+            self._parsed += 1
+            self._run.frontier.parsed = self._parsed >= PARSED
         self._run.frontier.push_expansion(child, self._run.order.entry_cost(child, was_syntax=syntax))
 
     def _child(self, step: Step, candidate: Candidate, result: QuickResult, progress: float) -> Lineage:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from localagent.domain.behaviour import Behaviours, Crash, Row
-from localagent.domain.edit import WRITTEN, Candidate
+from localagent.domain.edit import BY_TOKENS, WRITTEN, Candidate
 from localagent.domain.outcome import Baseline, FullResult
 from localagent.domain.task import Ambiguity, Choosing, Stage
 from localagent.repair.choice import READ, Standing, crashes, ranked, reread
@@ -113,7 +113,7 @@ def _weigh(run: Run, open_ones: Sequence[Candidate], hardening: Hardening) -> _W
         order, rivals = by_mass(order, rivals)
     first = order[0].candidate
     sturdier, shaky = None, few and crashes(near, first.number)
-    slips = all(e.operator.startswith("tokens.") for e in first.edits)  # nothing was guessed
+    slips = all(e.operator.startswith(BY_TOKENS) for e in first.edits)  # nothing was guessed
     if shaky and first.number not in s.hardened and _may_harden(first):
         s.hardened.add(first.number)
         sturdier = hardening.sturdier(first, near.crashes.get(first.number, ()))

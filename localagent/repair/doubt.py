@@ -8,7 +8,7 @@ import ast
 import re
 from collections.abc import Sequence
 
-from localagent.domain.edit import WRITTEN, Edit
+from localagent.domain.edit import BY_TOKENS, WRITTEN, Edit
 from localagent.repair.choice import COMMENTED_OUT, Standing, alike, far
 from localagent.repair.degenerate import degenerate
 from localagent.repair.faults import left_faults
@@ -49,7 +49,7 @@ _MARGIN_READ_KINDS = 1.0  # with so many kinds one of three readings was right b
 
 def explained(edit: Edit) -> bool:
     """Whether the parser or a name in the error message tells what was wrong, and the edit takes nothing away."""
-    if edit.operator.startswith("tokens."):
+    if edit.operator.startswith(BY_TOKENS):
         return _slip(edit)
     return edit.operator in ("undefined-name", "undefined-everywhere", "missing-attribute", "missing-import") and (
         not edit.note.endswith("dropped")
@@ -58,7 +58,7 @@ def explained(edit: Edit) -> bool:
 
 def _slip(edit: Edit) -> bool:
     """Whether what did not parse is mended; not where a statement that was whole is made a comment."""
-    return edit.operator.startswith("tokens.") and COMMENTED_OUT not in edit.operator
+    return edit.operator.startswith(BY_TOKENS) and COMMENTED_OUT not in edit.operator
 
 
 def _invented(edit: Edit) -> bool:
@@ -95,7 +95,7 @@ def _takes_away(edit: Edit) -> bool:
     """
     if edit.operator in _LESS or "replace-token" in edit.operator:
         return True
-    if len(edit.splices) != 1 or edit.operator.startswith("tokens."):
+    if len(edit.splices) != 1 or edit.operator.startswith(BY_TOKENS):
         return False
     (splice,) = edit.splices
     word = splice.text.decode("utf-8", "replace")

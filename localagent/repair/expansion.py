@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from itertools import islice
 
-from localagent.domain.edit import Edit, Reading
+from localagent.domain.edit import BY_TOKENS, Edit, Reading
 from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
 from localagent.repair.inherited import Heritage
@@ -74,7 +74,8 @@ class Expansion:
     def expand(self, parent: Lineage, lines: Mapping[RepoPath, Mapping[int, float]], *, score_model: bool) -> None:
         """Push the edits of some lines of a program.
 
-        Where it does not parse, the parser says more than the model (docs/adr/0056), which is not asked.
+        Of a file that does not parse the parser says more than the model (docs/adr/0056), which is not asked: such
+        edits cost what an average one does by its answers, so that they do not come before those it speaks of.
         """
         run = self._run
         sources = parent.sources(run.parts.sources)
@@ -90,9 +91,13 @@ class Expansion:
             run.state.enumerated += len(found)
             file = self._file(sources[path])
             edits = self._opened(parent, path, sources[path], file, found, scores)
-            wanted = self._ordering.wanted and score_model and bool(edits) and not broken
+            by_tokens = any(e.operator.startswith(BY_TOKENS) for e in found[:1])
+            wanted = self._ordering.wanted and score_model and bool(edits) and not by_tokens
             asks = run.parts.pace.scores(wanted=wanted)
             run.emit("expanded", path=path, edits=len(found), asked=asks)
+            if by_tokens and score_model and run.parts.scorer is not None and not run.state.by_hand:
+                run.frontier.push(self._ordering.unasked(edits))
+                continue
             if not asks or run.parts.scorer is None:
                 run.frontier.push([each.step for each in edits])
                 continue

@@ -39,6 +39,8 @@ class Frontier:
         self._urgent: list[tuple[float, int, Step]] = []
         self._written: list[tuple[float, int, Step]] = []
         self._later: dict[int, float] = {}
+        self._prior: dict[int, float] = {}  # what an open item cost when it was pushed
+        self._taken: tuple[Step | Lineage, float] | None = None  # the last one that had its turn, and what it had cost
         self.parsed = False  # whether kept candidates have mended what is the matter with the snapshot's own text
         self._pushed = self._popped = self._hurried = self._wrote = 0
 
@@ -52,9 +54,11 @@ class Frontier:
         self._add(cost, kept)
 
     def put_off(self, step: Step, nats: float) -> None:
-        """Put back a step that had its turn, as one that costs so much more, also when it is reordered."""
-        self._add(step.cost + nats, step)
+        """Put back the step that just had its turn, as one that costs so much more, also when it is reordered."""
+        taken, prior = self._taken or (step, step.cost)
+        self._add(step.cost + nats, step, (prior if taken is step else step.cost) + nats)
         self._later[self._pushed] = nats
+        self._prior[self._pushed] -= nats
 
     def push_urgent(self, step: Step, cost: float) -> None:
         """Add a step that comes before all others, the lowest `cost` first; they get one turn in eight."""
@@ -98,12 +102,13 @@ class Frontier:
             return (self._wrote + 1) * _WRITTEN_SHARE <= turns
         return self.seasoned and (self._wrote + 1) * _WRITTEN_ANYHOW <= turns
 
-    def _add(self, cost: float, item: Step | Lineage) -> None:
+    def _add(self, cost: float, item: Step | Lineage, prior: float | None = None) -> None:
         self._pushed += 1
         self._items[self._pushed] = item
+        self._prior[self._pushed] = cost if prior is None else prior
         for turn, heap in self._heaps.items():
             if turn is not _Turn.SNAPSHOT or _of_snapshot(item):
-                heapq.heappush(heap, (cost, self._pushed))
+                heapq.heappush(heap, (self._prior[self._pushed] if turn is _Turn.PRIOR else cost, self._pushed))
 
     def pop_written(self) -> Step | None:
         """The next one of those that the model wrote, whoever's turn it is; None if none is open."""
@@ -137,8 +142,9 @@ class Frontier:
         while heap:
             number = heapq.heappop(heap)[1]
             item = self._items.pop(number, None)
-            self._later.pop(number, None)
             if item is not None:
+                self._later.pop(number, None)
+                self._taken = (item, self._prior.pop(number))
                 return item
         return None
 

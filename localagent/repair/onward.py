@@ -61,8 +61,6 @@ class ReadingOn:
             return
         steps = self._likeliest(edits)
         self._steps += 1
-        if len(steps) < LEAST_EDITS:
-            return
         run.emit("reading-on", edits=len(steps))
         self._asked |= {id(step.edit): (step.edit, step.cost) for step in steps}
         self._reading = [step.edit for step in steps]
@@ -78,6 +76,8 @@ class ReadingOn:
             return 0
         self._weighs_at = run.clock() + _WEIGHED_SECONDS
         ahead = self._likeliest(EDITS)
+        if len(ahead) < LEAST_EDITS:
+            return 0
         for most in (EDITS, EDITS // 2, EDITS // 4):
             seconds = self._seconds(reader, [step.edit for step in ahead[:most]])
             edits = min(most, len(ahead))

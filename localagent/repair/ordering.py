@@ -100,6 +100,11 @@ class Ordering:
         weights, mends = self._run.parts.weights, self._mender is not None
         return [each.priced(weights, mends=mends) for each in edits]
 
+    def unasked(self, edits: Sequence[Open]) -> list[Step]:
+        """The steps of edits that it will not be asked about, at what an average one costs by its answers."""
+        self._run.state.opened |= {id(each.step.edit): each for each in edits}
+        return self.priced(edits)
+
     def note(self, asked: Asked) -> None:
         """Edits that were pushed, as `priced` has them; those that are no heirs are to be asked about."""
         self._run.state.opened |= {id(each.step.edit): each for each in asked.edits}

@@ -19,7 +19,7 @@ class Rivals:
     """What ran on kept candidates' programs, and which edits were kept. One task's."""
 
     def __init__(self) -> None:
-        self._ran: set[object] = set()
+        self._ran: dict[object, set[int]] = {}  # by what was done: ids of the parents, which `_failing` keeps alive
         self._kept: dict[int, tuple[Lineage, list[Edit]]] = {}  # by id of the parent, which is kept alive with them
         self._told: dict[tuple[float, int, int], Step] = {}  # by reason and ids, which the step keeps alive
         self._failing: dict[int, tuple[Lineage, object]] = {}
@@ -30,7 +30,7 @@ class Rivals:
             return 0.0
         _, kept = self._kept.get(id(step.parent), (step.parent, []))
         why = [EXPLAINED] if any(_same_line(step.edit, edit) for edit in kept) else []
-        if step.parent.edits and self._what(step, base) in self._ran:
+        if step.parent.edits and self._ran.get(self._what(step, base), set()) - {id(step.parent)}:
             why.append(REPEATED)
         fresh = [nats for nats in why if (nats, id(step.parent), id(step.edit)) not in self._told]
         self._told |= {(nats, id(step.parent), id(step.edit)): step for nats in fresh}
@@ -39,7 +39,7 @@ class Rivals:
     def runs(self, step: Step, base: Sources) -> None:
         """Remember a step that is run."""
         if step.parent.edits:
-            self._ran.add(self._what(step, base))
+            self._ran.setdefault(self._what(step, base), set()).add(id(step.parent))
 
     def kept(self, step: Step) -> None:
         """Remember a step after which a failure came later."""

@@ -138,6 +138,45 @@ def test_an_edit_of_the_first_token_is_read_by_who_mends(mending: ModelScorer) -
     assert onward.read_on(wrong, [first], timeout_seconds=120.0) != [None]
 
 
+def edit_of_all(start: int, end: int, text: bytes) -> Edit:
+    cut = Splice(start=start, end=end, text=text)
+    return Edit(path=RepoPath("m.py"), splices=(cut,), operator="o", line=1, end_line=1, prior=0.0)
+
+
+@pytest.mark.long
+@pytest.mark.model
+@pytest.mark.parametrize("source", [b"x = compute(2)\n", b"x\n", b"x"])
+def test_what_is_put_in_front_of_all_is_read_too(onward: ModelOnward, source: bytes) -> None:
+    defined = edit_of_all(0, 0, b"compute = 0\n")
+    renamed = edit_of_all(0, 1, b"y")
+    gone = edit_of_all(0, len(source), b"")
+    first, *others = onward.read_on(source, [defined, renamed, gone], timeout_seconds=120.0)
+    assert first is not None
+    assert len(others) == 2
+
+
+@pytest.mark.long
+@pytest.mark.model
+def test_of_a_file_without_text_nothing_is_read_and_the_model_stays(scorer: ModelScorer, onward: ModelOnward) -> None:
+    assert onward.read_on(b"", [edit_of_all(0, 0, b"x = 1\n")], timeout_seconds=120.0) == [None]
+    assert read(onward, RIGHT)[0] is not None
+    assert scorer.warning == ""
+
+
+@pytest.mark.long
+@pytest.mark.model
+def test_when_time_is_up_in_the_middle_the_model_stays(scorer: ModelScorer, onward: ModelOnward) -> None:
+    many = b"\n\n".join(SOURCE.replace(b"total", b"total%d" % k) * 8 for k in range(6))
+    places = [at for at in range(len(many)) if many.startswith(b"price\n    return", at)]
+    edits = [edit_of_all(at, at + 5, b"result") for at in places]
+    assert len(edits) > 40
+    assert scorer.ready(120.0)
+    for seconds in (0.0, 0.0, 0.3, 0.0):
+        assert None in onward.read_on(many, edits, timeout_seconds=seconds)
+    assert read(onward, RIGHT)[0] is not None
+    assert scorer.warning == ""
+
+
 @pytest.mark.long
 @pytest.mark.model
 def test_answers_do_not_depend_on_what_was_read_before(onward: ModelOnward) -> None:

@@ -172,6 +172,15 @@ def test_a_child_that_never_answers_is_asked_twice_at_most(model: ModelFile) -> 
     assert jail.started[0].killed.is_set()
 
 
+def test_what_there_is_no_time_for_is_not_asked_and_says_nothing_of_the_child(model: ModelFile) -> None:
+    scorer = ModelScorer(model, ReplayJail(READY), threads=1)
+    assert scorer.ready(5.0)
+    for _ in range(4):
+        assert ask(scorer, 0.0) == [None, None, None]
+    assert ask(scorer, 0.2) == [None, None, None]  # the first that it did not answer
+    assert scorer.warning == ""
+
+
 def test_closing_while_a_request_waits_ends_it_soon(model: ModelFile) -> None:
     scorer = ModelScorer(model, ReplayJail(READY), threads=1)
     got: list[list[float | None]] = []

@@ -73,6 +73,16 @@ def test_a_place_larger_than_a_window_is_still_held() -> None:
     assert window.end >= 9000
 
 
+def test_one_wide_place_does_not_widen_the_windows_of_others() -> None:
+    source = b"def f(x):\n" + b"    x = x + 1\n" * 400
+    small = [Place(start=at, end=at + 1, scope_start=0, scope_end=len(source)) for at in (40, 2300, 3700)]
+    wide = Place(start=20, end=5000, scope_start=0, scope_end=len(source))
+    alone = {w.members: (w.start, w.end) for w in plan_windows(source, small)}
+    beside = plan_windows(source, [*small, wide])
+    assert {w.members: (w.start, w.end) for w in beside if w.members != (3,)} == alone
+    assert [w.members for w in beside if 3 in w.members] == [(3,)]
+
+
 def test_a_place_in_two_stretches_is_read_with_the_more_text_in_front() -> None:
     source = b"def f(x):\n" + b"    x = x + 1\n" * 400
     places = [Place(start=at, end=at + 1, scope_start=0, scope_end=len(source)) for at in (2300, 3700)]

@@ -135,6 +135,21 @@ def test_a_step_that_was_put_off_stays_so_much_dearer_when_it_is_reordered(costs
     assert len(frontier) == 0
 
 
+@given(st.lists(st.sampled_from([0.0, 1.5, 2.0]), min_size=1, max_size=3))
+def test_what_was_put_off_keeps_its_turn_by_what_it_cost_before_the_model_spoke(delays: list[float]) -> None:
+    frontier = Frontier()
+    first = step(0.0)
+    frontier.push([first, *(step(3.0) for _ in range(400))])
+    dearer = Step(parent=ROOT, edit=first.edit, cost=10.0)
+    frontier.reorder([dearer])
+    for nats in delays:
+        while frontier.pop() is not dearer:
+            pass
+        frontier.put_off(dearer, nats)
+    place = next(k for k, s in enumerate(drained(frontier)) if s is dearer)
+    assert place < 4  # by its cost it would be the last one
+
+
 def test_once_kept_candidates_parse_the_snapshots_own_edits_have_fewer_turns() -> None:
     def of_snapshot(parsed: bool) -> int:
         frontier = Frontier()

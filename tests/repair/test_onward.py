@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from test_search import Laboratory, Oracle, repair
@@ -12,8 +13,9 @@ from test_search import Laboratory, Oracle, repair
 from localagent.domain.edit import Edit, Splice
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Budget, TaskResult
+from localagent.ports import OnwardReader
 from localagent.repair.lineage import Lineage, Step
-from localagent.repair.onward import EDITS, STEPS, permuted
+from localagent.repair.onward import EDITS, STEPS, ReadingOn, permuted
 
 ROOT = Lineage(number=None, edits=(), changed={}, identity=frozenset(), cost=0.0, round=0, failures=(), lines={})
 
@@ -141,6 +143,24 @@ def test_no_edit_is_read_twice_and_there_are_only_so_many_steps() -> None:
     assert len(read) == len(set(read))
     assert 1 < len(judge.asked) <= STEPS
     assert all(len(some) <= EDITS for some in judge.asked)
+
+
+def test_too_few_edits_are_not_read_on_and_cost_no_step() -> None:
+    tried: list[int] = []
+
+    class Patient(ReadingOn):
+        def _worth_reading(self, reader: OnwardReader, each_seconds: float) -> int:
+            self._weighs_at = float("-inf")
+            tried.append(self._steps)
+            return super()._worth_reading(reader, each_seconds)
+
+    judge = Judge("none")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("localagent.repair.expansion.ReadingOn", Patient)
+        repair(Laboratory(b"a = 1\n", {"a": lambda _: False}), scorer=Oracle("none"), onward=judge)
+    assert judge.asked == []
+    assert len(tried) > STEPS
+    assert set(tried) == {0}
 
 
 def test_once_a_candidate_is_plausible_nothing_more_is_read_on() -> None:

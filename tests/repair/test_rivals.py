@@ -56,6 +56,16 @@ def test_what_ran_on_one_comes_later_on_another_and_only_once() -> None:
     assert rivals.later(again, BASE) == 0.0  # when its turn comes again it runs
 
 
+def test_another_place_of_the_same_program_where_the_same_stands_does_not_wait() -> None:
+    rivals = Rivals()
+    twice = kept(5, b"a = 1\nb = 2\nc = 3\nc = 3\n", NAME_ERROR)
+    first = on(twice, line=b"c = 3", at=4, text=b"4")
+    second = on(twice, line=b"c = 3\nc = 3", at=10, text=b"4")
+    rivals.runs(first, BASE)
+    assert rivals.later(second, BASE) == 0.0
+    assert rivals.later(on(OTHER, line=b"c = 3", at=4, text=b"4"), BASE) == REPEATED
+
+
 def test_another_edit_or_place_or_program_that_fails_otherwise_does_not_wait() -> None:
     rivals = Rivals()
     rivals.runs(on(ONE, line=b"c = 3", at=4, text=b"4"), BASE)

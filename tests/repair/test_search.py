@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from localagent.domain.behaviour import Behaviours, Crash, Shown
-from localagent.domain.edit import SPAN, Candidate, Edit, Patch, Reading, Splice, Written
+from localagent.domain.edit import BY_TOKENS, SPAN, Candidate, Edit, Patch, Reading, Splice, Written
 from localagent.domain.gate import Allow, Decision, Finding, Severity
 from localagent.domain.outcome import Baseline, Failure, Frame, FullResult, Outcome, QuickResult, QuickRoute, TestResult
 from localagent.domain.paths import RepoPath
@@ -20,7 +20,7 @@ from localagent.domain.task import Budget, Choosing, Event, Suspicion, Task, Tas
 from localagent.localize.fuse import SpectrumLocalizer
 from localagent.ports import EditMender, EditSpace, EditWriter, Lines, OnwardReader, Priced, QuickCheck, Sources
 from localagent.repair import beam, deciding
-from localagent.repair.beam import MAX_ALIKE
+from localagent.repair.beam import MAX_ALIKE, PARSED
 from localagent.repair.deciding import KEPT_SHARE, KEPT_TO_HARDEN
 from localagent.repair.expansion import unparsed
 from localagent.repair.frontier import Frontier
@@ -155,12 +155,13 @@ class Laboratory:
 
 
 class Digits:
-    """An edit space of one operator: every digit becomes every other digit."""
+    """An edit space of one operator: every digit becomes every other digit, by tokens where the file does not parse."""
 
     def edits(
         self, path: RepoPath, sources: Sources, *, lines: Lines | None, failures: Sequence[Failure]
     ) -> Iterator[Edit]:
         source = sources[path]
+        operator = "digit" if parses(source) else BY_TOKENS + "digit"
         for i, byte in enumerate(source):
             line = source.count(b"\n", 0, i) + 1
             if chr(byte).isdigit() and (lines is None or line in lines):
@@ -169,7 +170,7 @@ class Digits:
                         yield Edit(
                             path=path,
                             splices=(Splice(start=i, end=i + 1, text=bytes([d])),),
-                            operator="digit",
+                            operator=operator,
                             line=line,
                             end_line=line,
                             prior=0.0,
@@ -192,6 +193,14 @@ class Elements:
                     yield Edit(
                         path=path, splices=(added,), operator="element", line=line, end_line=line, prior=0.0, scope=None
                     )  # fmt: skip
+
+
+def parses(source: bytes) -> bool:
+    try:
+        compile(source, "m.py", "exec")
+    except SyntaxError:
+        return False
+    return True
 
 
 @dataclass
@@ -793,6 +802,61 @@ def test_where_a_file_does_not_parse_the_model_is_not_asked(source: bytes, asked
     result, events = repair(Laboratory(source, {"a": number("a", 21)}), scorer=Oracle("none"))
     assert result.patch is not None
     assert next(e.data["asked"] for e in events.seen if e.kind == "expanded") == asked
+
+
+def test_a_file_that_raises_a_syntax_error_parses_all_the_same_and_the_model_is_asked() -> None:
+    def template(space: Mapping[str, object]) -> bool:
+        compile(f"x = {'(' * (1 - (space['a'] == 2))}1", "<template>", "exec")
+        return True
+
+    _, events = repair(Laboratory(b"a = 1\n", {"a": template}), scorer=Oracle("none"))
+    assert next(e.data["asked"] for e in events.seen if e.kind == "expanded")
+
+
+def test_edits_that_the_model_is_not_asked_about_cost_what_an_average_one_does() -> None:
+    """Else each of them would come before the edits that it was asked about, on programs that parse."""
+
+    def first_cost(scorer: Oracle | None) -> float:
+        lab = Laboratory(b"a = 01\n", {"a": number("a", 21)})
+        repair(lab, scorer=scorer)
+        return next(c.cost for c in lab.quick_runs if c.edits[-1].operator.startswith(BY_TOKENS))
+
+    weights = Weights()
+    dearer = -weights.model * weights.unscored
+    assert dearer > 0.0
+    assert first_cost(Oracle("none")) == pytest.approx(first_cost(None) + dearer)
+
+
+def test_edits_of_what_does_not_parse_are_no_dearer_once_the_model_was_dropped() -> None:
+    lab = Laboratory(b"a = 01\n", {"a": number("a", 1)}, refuse_full=99)
+    plain = Laboratory(b"a = 01\n", {"a": number("a", 1)}, refuse_full=99)
+    repair(plain)
+    dropped = Oracle("none", warning="the model crashed")
+    _, events = repair(lab, scorer=dropped)
+    assert [e.kind for e in events.seen].count("unordered") == 1
+    assert lab.quick_runs[-1].cost == plain.quick_runs[-1].cost
+
+
+def test_only_who_made_the_snapshot_parse_counts_as_having_done_so() -> None:
+    """One test fails with a SyntaxError that no edit ends, the other turns: the snapshot keeps its turns."""
+
+    def never(space: Mapping[str, object]) -> bool:
+        raise SyntaxError("of a template")
+
+    source = b"".join(b"%s = 1\n" % bytes([97 + k]) for k in range(6))
+    lab = Laboratory(source, {"never": never, "a": lambda space: space["a"] in (2, 3, 4, 5)})
+    seen: list[bool] = []
+    pop = Frontier.pop
+
+    def watched(self: Frontier, *, written: bool = True) -> Step | Lineage | None:
+        seen.append(self.parsed)
+        return pop(self, written=written)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Frontier, "pop", watched)
+        _, events = repair(lab)
+    assert [e.kind for e in events.seen].count("kept") >= PARSED
+    assert not any(seen)
 
 
 def test_a_rival_the_full_check_refuses_is_not_offered_and_the_search_goes_on() -> None:
