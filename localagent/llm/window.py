@@ -73,9 +73,9 @@ def _merged(spans: list[tuple[int, int]], body_bytes: int) -> list[tuple[int, in
 
 
 def _holding(spans: list[tuple[int, int]], place: Place, body_bytes: int) -> tuple[int, int] | None:
-    """The span that holds the place with the most text in front of it; one of the usual length if there is."""
-    holding = [(high - low > body_bytes, low, high) for low, high in spans if low <= place.start and place.end <= high]
-    return min(holding)[1:] if holding else None
+    """The span that holds the place with the most text in front of it, of those the least beyond the usual length."""
+    holding = [(low, high) for low, high in spans if low <= place.start and place.end <= high]
+    return min(holding, key=lambda span: (max(0, span[1] - span[0] - body_bytes), span)) if holding else None
 
 
 def _line_start(source: bytes, at: int, limit: int) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from localagent.domain.edit import Candidate, Edit
+from localagent.domain.edit import BY_TOKENS, Candidate, Edit
 from localagent.domain.outcome import Failure, QuickResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import NearMiss
@@ -181,7 +181,8 @@ class Beam:
         syntax = any(stage_of(f) == 0 for f in step.parent.failures)
         if child.progress < 1 and not syntax and all(f.exception != _ENDLESS for f in step.parent.failures):
             self._run.rivals.kept(step)
-        if syntax and not step.parent.edits and all(stage_of(f) != 0 for f in child.failures):
+        parses = step.edit.operator.startswith(BY_TOKENS) and all(stage_of(f) != 0 for f in child.failures)
+        if parses and not step.parent.edits:
             self._parsed += 1
             self._run.frontier.parsed = self._parsed >= PARSED
         self._run.frontier.push_expansion(child, self._run.order.entry_cost(child, was_syntax=syntax))

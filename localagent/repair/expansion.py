@@ -7,7 +7,6 @@ from functools import cached_property, partial
 from itertools import islice
 
 from localagent.domain.edit import BY_TOKENS, Edit, Reading
-from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
 from localagent.repair.inherited import Heritage
 from localagent.repair.lineage import Lineage, Step
@@ -15,10 +14,10 @@ from localagent.repair.onward import ReadingOn
 from localagent.repair.opened import Open
 from localagent.repair.order import crash_line, suspicion_at
 from localagent.repair.ordering import Asked, Ordering, Told
-from localagent.repair.progress import stage_of
 from localagent.repair.ranker_features import File
 from localagent.repair.run import Run
 from localagent.repair.spending import worth_waiting
+from localagent.repair.unparsed import unparsed
 
 TRANCHE_STATEMENTS = 80
 EDITS_PER_GROUP = 6_000
@@ -79,7 +78,7 @@ class Expansion:
         """
         run = self._run
         sources = parent.sources(run.parts.sources)
-        broken = unparsed(parent.failures)
+        broken = unparsed(parent.failures, sources)
         lines = {path: scores for path, scores in lines.items() if not broken or path in broken}
         best = run.suspicions[0].score or 1.0
         shares = shared_out(EDITS_PER_CHILD if parent.round else EDITS_PER_GROUP, lines)
@@ -220,16 +219,6 @@ def shared_out(most: int, lines: Mapping[RepoPath, Mapping[int, float]]) -> dict
     worth = {path: sum(scores.values()) for path, scores in lines.items()}
     whole = sum(worth.values()) or 1.0
     return {path: max(EDITS_PER_PATH, int(most * each / whole)) for path, each in worth.items()}
-
-
-def unparsed(failures: Sequence[Failure]) -> frozenset[RepoPath]:
-    """The files that do not parse, when nothing else is the matter: no edit of another file can help."""
-    places = set()
-    for failure in failures:
-        if stage_of(failure) != 0 or not failure.frames or failure.frames[-1].path is None:
-            return frozenset()
-        places.add(failure.frames[-1].path)
-    return frozenset(places)
 
 
 def crowds_of(edits: Sequence[Edit]) -> list[int]:

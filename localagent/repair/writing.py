@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 
 from localagent.domain.edit import Written
 from localagent.domain.paths import RepoPath
-from localagent.repair.expansion import unparsed
 from localagent.repair.followed import PATIENCE
 from localagent.repair.lineage import Lineage, Step
 from localagent.repair.run import Run
+from localagent.repair.unparsed import unparsed
 
 SECONDS_SHARE = 0.2  # of the search's seconds while cheap enumerated steps are open (cheaper than a span's price),
 DEAR_SHARE = 0.5  # and when they are not; the writer works beside the checks
@@ -34,6 +34,7 @@ class Writing:
         self._job_began = self._spent = 0.0
         self._alone_until: float | None = None
         self._planned = False
+        self._broken = bool(unparsed(root.failures, run.parts.sources))
 
     def close(self) -> None:
         """Give up what has not begun."""
@@ -78,7 +79,7 @@ class Writing:
         run, writer = self._run, self._run.parts.writer
         if writer is None or self._job is not None or run.left() <= 0 or settled(run):
             return False
-        if unparsed(self._root.failures):
+        if self._broken:
             return False  # where a file does not parse there are no lines to write upon
         return not self._planned or writer.next_cost < float("inf")
 

@@ -83,6 +83,15 @@ def test_one_wide_place_does_not_widen_the_windows_of_others() -> None:
     assert [w.members for w in beside if 3 in w.members] == [(3,)]
 
 
+def test_a_place_whose_own_window_is_a_line_too_long_is_not_read_in_a_wide_one() -> None:
+    source = b"def f(x):\n" + b"    x = x + 1\n" * 600
+    wide = Place(start=20, end=6_500, scope_start=0, scope_end=len(source))
+    for at in range(2_400, 6_400):
+        small = Place(start=at, end=at + 1, scope_start=0, scope_end=len(source))
+        first, second = plan_windows(source, [wide, small])
+        assert (first.members, second.members) == ((0,), (1,))
+
+
 def test_a_place_in_two_stretches_is_read_with_the_more_text_in_front() -> None:
     source = b"def f(x):\n" + b"    x = x + 1\n" * 400
     places = [Place(start=at, end=at + 1, scope_start=0, scope_end=len(source)) for at in (2300, 3700)]

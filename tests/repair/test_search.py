@@ -22,13 +22,13 @@ from localagent.ports import EditMender, EditSpace, EditWriter, Lines, OnwardRea
 from localagent.repair import beam, deciding
 from localagent.repair.beam import MAX_ALIKE, PARSED
 from localagent.repair.deciding import KEPT_SHARE, KEPT_TO_HARDEN
-from localagent.repair.expansion import unparsed
 from localagent.repair.frontier import Frontier
 from localagent.repair.lineage import Lineage, Step
 from localagent.repair.ranker import Ranker, knows_nothing
 from localagent.repair.rivals import Rivals
 from localagent.repair.search import Repair
 from localagent.repair.state import Parts
+from localagent.repair.unparsed import unparsed
 from localagent.repair.weights import Weights
 
 M, T = RepoPath("m.py"), RepoPath("test_m.py")
@@ -790,10 +790,54 @@ def test_where_a_file_does_not_parse_only_that_file_is_edited() -> None:
         frame = Frame(path=path, line=1, function="<module>")
         return tuple(Failure(exception=name, message="", frames=(frame,)) for name in exceptions)
 
-    assert unparsed(failing("SyntaxError", "IndentationError")) == {M}
-    assert unparsed(failing("SyntaxError", "NameError")) == frozenset()
-    assert unparsed(failing("SyntaxError", path=None)) == frozenset()
-    assert unparsed(()) == frozenset()
+    broken = {M: b"a = (\n", T: b"import m\n"}
+    assert unparsed(failing("SyntaxError", "IndentationError"), broken) == {M}
+    assert unparsed(failing("SyntaxError", "NameError"), broken) == frozenset()
+    assert unparsed(failing("SyntaxError", path=None), broken) == frozenset()
+    assert unparsed((), broken) == frozenset()
+
+
+def test_a_syntax_error_of_a_text_that_is_compiled_restricts_nothing() -> None:
+    """The failure stands in the test that compiles what a generator wrote, or in the generator, which parse."""
+    for place in (M, T, RepoPath("gone.py")):
+        failure = Failure(exception="SyntaxError", message="", frames=(Frame(path=place, line=1, function="f"),))
+        assert unparsed((failure,), {M: b"a = 1\n", T: b"import m\n"}) == frozenset()
+
+    class Generated(Laboratory):
+        def outcomes(self, source: bytes) -> dict[str, tuple[Outcome, Failure | None]]:
+            at_test = (Frame(path=T, line=1, function="test_a"),)
+            return {
+                name: (outcome, failure and replace(failure, frames=at_test))
+                for name, (outcome, failure) in super().outcomes(source).items()
+            }
+
+    def compiles(space: Mapping[str, object]) -> bool:
+        compile("1" + ")" * abs(int(str(space["a"])) - 3), "<made>", "eval")
+        return True
+
+    result, _ = repair(Generated(b"a = 7\n", {"a": compiles}))
+    assert result.patch is not None
+    assert result.patch.after(M) == b"a = 3\n"
+
+
+def test_a_program_that_always_parsed_was_not_made_to_parse() -> None:
+    seen: list[bool] = []
+    pop = Frontier.pop
+
+    def watched(self: Frontier, *, written: bool = True) -> Step | Lineage | None:
+        seen.append(self.parsed)
+        return pop(self, written=written)
+
+    def compiles(space: Mapping[str, object]) -> bool:
+        digits = [int(str(space[name])) for name in "abcd"]
+        compile("1" + ")" * (digits == [1, 1, 1, 1]), "<made>", "eval")
+        return sum(digits) == 99
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Frontier, "pop", watched)
+        _, events = repair(Laboratory(b"a = 1\nb = 1\nc = 1\nd = 1\n", {"a": compiles}))
+    assert [e.kind for e in events.seen].count("kept") >= PARSED
+    assert not any(seen)
 
 
 @pytest.mark.parametrize(("source", "asked"), [(b"a = 01\n", False), (b"a = 11\n", True)])
