@@ -38,8 +38,8 @@ class Frontier:
         self._heaps: dict[_Turn, list[tuple[float, int]]] = {turn: [] for turn in _Turn}
         self._urgent: list[tuple[float, int, Step]] = []
         self._written: list[tuple[float, int, Step]] = []
-        self._later: dict[int, float] = {}
-        self._prior: dict[int, float] = {}  # what an open item cost when it was pushed
+        self._later: dict[int, float] = {}  # what an open item was put off by,
+        self._prior: dict[int, float] = {}  # and what it cost when it was first pushed
         self._taken: tuple[Step | Lineage, float] | None = None  # the last one that had its turn, and what it had cost
         self.parsed = False  # whether kept candidates have mended what is the matter with the snapshot's own text
         self._pushed = self._popped = self._hurried = self._wrote = 0
@@ -56,9 +56,7 @@ class Frontier:
     def put_off(self, step: Step, nats: float) -> None:
         """Put back the step that just had its turn, as one that costs so much more, also when it is reordered."""
         taken, prior = self._taken or (step, step.cost)
-        self._add(step.cost + nats, step, (prior if taken is step else step.cost) + nats)
-        self._later[self._pushed] = nats
-        self._prior[self._pushed] -= nats
+        self._add(step.cost, step, prior=prior if taken is step else step.cost, later=nats)
 
     def push_urgent(self, step: Step, cost: float) -> None:
         """Add a step that comes before all others, the lowest `cost` first; they get one turn in eight."""
@@ -102,13 +100,14 @@ class Frontier:
             return (self._wrote + 1) * _WRITTEN_SHARE <= turns
         return self.seasoned and (self._wrote + 1) * _WRITTEN_ANYHOW <= turns
 
-    def _add(self, cost: float, item: Step | Lineage, prior: float | None = None) -> None:
+    def _add(self, cost: float, item: Step | Lineage, *, prior: float | None = None, later: float = 0.0) -> None:
         self._pushed += 1
-        self._items[self._pushed] = item
+        self._items[self._pushed], self._later[self._pushed] = item, later
         self._prior[self._pushed] = cost if prior is None else prior
         for turn, heap in self._heaps.items():
             if turn is not _Turn.SNAPSHOT or _of_snapshot(item):
-                heapq.heappush(heap, (self._prior[self._pushed] if turn is _Turn.PRIOR else cost, self._pushed))
+                own = self._prior[self._pushed] if turn is _Turn.PRIOR else cost
+                heapq.heappush(heap, (own + later, self._pushed))
 
     def pop_written(self) -> Step | None:
         """The next one of those that the model wrote, whoever's turn it is; None if none is open."""
@@ -143,7 +142,7 @@ class Frontier:
             number = heapq.heappop(heap)[1]
             item = self._items.pop(number, None)
             if item is not None:
-                self._later.pop(number, None)
+                del self._later[number]
                 self._taken = (item, self._prior.pop(number))
                 return item
         return None
@@ -177,7 +176,7 @@ class Frontier:
             new = fresh.get((id(item.parent), id(item.edit))) if isinstance(item, Step) else None
             if new is not None:
                 self._items[number] = new
-                costs[number] = new.cost + self._later.get(number, 0.0)
+                costs[number] = new.cost + self._later[number]
         for turn in (_Turn.COST, _Turn.SNAPSHOT):
             heap = [(costs.get(n, cost), n) for cost, n in self._heaps[turn] if n in self._items]
             heapq.heapify(heap)

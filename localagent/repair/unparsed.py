@@ -1,12 +1,11 @@
 """Which files do not parse, where that is all that is the matter."""
 
-import ast
-import warnings
 from collections.abc import Sequence
 
 from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
 from localagent.ports import Sources
+from localagent.repair.functions import parsed
 from localagent.repair.progress import stage_of
 
 
@@ -20,16 +19,6 @@ def unparsed(failures: Sequence[Failure], sources: Sources) -> frozenset[RepoPat
         if stage_of(failure) != 0 or not failure.frames or failure.frames[-1].path is None:
             return frozenset()
         places.add(failure.frames[-1].path)
-    if any(path not in sources or _parses(sources[path]) for path in places):
+    if any(path not in sources or parsed(sources[path]) is not None for path in places):
         return frozenset()
     return frozenset(places)
-
-
-def _parses(source: bytes) -> bool:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
