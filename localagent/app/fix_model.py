@@ -14,27 +14,34 @@ from localagent.llm.offload import Offload, offload_of
 from localagent.llm.prompt import build_context
 from localagent.llm.registry import ModelFile, Registry
 from localagent.llm.scorer import ModelScorer
-from localagent.llm.tuned import serving, spare_of
+from localagent.llm.tuned import elsewhere, serving, spare_of
 from localagent.ports import Jail, Sink, Sources
 from localagent.repair.progress import baseline_failures
+
+_ELSEWHERE = (
+    "model {name} was tuned on another processor or with another build of llama.cpp, and runs here as it came, which"
+    " may be slower; `localagent model tune` measures anew"
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OpenModel:
-    """A model with what scores by it; neither, and in `missing` why, where the default one is not there."""
+    """A model with what scores by it; neither, and in `warnings` why, where the default one is not there."""
 
     file: ModelFile | None = None
     scorer: ModelScorer | None = None
-    missing: str = ""
+    warnings: tuple[str, ...] = ()
 
 
 def open_model(request: FixRequest, settings: Settings, jail: Jail, sink: Sink) -> OpenModel:
     """Nothing runs yet: the scorer starts its process when it is asked. To be closed by the caller."""
-    file, missing = _model(request, settings)
-    if missing:
-        sink.emit(Event(kind="warning", at_seconds=0.0, data={"text": missing}))
+    file, said = _model(request, settings)
+    if file is not None and elsewhere(settings.data_dir, file.sha256):
+        said = _ELSEWHERE.format(name=file.name)
+    if said:
+        sink.emit(Event(kind="warning", at_seconds=0.0, data={"text": said}))
     scorer = _scorer(file, settings, jail, request) if file is not None else None
-    return OpenModel(file=file, scorer=scorer, missing=missing)
+    return OpenModel(file=file, scorer=scorer, warnings=(said,) if said else ())
 
 
 def context_of(path: RepoPath, baseline: Baseline, sources: Sources, task: Task) -> str:

@@ -177,7 +177,7 @@ def _told(result: TaskResult, ground: _Ground, model: OpenModel) -> TaskResult:
         snapshot_digest=ground.snapshot.digest,
         threads=scorer.threads if scorer is not None else 0,
         warnings=(
-            *((model.missing,) if model.missing else ()),
+            *model.warnings,
             *(scorer.remarks if scorer is not None else ()),
             *result.warnings,
             *remarks,

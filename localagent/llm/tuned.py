@@ -82,13 +82,24 @@ def record_path(data_dir: Path, source_sha256: str) -> Path:
 
 def load(data_dir: Path, source_sha256: str) -> Tuned | None:
     """The record, or None where there is none that can be read and belongs to this machine."""
+    found = _read(data_dir, source_sha256)
+    return found if found is not None and found.machine == machine() else None
+
+
+def elsewhere(data_dir: Path, source_sha256: str) -> bool:
+    """Whether another form was found faster on a machine that this one is not, or not any more."""
+    found = _read(data_dir, source_sha256)
+    return found is not None and found.form != AS_IT_IS and found.machine != machine()
+
+
+def _read(data_dir: Path, source_sha256: str) -> Tuned | None:
     try:
         with record_path(data_dir, source_sha256).open("rb") as stream:
             table = json.loads(stream.read(_MAX_BYTES))
         found = _parsed(table)
     except (OSError, ValueError, RecursionError):
         return None
-    return found if found.source_sha256 == source_sha256 and found.machine == machine() else None
+    return found if found.source_sha256 == source_sha256 else None
 
 
 def text(tuned: Tuned) -> str:

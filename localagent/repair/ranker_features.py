@@ -5,24 +5,21 @@ names those it was learned with. Not promised: that a name that stands in a file
 """
 
 import builtins
-import keyword
 import math
-import re
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from localagent.domain.edit import Edit, Reading
+from localagent.repair.ranker_tokens import TOKEN, kind_of, named
+from localagent.repair.ranker_usage import USAGE, Usage
 
-_TOKEN = re.compile(
-    rb"[A-Za-z_\x80-\xff][\w\x80-\xff]*|\d[\w.]*|\"[^\"\n]*\"|'[^'\n]*'|[<>=!]=|//=?|\*\*=?|[+\-*/%&|^@]=|->|:=|\S"
-)
 _BUILTIN = frozenset(name.encode() for name in dir(builtins))
-_KEYWORD = frozenset(word.encode() for word in keyword.kwlist)
 _STRETCH_BYTES = 800
 _HEADS = {
     b"def": "def", b"class": "def", b"@": "def", b"async": "def", b"if": "if", b"elif": "if", b"while": "loop",
@@ -39,6 +36,7 @@ FEATURES: tuple[str, ...] = (
     "pairs-known", "triples-known", "pair-rarest", "old-pair-rarest", "old-triples-known",
     "names", "names-in-function", "names-in-file", "names-builtin", "names-unknown", "name-distance", "name-frequency",
     "attributes", "attributes-known", "swap", "swap-likeness", "swap-case", "swap-number", "swap-operator", "swap-text",
+    *USAGE,
     "removed-number", "removed-text", "added-number", "added-text", "only-removes", "only-adds", "whole-line",
     *(f"added-{name}" for name in _FLAG_NAMES), *(f"removed-{name}" for name in _FLAG_NAMES),
     *(f"head-{name}" for name in _HEAD_NAMES),
@@ -120,18 +118,21 @@ class File:
         self._pairs: Counter[tuple[bytes, ...]] = Counter()
         self._triples: Counter[tuple[bytes, ...]] = Counter()
         before, last = b"", b""
-        line = 0
-        for match in _TOKEN.finditer(source):
-            token = match.group()
-            if _named(token):
-                line = bisect_right(starts, match.start(), line) - 1
-                names[token].append(line + 1)
-            self._pairs[last, token] += 1
-            self._triples[before, last, token] += 1
-            before, last = last, token
+        self._rows = [TOKEN.findall(line) for line in source.split(b"\n")]
+        for number, row in enumerate(self._rows, 1):
+            for token in row:
+                if named(token):
+                    names[token].append(number)
+                self._pairs[last, token] += 1
+                self._triples[before, last, token] += 1
+                before, last = last, token
         self._names = names
         self._old: dict[tuple[int, int], list[bytes]] = {}
         self._told: dict[int, tuple[Edit, Matrix]] = {}  # by id, which is nobody else's while the edit is held
+
+    @cached_property
+    def _usage(self) -> Usage:
+        return Usage(self._rows)
 
     def told(self, edit: Edit) -> Matrix:
         """All features but the prior, crowds and readings, a row; of one edit they are counted once."""
@@ -150,8 +151,8 @@ class File:
         high = max(high, last)
         old = self._old.get((low, high))
         if old is None:
-            old = self._old[low, high] = _TOKEN.findall(self._source[low:high])
-        new = _TOKEN.findall(self._edited(edit, low, high))
+            old = self._old[low, high] = TOKEN.findall(self._source[low:high])
+        new = TOKEN.findall(self._edited(edit, low, high))
         front = 0
         most = min(len(old), len(new))
         while front < most and old[front] == new[front]:
@@ -169,6 +170,7 @@ class File:
             *self._known(old, new, front, back),
             *self._ingredients(edit, added, removed, new[front - 1] if front else b""),
             *_swap(removed, added),
+            *self._usage.told(old, new, front, back, (low, high)),
             *_shape(removed, added, old),
             *self._place(edit, old),
         ]
@@ -200,9 +202,9 @@ class File:
 
     def _ingredients(self, edit: Edit, added: list[bytes], removed: list[bytes], before: bytes) -> list[float]:
         known = set(removed)
-        names = [t for t in added if _named(t) and t not in known]
+        names = [t for t in added if named(t) and t not in known]
         attributes = [
-            (a, t) for a, t in zip([before, *added], added, strict=False) if a == b"." and _named(t) and t not in known
+            (a, t) for a, t in zip([before, *added], added, strict=False) if a == b"." and named(t) and t not in known
         ]
         if not names:
             return [0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]
@@ -232,7 +234,7 @@ class File:
 
     def _place(self, edit: Edit, old: list[bytes]) -> list[float]:
         start = self._starts[min(edit.line, len(self._starts)) - 1]
-        head = _TOKEN.search(self._source, start)
+        head = TOKEN.search(self._source, start)
         kind = _HEADS.get(head.group(), "") if head else "other"
         if not kind:
             kind = "assign" if b"=" in old else "other"
@@ -248,24 +250,13 @@ class File:
         ]
 
 
-def _named(token: bytes) -> bool:
-    return (token[:1].isalpha() or token[:1] == b"_" or token[0] >= 0x80) and token not in _KEYWORD
-
-
-def _kind(token: bytes) -> str:
-    lead = token[:1]
-    return (
-        "name" if lead.isalpha() or lead == b"_" else "number" if lead.isdigit() else "text" if lead in b"'\"" else ""
-    )
-
-
 def _swap(removed: list[bytes], added: list[bytes]) -> list[float]:
     """About one token in another's place."""
     if len(removed) != 1 or len(added) != 1:
         return [0.0] * 6
     old, new = removed[0], added[0]
-    kind = _kind(old)
-    if kind != _kind(new):
+    kind = kind_of(old)
+    if kind != kind_of(new):
         return [1.0] + [0.0] * 5
     if kind != "name":
         return [1.0, 0.0, 0.0, float(kind == "number"), float(not kind), float(kind == "text")]
@@ -280,7 +271,7 @@ def _swap(removed: list[bytes], added: list[bytes]) -> list[float]:
 
 
 def _shape(removed: list[bytes], added: list[bytes], old: list[bytes]) -> list[float]:
-    was, now = {_kind(t) for t in removed}, {_kind(t) for t in added}
+    was, now = {kind_of(t) for t in removed}, {kind_of(t) for t in added}
     gone, come = set(removed), set(added)
     return [
         float("number" in was), float("text" in was), float("number" in now), float("text" in now),

@@ -10,7 +10,18 @@ from hypothesis import strategies as st
 
 from localagent.llm import tuned
 from localagent.llm.registry import ModelFile
-from localagent.llm.tuned import AS_IT_IS, Tuned, load, machine, record_path, serving, stands, text, weights_path
+from localagent.llm.tuned import (
+    AS_IT_IS,
+    Tuned,
+    elsewhere,
+    load,
+    machine,
+    record_path,
+    serving,
+    stands,
+    text,
+    weights_path,
+)
 
 SOURCE = "a" * 64
 WEIGHTS = b"GGUF rewritten"
@@ -82,6 +93,20 @@ def test_a_record_stands_while_it_is_complete_and_its_file_is_the_measured_one(d
     assert stands(record(form=AS_IT_IS), model, data)
     weights_path(data, SOURCE).unlink()
     assert not stands(right, model, data)
+
+
+def test_a_record_of_another_machine_says_that_tuning_was_lost(data: Path) -> None:
+    place = record_path(data, SOURCE)
+    assert not elsewhere(data, SOURCE)
+    place.write_text(text(record(machine="another")))
+    assert elsewhere(data, SOURCE)
+    assert load(data, SOURCE) is None
+    place.write_text(text(record(machine="another", form=AS_IT_IS)))  # nothing was lost with that one
+    assert not elsewhere(data, SOURCE)
+    place.write_text(text(record(machine="another", source_sha256="c" * 64)))
+    assert not elsewhere(data, SOURCE)
+    place.unlink()
+    assert not elsewhere(data, SOURCE)
 
 
 @pytest.mark.long
