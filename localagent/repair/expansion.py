@@ -37,6 +37,7 @@ class Expansion:
         self._tranche = 0
         self._ordering = Ordering(run)
         self._heritage = Heritage()
+        self._files: dict[RepoPath, File] = {}  # as each was first opened
         self._awaited: Sequence[cf.Future[Told]] = ()
         self._held_from = self._hold_until = 0.0
         self._onward = ReadingOn(run)
@@ -88,7 +89,7 @@ class Expansion:
             open_here = run.parts.space.edits(path, sources, lines=priced, failures=parent.failures)
             found = list(islice(open_here, shares[path]))
             run.state.enumerated += len(found)
-            file = self._file(sources[path])
+            file = self._file(path, sources[path])
             edits = self._opened(parent, path, sources[path], file, found, scores)
             by_tokens = any(e.operator.startswith(BY_TOKENS) for e in found[:1])
             wanted = self._ordering.wanted and score_model and bool(edits) and not by_tokens
@@ -136,9 +137,14 @@ class Expansion:
                 each.inherit(elder)
         return opened
 
-    def _file(self, source: bytes) -> File | None:
+    def _file(self, path: RepoPath, source: bytes) -> File | None:
         """What the learned order counts in; None where none is in use."""
-        return File(source) if self._run.parts.ranker is not None and self._run.parts.weights.learned else None
+        if self._run.parts.ranker is None or not self._run.parts.weights.learned:
+            return None
+        elder = self._files.get(path)
+        file = File(source, elder)
+        self._files.setdefault(path, file)
+        return file
 
     def _gains(self, file: File | None, edits: Sequence[Open]) -> list[float]:
         return self._learned(file, [e.step.edit for e in edits], [e.crowd for e in edits], [e.reading for e in edits])

@@ -104,10 +104,14 @@ def _read(edits: Sequence[Edit], readings: Sequence[Reading | None] | None) -> M
 
 
 class File:
-    """A source's tokens, where names stand, and which tokens follow each other in it."""
+    """A source's tokens, where names stand, and which tokens follow each other in it.
 
-    def __init__(self, source: bytes) -> None:
+    What is usual in it is what is usual in its `elder`, where there is one: the same file, some lines ago.
+    """
+
+    def __init__(self, source: bytes, elder: "File | None" = None) -> None:
         self._source = source
+        self._elder = elder
         starts = [0]
         at = source.find(b"\n")
         while at >= 0:
@@ -132,7 +136,7 @@ class File:
 
     @cached_property
     def _usage(self) -> Usage:
-        return Usage(self._rows)
+        return self._elder._usage if self._elder is not None else Usage(self._rows)
 
     def told(self, edit: Edit) -> Matrix:
         """All features but the prior, crowds and readings, a row; of one edit they are counted once."""
@@ -170,7 +174,7 @@ class File:
             *self._known(old, new, front, back),
             *self._ingredients(edit, added, removed, new[front - 1] if front else b""),
             *_swap(removed, added),
-            *self._usage.told(old, new, front, back, (low, high)),
+            *self._usage.told(old, new, front, back),
             *_shape(removed, added, old),
             *self._place(edit, old),
         ]

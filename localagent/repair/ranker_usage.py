@@ -18,6 +18,7 @@ USAGE: tuple[str, ...] = (
 )  # fmt: skip
 _NOTHING = 0.5  # of a share of no things
 _MOST_NAMES = 24  # of a line, of which each is held beside each
+_MOST_TOKENS = 100_000  # of a file that are counted
 _FEW = (0.3, 2.0, 1.0)  # what a token, two and three in a row count for unseen: the weight of the shorter row
 _START, _END = b"", b"\n"
 
@@ -25,7 +26,7 @@ _Side = bytes | tuple[bytes, bytes]
 
 
 class Usage:
-    """Of one file, given as its lines' tokens."""
+    """Of one file, given as its lines' tokens, the first hundred thousand of them."""
 
     def __init__(self, lines: Iterable[Sequence[bytes]]) -> None:
         self._shapes: dict[bytes, bytes] = {}
@@ -38,9 +39,13 @@ class Usage:
         self._both: Counter[tuple[bytes, _Side, _Side]] = Counter()
         self._together: Counter[tuple[bytes, bytes]] = Counter()
         self._known: dict[tuple[bytes, bytes, bytes, int], float] = {}
-        self._stood: dict[tuple[int, int, int, int], list[float]] = {}
+        self._stood: dict[tuple[tuple[bytes, ...], int, int], list[float]] = {}
+        left = _MOST_TOKENS
         for tokens in lines:
-            self._note(tokens)
+            self._note(tokens[:left])
+            left -= len(tokens)
+            if left <= 0:
+                break
 
     def _note(self, tokens: Sequence[bytes]) -> None:
         framed = [_START, _START, *tokens, _END]
@@ -64,10 +69,8 @@ class Usage:
         names = sorted(list(found)[:_MOST_NAMES])
         self._together.update((one, other) for k, one in enumerate(names) for other in names[k + 1 :])
 
-    def told(
-        self, old: Sequence[bytes], new: Sequence[bytes], front: int, back: int, at: tuple[int, int]
-    ) -> list[float]:
-        """One number a name of `USAGE`, for a line `old` (of the bytes `at`) that becomes `new`.
+    def told(self, old: Sequence[bytes], new: Sequence[bytes], front: int, back: int) -> list[float]:
+        """One number a name of `USAGE`, for a line `old` that becomes `new`.
 
         The first `front` tokens and the last `back` stay.
         """
@@ -89,12 +92,13 @@ class Usage:
             self._beside(new, front, end, own=0),
             sum(likely) / len(likely),
             min(likely),
-            *self._of_old(old, front, len(old) - back, at),
+            *self._of_old(old, front, len(old) - back),
         ]
 
-    def _of_old(self, old: Sequence[bytes], front: int, end: int, at: tuple[int, int]) -> list[float]:
+    def _of_old(self, old: Sequence[bytes], front: int, end: int) -> list[float]:
         """The same of what is taken, for which it is to stand elsewhere too; many edits take the same."""
-        told = self._stood.get((*at, front, end))
+        key = (tuple(old), front, end)
+        told = self._stood.get(key)
         if told is not None:
             return told
         both, left, count = 0, 0, 0
@@ -106,7 +110,7 @@ class Usage:
                 left += self._left.get((token, beside[0]), 0) > 1
                 count += 1
         likely = self._likely(old, front, end, own=1)
-        told = self._stood[(*at, front, end)] = [
+        told = self._stood[key] = [
             both / count if count else _NOTHING,
             left / count if count else _NOTHING,
             _share(self._fours, [_START, *old, _END], front + 1, end + 1, 4, own=1),

@@ -19,6 +19,7 @@ from localagent.errors import UsageFault
 from localagent.repair.expansion import crowds_of
 from localagent.repair.ranker import MOST_BYTES, Ranker, RankerModel, hand_scores, load_ranker, ranker_json
 from localagent.repair.ranker_features import FEATURES, OF_MODEL, File, features
+from localagent.repair.ranker_usage import USAGE
 from localagent.repair.weights import Weights
 
 PATH = RepoPath("a.py")
@@ -223,6 +224,19 @@ def test_what_is_counted_in_an_edit_is_counted_once(monkeypatch: pytest.MonkeyPa
     again = tuple(replace(e) for e in EDITS)  # equal ones, counted anew
     assert RANKER.corrections(file, again, CROWDS, readings, ON) == read
     assert len(counted) == 2 * len(EDITS)
+
+
+def test_what_is_usual_in_a_program_is_what_was_usual_before_it_changed() -> None:
+    changed = SOURCE.replace(b"found = found + item.price", b"found = limit")
+    edits = tuple(open_edit_space({}).edits(PATH, {PATH: changed}, lines=None, failures=()))[:40]
+    usual = [FEATURES.index(name) for name in USAGE]
+    elder = File(SOURCE)
+    heir, alone = File(changed, elder), File(changed)
+    told = [features(file, edits, [0] * len(edits), None) for file in (heir, alone)]
+    assert heir._usage is elder._usage
+    assert not np.array_equal(told[0][:, usual], told[1][:, usual])
+    rest = [k for k in range(len(FEATURES)) if k not in usual]
+    assert np.array_equal(told[0][:, rest], told[1][:, rest])
 
 
 @given(st.binary(max_size=200), st.data())
