@@ -3,7 +3,8 @@
 Code repeats itself, most of all within a file (Tu, Su and Devanbu, "On the localness of software", FSE 2014): names
 stand where they stood before, beside names that they stood beside; and what stands nowhere else as it stands here is
 the likelier to be wrong. Counted line by line; what an edit takes is not counted as known for standing there itself.
-Not promised: anything of texts that are no code.
+Not promised: anything of texts that are no code. A line that a kept candidate changed does not stand in the file that
+was counted, and is taken off all the same.
 """
 
 import math
@@ -151,10 +152,9 @@ class Usage:
         key = (one, two, token, own)
         known = self._known.get(key)
         if known is None:
-            share = 1.0 / (len(self._rows[0]) + 1)
-            row = (one, two, token)
-            weights = (_FEW[0] * (len(self._rows[0]) + 1), *_FEW[1:])
-            for n, weight in enumerate(weights):
+            kinds = len(self._rows[0]) + 1
+            share, row = 1.0 / kinds, (one, two, token)
+            for n, weight in enumerate((_FEW[0] * kinds, *_FEW[1:])):
                 seen = max(0, self._rows[n].get(row[2 - n :], 0) - own)
                 before = max(0, self._fronts[n].get(row[2 - n : 2], 0) - own)
                 share = (seen + weight * share) / (before + weight)
