@@ -39,7 +39,8 @@ class Expansion:
         self._heritage = Heritage()
         self._files: dict[RepoPath, File] = {}  # as each was first opened
         self._awaited: Sequence[cf.Future[Told]] = ()
-        self._held_from = self._hold_until = 0.0
+        self._searching_from = self._held_from = self._hold_until = 0.0
+        self._held_for_kept = False
         self._onward = ReadingOn(run)
 
     def close(self) -> None:
@@ -107,6 +108,16 @@ class Expansion:
             if not self._ordering.coming:  # it would have nothing to do until all files are enumerated
                 self._ordering.ask(least=max(ahead[n:], default=0.0))
         self._ordering.ask()
+        self._hold_for_first_kept(parent, lines)
+
+    def _hold_for_first_kept(self, parent: Lineage, lines: Mapping[RepoPath, Mapping[int, float]]) -> None:
+        """Wait as for the snapshot where that was not asked about: what is said here, later kept ones inherit."""
+        held_before = self._held_for_kept or self._ordering.spoke or self._run.state.plausible
+        if parent.round and lines and not held_before:
+            self._held_for_kept = True
+            worst = max(lines, key=lambda path: max(lines[path].values(), default=0.0))
+            self._hold(self._ordering.of(parent, worst))
+            self._onward.read_of(parent)
 
     def _opened(
         self,
@@ -159,17 +170,23 @@ class Expansion:
         return ranker.corrections(file, edits, crowds, readings, self._run.parts.weights)
 
     def hold(self) -> None:
-        """From now on, let only the likeliest candidates run until the model has ordered the open ones, or a while."""
-        self._awaited = self._ordering.coming
+        """Let only the likeliest candidates run, from now on, until the model has ordered the open ones, or a while."""
+        self._searching_from = self._run.clock()
+        self._hold(self._ordering.coming)
+        self.wait()
+
+    def _hold(self, awaited: Sequence[cf.Future[Told]]) -> None:
+        self._awaited = awaited
         self._held_from = self._run.clock()
         self._hold_until = self._held_from + min(15.0, 0.2 * self._run.task.budget.max_seconds)
-        self.wait()
 
     def held(self) -> bool:
         """True while waiting for the model is worth more than running the next candidate."""
         run = self._run
         if run.parts.pace.following:
             return run.parts.pace.awaits_scores(coming=bool(self._ordering.coming), onward=self._onward.coming)
+        if self._onward.awaited:
+            return True
         if not self._awaited or self._ahead():
             return False
         ended = run.clock() > self._hold_until or all(job.done() for job in self._awaited)
@@ -205,11 +222,13 @@ class Expansion:
     def _taken_each(self) -> float:
         """What candidates of this search have cost so far, all told; 0 before there are enough."""
         verified = self._run.state.verified
-        return (self._run.clock() - self._held_from) / verified if verified >= ENOUGH_VERIFIED else 0.0
+        return (self._run.clock() - self._searching_from) / verified if verified >= ENOUGH_VERIFIED else 0.0
 
     def wait(self) -> None:
         """Wait a moment for the model, then take what it has."""
         cf.wait(self._awaited, timeout=0.05)
+        if not self._awaited:
+            self._onward.wait(0.05)
         self.take_scores()
 
     def take_scores(self) -> None:

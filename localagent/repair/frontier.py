@@ -156,12 +156,13 @@ class Frontier:
                     return scope
         return None
 
-    def scored(self) -> list[Step]:
-        """The open edits of the snapshot that the model has scored, the cheapest first."""
+    def scored(self, kept: Lineage | None = None) -> list[Step]:
+        """The open edits of the snapshot, or of a kept candidate, that the model has scored, the cheapest first."""
         found = (
             (item.cost, number, item)
             for number, item in self._items.items()
-            if isinstance(item, Step) and not item.parent.edits and item.model_score is not None
+            if isinstance(item, Step) and item.model_score is not None
+            if (item.parent is kept if kept is not None else not item.parent.edits)
         )
         return [step for _, _, step in sorted(found)]
 

@@ -8,16 +8,16 @@ so that the first ones gain from it soon.
 import concurrent.futures as cf
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from localagent.domain.edit import Edit
 from localagent.domain.paths import RepoPath
 from localagent.ports import OnwardReader
 from localagent.repair.followed import PATIENCE
-from localagent.repair.lineage import Step
+from localagent.repair.lineage import Lineage, Step
 from localagent.repair.run import Run
-from localagent.repair.spending import worth_reading_on
+from localagent.repair.spending import worth_awaiting, worth_reading_on
 
 EDITS = 100  # read in one step
 STEPS = 3
@@ -40,6 +40,8 @@ class ReadingOn:
         self._weighs_at = -math.inf  # by the run's clock
         self._asked: dict[int, tuple[Edit, float]] = {}  # by id: the edit, kept so that it stays its own, and its cost
         self._reading: list[Edit] = []
+        self._awaited = False
+        self._kept: Lineage | None = None
         self._nats: dict[int, float] = {}
 
     def close(self) -> None:
@@ -50,6 +52,20 @@ class ReadingOn:
     def coming(self) -> bool:
         """Whether the model is at it."""
         return self._job is not None
+
+    def read_of(self, kept: Lineage) -> None:
+        """Read edits of this kept candidate on, from now on, in the place of the snapshot's: these are not scored."""
+        self._kept = kept
+
+    @property
+    def awaited(self) -> bool:
+        """Whether what it is at is worth more than running the next candidate meanwhile."""
+        return self._job is not None and self._awaited and not self._run.state.plausible
+
+    def wait(self, seconds: float) -> None:
+        """For what it is at, but no longer."""
+        if self._job is not None:
+            cf.wait((self._job,), timeout=seconds)
 
     def consider(self, each_seconds: float) -> None:
         """Begin the next step, where that is worth it by now. `each_seconds`: what a candidate costs."""
@@ -81,37 +97,65 @@ class ReadingOn:
         for most in (EDITS, EDITS // 2, EDITS // 4):
             seconds = self._seconds(reader, [step.edit for step in ahead[:most]])
             edits = min(most, len(ahead))
+            if most == EDITS and self._steps == 0:
+                self._awaited = worth_awaiting(
+                    candidates=run.task.budget.max_candidates - run.state.verified,
+                    seconds=run.left(),
+                    each_seconds=each_seconds,
+                    reading_seconds=seconds,
+                )
+                if self._awaited:
+                    return most
             if worth_reading_on(edits=edits, seconds=run.left(), each_seconds=each_seconds, reading_seconds=seconds):
                 return most
         return 0
 
     def _likeliest(self, most: int) -> list[Step]:
         """Those at the front of the queue that were not asked for yet."""
-        return [step for step in self._run.frontier.scored() if id(step.edit) not in self._asked][:most]
+        return [step for step in self._run.frontier.scored(self._kept) if id(step.edit) not in self._asked][:most]
 
     def _seconds(self, reader: OnwardReader, edits: Sequence[Edit]) -> float:
-        sources = self._run.parts.sources
+        sources = self._sources()
         return sum(
             reader.seconds(sources[path], [edits[at] for at in places]) for path, places in _by_path(edits).items()
         )
+
+    def _sources(self) -> Mapping[RepoPath, bytes]:
+        sources = self._run.parts.sources
+        return sources if self._kept is None else self._kept.sources(sources)
 
     def take(self) -> None:
         """Put all that were read in their new order, when the model has read those it was asked for."""
         if self._job is None or not self._run.parts.pace.may_read_on(self._job):
             return
         run = self._run
-        told, self._job, run.state.reading_on = self._job.result(), None, False
+        told, self._job, run.state.reading_on, self._awaited = self._job.result(), None, False, False
         self._weighs_at = -math.inf
         passed_over = run.parts.pace.not_read()
         told = [None if at in passed_over else nats for at, nats in enumerate(told)]
         self._nats |= {id(e): nats for e, nats in zip(self._reading, told, strict=True) if nats is not None}
-        still = [step for step in run.frontier.scored() if id(step.edit) in self._nats]
+        still = [step for step in run.frontier.scored(self._kept) if id(step.edit) in self._nats]
         fresh = permuted(still, [self._worth(step.edit) for step in still])
-        for step in fresh:
-            run.state.opened[id(step.edit)].read_on = step.cost - self._asked[id(step.edit)][1]
-        run.frontier.reorder(fresh)
+        run.frontier.reorder([*fresh, *self._told(fresh)])
         unread = [at for at, nats in enumerate(told) if nats is None]
         run.emit("read-on", scored=len(told) - len(unread), unread=unread)
+
+    def _told(self, fresh: Sequence[Step]) -> list[Step]:
+        """Note what reading on adds to each edit that was read; the heirs of these, as they cost by that.
+
+        Of an edit that ran already it is what it would have been, had it still been open: heirs may not have run.
+        """
+        run = self._run
+        open_now = {id(step.edit): step.cost for step in fresh}
+        shared = sorted(self._asked[key][1] for key in self._nats)
+        by_worth = sorted(self._nats, key=lambda key: self._worth(self._asked[key][0]))
+        heirs: list[Step] = []
+        for key, cost in zip(by_worth, shared, strict=True):
+            opened = run.state.opened[key]
+            opened.moved(open_now.get(key, cost) - self._asked[key][1])
+            others = (each for each in opened.line() if each is not opened)
+            heirs += [each.priced(run.parts.weights, mends=run.state.mends) for each in others]
+        return heirs
 
     def _worth(self, edit: Edit) -> float:
         """The edit's cost by what it was before, and by how much worse it reads than what stood there."""
@@ -119,13 +163,14 @@ class ReadingOn:
 
     def _read(self, edits: Sequence[Edit], seconds: float) -> Told:
         """Runs on the thread of its own: what there is time for, file by file."""
-        run, reader = self._run, self._run.parts.onward
+        reader = self._run.parts.onward
         assert reader is not None
         ends = time.monotonic() + seconds
         told: Told = [None] * len(edits)
+        sources = self._sources()
         for path, places in _by_path(edits).items():
             left = max(0.0, ends - time.monotonic())
-            nats = reader.read_on(run.parts.sources[path], [edits[at] for at in places], timeout_seconds=left)
+            nats = reader.read_on(sources[path], [edits[at] for at in places], timeout_seconds=left)
             for at, value in zip(places, nats, strict=True):
                 told[at] = value
         return told

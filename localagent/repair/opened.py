@@ -35,6 +35,7 @@ class Open:
         self.heir = True
         self.reading, self.nats = elder.reading, elder.nats
         self.gain = self.gain if elder.reading is None else elder.gain
+        self.read_on = elder.read_on
         elder.heirs.append(self)
 
     def told(self, answer: Reading | float | None) -> None:
@@ -51,6 +52,12 @@ class Open:
         self.gain = gain
         for heir in self.heirs:
             heir.gained(gain)
+
+    def moved(self, read_on: float) -> None:
+        """What reading on adds by now, also to its heirs."""
+        self.read_on = read_on
+        for heir in self.heirs:
+            heir.moved(read_on)
 
     def line(self) -> Iterator["Open"]:
         """It, and its heirs."""

@@ -84,6 +84,10 @@ class Ordering:
         """The answers that were not taken yet, in the order in which they are."""
         return [job for _, _, job in self._coming]
 
+    def of(self, parent: Lineage, path: RepoPath) -> list[cf.Future[Told]]:
+        """Those of them that are about a file of this program."""
+        return [job for _, asked, job in self._coming if asked.parent is parent and asked.path == path]
+
     def prepare(self, path: RepoPath) -> None:
         """Let the model read what stands in front of a file that it will be asked about."""
         if self.wanted:

@@ -7,7 +7,8 @@ learned is a function of the samples, the settings and numpy. Not promised: that
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -134,7 +135,7 @@ def conclude(
     about: dict[str, Any] = {
         "data": digest,
         "samples": len(plain),
-        "found": found,
+        "found": _kept_by_repository(found, plain),
         "carried": sorted(standing.repositories) if standing is not None and not kept_whole else [],
         "settings": asdict(settings),
         "judged": figures,
@@ -144,6 +145,12 @@ def conclude(
     ranker = Ranker(name=name, with_model=models["with-model"], without_model=models["without-model"])
     _register(ranker_json(ranker, about), target)
     return Trained(found=found, digest=digest, figures=figures, registered=target)
+
+
+def _kept_by_repository(names: Iterable[str], samples: Sequence[Listed]) -> dict[str, dict[str, int]]:
+    """How many samples of each kind every repository gave that was named, whenever they were found."""
+    counts = Counter((sample.group, sample.kind) for sample in samples)
+    return {name: {kind: count for (group, kind), count in sorted(counts.items()) if group == name} for name in names}
 
 
 def forget(house: House) -> tuple[Path, ...]:

@@ -1,7 +1,8 @@
 """Reading on: which edits, when, and that only the order among them changes."""
 
+import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -30,6 +31,7 @@ class Judge:
     reads: int = 1_000
     better: float = 0.0
     others: float = -9.0
+    pause: float = 0.0  # seconds that it really takes
     asked: list[list[Edit]] = field(default_factory=list)
 
     def seconds(self, source: bytes, edits: Sequence[Edit]) -> float:
@@ -37,6 +39,7 @@ class Judge:
 
     def read_on(self, source: bytes, edits: Sequence[Edit], *, timeout_seconds: float) -> Sequence[float | None]:
         self.asked.append(list(edits))
+        time.sleep(self.pause)
         told = [self.better if e.note == self.favourite else self.others for e in edits]
         return [nats if k < self.reads else None for k, nats in enumerate(told)]
 
@@ -171,3 +174,59 @@ def test_once_a_candidate_is_plausible_nothing_more_is_read_on() -> None:
     assert result.patch is not None
     assert result.verified > 5  # others are tried after it, and there were edits left to read
     assert len(judge.asked) == 1
+
+
+def began_and_ended(candidates: int) -> tuple[int, int] | None:
+    """After how many candidates the reading on began, and after how many it had ended; None where it did not begin."""
+    lab = Laboratory(SOURCE, {"a": lambda _: False})
+    budget = Budget(max_candidates=candidates, max_seconds=300, jobs=1)
+    _, events = repair(lab, scorer=Oracle("none"), onward=Judge(LAST, takes=4.0, pause=0.3), budget=budget)
+    kinds = [e.kind for e in events.seen if e.kind in ("started", "reading-on", "read-on")]
+    if "reading-on" not in kinds:
+        return None
+    began, ended = kinds.index("reading-on"), kinds.index("read-on")
+    return kinds[:began].count("started"), kinds[:ended].count("started")
+
+
+def test_where_few_candidates_may_run_none_is_spent_while_the_likeliest_are_read_on() -> None:
+    few = began_and_ended(30)
+    assert few is not None
+    assert few[0] == few[1] < 10
+    assert began_and_ended(500) is None  # all of them will run, and sooner than they are read
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_what_was_read_on_holds_for_the_same_edits_of_a_kept_candidate(later: bool) -> None:
+    """The second of two faults: its edits were read on when the first one was still there, or are at that moment."""
+    source = b"".join(b"v%s = %d\n" % (bytes([97 + k]), k % 5) for k in range(9))
+
+    def one(space: Mapping[str, object]) -> bool:
+        time.sleep(0.02 if later else 0.0)
+        return space["va"] == 7
+
+    tests = {"one": one, "both": lambda space: space["va"] == 7 and space["vi"] == 9}
+
+    def after_the_first(judge: Judge | None) -> int:
+        lab = Laboratory(source, tests)
+        result, events = repair(lab, scorer=Oracle("0 -> 7"), onward=judge)
+        assert result.patch is not None
+        checked = [e.data for e in events.seen if e.kind == "checked"]
+        upon = [data["plausible"] for data in checked if len(data["edit"]) == 2]
+        return upon.index(True)
+
+    read, plain = after_the_first(Judge("3 -> 9", pause=0.2 if later else 0.0)), after_the_first(None)
+    assert read < plain / 2
+
+
+def test_where_the_snapshot_does_not_parse_the_edits_of_the_first_that_does_are_read_on() -> None:
+    def upon_it(judge: Judge | None) -> int:
+        lab = Laboratory(b"a = 01\nb = 2\nc = 3\nd = 4\n", {"d": lambda space: space["d"] == 9})
+        result, events = repair(lab, scorer=Oracle("none"), onward=judge)
+        assert result.rank_of_first_plausible is not None
+        upon = [e.data["plausible"] for e in events.seen if e.kind == "checked" and len(e.data["edit"]) == 2]
+        return upon.index(True)
+
+    judge = Judge(LAST)
+    read, plain = upon_it(judge), upon_it(None)
+    assert read < plain / 2
+    assert all(edit.operator == "digit" for edit in judge.asked[0])  # of a text that parses

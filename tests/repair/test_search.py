@@ -3,6 +3,7 @@
 The programs are ours and harmless; all that decides (order, budget, gates, controls, beam, choice) is the real code.
 """
 
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -846,6 +847,27 @@ def test_where_a_file_does_not_parse_the_model_is_not_asked(source: bytes, asked
     result, events = repair(Laboratory(source, {"a": number("a", 21)}), scorer=Oracle("none"))
     assert result.patch is not None
     assert next(e.data["asked"] for e in events.seen if e.kind == "expanded") == asked
+
+
+def test_the_first_candidate_that_makes_it_parse_is_asked_about_before_others_run() -> None:
+    """What is said of its edits holds for those of all that come after it."""
+
+    class Slow(Oracle):
+        def read(
+            self, source: bytes, context: str, edits: Sequence[Edit], *, timeout_seconds: float
+        ) -> Sequence[Reading | None]:
+            time.sleep(0.3)
+            return super().read(source, context, edits, timeout_seconds=timeout_seconds)
+
+    source = b"a = 01\n" + b"".join(b"%s = 1\n" % bytes([98 + k]) for k in range(6))
+    lab = Laboratory(source, {"g": number("g", 9)})
+    budget = Budget(max_candidates=40, max_seconds=300, jobs=1)
+    result, events = repair(lab, scorer=Slow("1 -> 9"), budget=budget)
+    assert result.rank_of_first_plausible is not None
+    kinds = [e.kind if e.kind != "expanded" else f"asked {e.data['asked']}" for e in events.seen]
+    assert "asked False" in kinds
+    meanwhile = kinds[kinds.index("asked True") : kinds.index("ordered")]
+    assert meanwhile.count("started") <= 1  # the one that was looked for when it was its turn to be built upon
 
 
 def test_a_file_that_raises_a_syntax_error_parses_all_the_same_and_the_model_is_asked() -> None:

@@ -191,16 +191,20 @@ def samples(*, telling: bool, projects: int = 6, each: int = 10) -> list[Listed]
 def test_an_order_that_is_better_on_unseen_projects_is_registered(tmp_path: Path) -> None:
     target = tmp_path / "ranker" / "ranker.json"
     good = samples(telling=True)
-    done = conclude(["a"], [], good, {}, target, lambda _text: None)
+    named: dict[str, dict[str, int]] = {f"p{k}": {} for k in range(6)}
+    done = conclude(["a"], [], good, named, target, lambda _text: None)
     assert done.registered == target
     ranker = load_ranker(target)
     assert ranker is not None
     assert not ranker.with_model.linear.any()  # nobody judged it: it stays the hand's
     weights = dict(zip(ranker.without_model.features, ranker.without_model.linear, strict=True))
     assert max(weights, key=lambda name: weights[name]) == "names-in-file"
-    again = conclude(["a"], [], good, {}, tmp_path / "again.json", lambda _text: None)
+    again = conclude(["a"], [], good, named, tmp_path / "again.json", lambda _text: None)
     assert again.registered is not None
     assert again.registered.read_bytes() == target.read_bytes()
+    card = json.loads(target.read_text("utf-8"))["about"]
+    assert card["found"] == {f"p{k}": {"real": 10} for k in range(6)}  # also of what an earlier run had found
+    assert card["samples"] == 60
 
 
 def test_an_order_that_is_no_better_is_not(tmp_path: Path) -> None:
