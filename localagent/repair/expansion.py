@@ -39,6 +39,7 @@ class Expansion:
         self._heritage = Heritage()
         self._files: dict[RepoPath, File] = {}  # as each was first opened
         self._awaited: Sequence[cf.Future[Told]] = ()
+        self._held_for: Sequence[cf.Future[Told]] = ()  # what was awaited last, and may be there by now
         self._searching_from = self._held_from = self._hold_until = 0.0
         self._held_for_kept = False
         self._onward = ReadingOn(run)
@@ -176,7 +177,7 @@ class Expansion:
         self.wait()
 
     def _hold(self, awaited: Sequence[cf.Future[Told]]) -> None:
-        self._awaited = awaited
+        self._awaited = self._held_for = awaited
         self._held_from = self._run.clock()
         self._hold_until = self._held_from + min(15.0, 0.2 * self._run.task.budget.max_seconds)
 
@@ -235,7 +236,7 @@ class Expansion:
         """Reorder the frontier by what the model has said since."""
         self._onward.take()
         self._ordering.take()
-        if self._ordering.spoke and not self._ordering.coming:
+        if self._ordering.spoke and not any(job in self._held_for for job in self._ordering.coming):
             self._onward.consider(max(self._each_seconds(), self._taken_each()))
 
 

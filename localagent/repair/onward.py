@@ -1,8 +1,9 @@
 """The likeliest open edits, read on by the model and put in a better order among themselves.
 
 The first pass looks at one token of each edit. Where tests are slow, the model reads those at the front of the queue
-whole meanwhile, with what follows them; what it makes of that permutes their costs, and touches no other's. In steps,
-so that the first ones gain from it soon.
+whole meanwhile, with what follows them; what it makes of that permutes their costs, and touches no other's, but for
+those of the same edits of kept candidates. In steps, so that the first ones gain from it soon. Where few candidates may
+run, these wait for the first step (docs/adr/0059-where-candidates-are-dearer-than-time.md).
 """
 
 import concurrent.futures as cf
