@@ -26,6 +26,7 @@ EDITS_PER_PATH = 300
 USUAL_WAIT_SECONDS = 2.0  # until the model has spoken, before anything is measured
 PROCESS_SECONDS = 0.02  # what a candidate costs beside its tests
 ENOUGH_VERIFIED = 10  # candidates that tell what one costs
+_MOMENT = 0.05  # seconds, of a wait for the model
 HEAD_START = 25  # one in so many of the budget may run in the prior order before the model has spoken
 
 
@@ -41,7 +42,8 @@ class Expansion:
         self._awaited: Sequence[cf.Future[Told]] = ()
         self._held_for: Sequence[cf.Future[Told]] = ()  # what was awaited last, and may be there by now
         self._searching_from = self._held_from = self._hold_until = 0.0
-        self._held_for_kept = False
+        self._asked = False  # whether the model was asked about the snapshot, or a kept candidate in its place
+        self._kept_first = False  # which of the two
         self._onward = ReadingOn(run)
 
     def close(self) -> None:
@@ -103,6 +105,7 @@ class Expansion:
             if not asks or run.parts.scorer is None:
                 run.frontier.push([each.step for each in edits])
                 continue
+            self._asked = self._asked or not parent.round
             run.frontier.push(self._ordering.priced(edits))
             self._heritage.note(path, sources[path], edits)
             self._ordering.note(Asked(parent=parent, path=path, edits=edits, gains=partial(self._gains, file)))
@@ -113,12 +116,14 @@ class Expansion:
 
     def _hold_for_first_kept(self, parent: Lineage, lines: Mapping[RepoPath, Mapping[int, float]]) -> None:
         """Wait as for the snapshot where that was not asked about: what is said here, later kept ones inherit."""
-        held_before = self._held_for_kept or self._ordering.spoke or self._run.state.plausible
-        if parent.round and lines and not held_before:
-            self._held_for_kept = True
-            worst = max(lines, key=lambda path: max(lines[path].values(), default=0.0))
-            self._hold(self._ordering.of(parent, worst))
+        if not parent.round or self._asked or not lines:
+            return
+        worst = max(lines, key=lambda path: max(lines[path].values(), default=0.0))
+        answers = self._ordering.of(parent, worst)
+        if answers:
+            self._asked = self._kept_first = True
             self._onward.read_of(parent)
+            self._hold(answers)
 
     def _opened(
         self,
@@ -191,6 +196,7 @@ class Expansion:
         if not self._awaited or self._ahead():
             return False
         ended = run.clock() > self._hold_until or all(job.done() for job in self._awaited)
+        ended = ended or (self._kept_first and bool(run.state.plausible))
         if ended or not self._worth_waiting():
             self._awaited = ()
         return bool(self._awaited)
@@ -227,9 +233,11 @@ class Expansion:
 
     def wait(self) -> None:
         """Wait a moment for the model, then take what it has."""
-        cf.wait(self._awaited, timeout=0.05)
-        if not self._awaited:
-            self._onward.wait(0.05)
+        answers = [job for job in self._awaited if not job.done()]
+        if answers:
+            cf.wait(answers, timeout=_MOMENT)
+        else:
+            self._onward.wait(_MOMENT)
         self.take_scores()
 
     def take_scores(self) -> None:

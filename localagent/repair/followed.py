@@ -221,7 +221,7 @@ class Followed(Live):
         """Whether an answer of the model is taken now: where the record has it, after waiting, or when it is there."""
         if not self.following:
             return job.done()
-        if self._decision() is not what:
+        if self._decision() is not what or self._kind() == "reading-on":  # that comes first
             return False
         cf.wait((job,))
         return True

@@ -61,7 +61,8 @@ class ReadingOn:
     @property
     def awaited(self) -> bool:
         """Whether what it is at is worth more than running the next candidate meanwhile."""
-        return self._job is not None and self._awaited and not self._run.state.plausible
+        run = self._run
+        return self._job is not None and self._awaited and not run.state.plausible and run.left() > 0.0
 
     def wait(self, seconds: float) -> None:
         """For what it is at, but no longer."""
@@ -83,12 +84,13 @@ class ReadingOn:
         self._reading = [step.edit for step in steps]
         following = run.parts.pace.following
         late = PATIENCE * run.task.budget.max_seconds if following else _LATE * self._seconds(reader, self._reading)
-        self._job = self._pool.submit(self._read, self._reading, late)
+        self._job = self._pool.submit(self._read, self._sources(), self._reading, late)
         run.state.reading_on = True
 
     def _worth_reading(self, reader: OnwardReader, each_seconds: float) -> int:
         """How many there is time for, EDITS or a part of it; weighed anew after a while."""
         run = self._run
+        self._awaited = False
         if run.state.plausible or run.clock() < self._weighs_at:
             return 0
         self._weighs_at = run.clock() + _WEIGHED_SECONDS
@@ -147,28 +149,32 @@ class ReadingOn:
         Of an edit that ran already it is what it would have been, had it still been open: heirs may not have run.
         """
         run = self._run
+        if run.state.by_hand:
+            return []
+        weights, mends = run.parts.weights, run.state.mends
         open_now = {id(step.edit): step.cost for step in fresh}
         shared = sorted(self._asked[key][1] for key in self._nats)
         by_worth = sorted(self._nats, key=lambda key: self._worth(self._asked[key][0]))
         heirs: list[Step] = []
         for key, cost in zip(by_worth, shared, strict=True):
             opened = run.state.opened[key]
-            opened.moved(open_now.get(key, cost) - self._asked[key][1])
-            others = (each for each in opened.line() if each is not opened)
-            heirs += [each.priced(run.parts.weights, mends=run.state.mends) for each in others]
+            if key in open_now:  # it may have been told more since it was asked for
+                opened.moved(open_now[key] - (opened.priced(weights, mends=mends).cost - opened.read_on))
+            else:
+                opened.moved(cost - self._asked[key][1])
+            heirs += [each.priced(weights, mends=mends) for each in opened.line() if each is not opened]
         return heirs
 
     def _worth(self, edit: Edit) -> float:
         """The edit's cost by what it was before, and by how much worse it reads than what stood there."""
         return self._asked[id(edit)][1] - self._run.parts.weights.onward * min(0.0, self._nats[id(edit)])
 
-    def _read(self, edits: Sequence[Edit], seconds: float) -> Told:
+    def _read(self, sources: Mapping[RepoPath, bytes], edits: Sequence[Edit], seconds: float) -> Told:
         """Runs on the thread of its own: what there is time for, file by file."""
         reader = self._run.parts.onward
         assert reader is not None
         ends = time.monotonic() + seconds
         told: Told = [None] * len(edits)
-        sources = self._sources()
         for path, places in _by_path(edits).items():
             left = max(0.0, ends - time.monotonic())
             nats = reader.read_on(sources[path], [edits[at] for at in places], timeout_seconds=left)

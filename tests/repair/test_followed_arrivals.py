@@ -51,6 +51,17 @@ def test_what_was_written_is_taken_where_it_was_taken_then() -> None:
     assert pace.following
 
 
+def test_what_is_read_on_is_asked_for_before_an_answer_that_came_after_that_is_taken() -> None:
+    pace = Followed([mark("reading-on", edits=2), mark("ordered", edits=3), mark("read-on", scored=2, unread=[])])
+    assert not pace.may_order(done())
+    assert pace.reads_on(wanted=0) == 2
+    go(pace, "reading-on", edits=2)
+    assert pace.may_order(done())
+    go(pace, "ordered", edits=3)
+    assert pace.may_read_on(done())  # type: ignore[arg-type]
+    assert pace.following
+
+
 def test_without_a_writer_the_run_departs_where_the_record_has_something_written() -> None:
     pace = Followed([mark("written", edits=1, late=0)])
     assert not pace.may_take(None)

@@ -230,3 +230,46 @@ def test_where_the_snapshot_does_not_parse_the_edits_of_the_first_that_does_are_
     read, plain = upon_it(judge), upon_it(None)
     assert read < plain / 2
     assert all(edit.operator == "digit" for edit in judge.asked[0])  # of a text that parses
+
+
+@pytest.mark.parametrize("source", [SOURCE, b"a = 01\nb = 2\nc = 3\nd = 4\n"])
+def test_a_record_of_a_task_that_waited_is_followed_to_its_end(source: bytes) -> None:
+    """With answers that come late, and others that are there at once."""
+    tests = {"d": lambda space: space["d"] == 9 and space["c"] == 8, "c": lambda space: space["c"] == 8}
+    budget = Budget(max_candidates=30, max_seconds=300, jobs=1)
+    scorer, judge = Oracle("none", pause=0.1), Judge(LAST, pause=0.1)
+    _, then = repair(Laboratory(source, tests), scorer=scorer, onward=judge, budget=budget)
+    scorer, judge = Oracle("none"), Judge(LAST)
+    _, now = repair(Laboratory(source, tests), scorer=scorer, onward=judge, budget=budget, follow=then.seen)
+    assert now.pace is not None
+    assert now.pace.following
+    kinds = [[(e.kind, e.data.get("number")) for e in some.seen if e.kind != "progress"] for some in (then, now)]
+    assert ("reading-on", None) in kinds[0]
+    assert kinds[0] == kinds[1]
+
+
+def test_waiting_ends_once_a_candidate_is_plausible() -> None:
+    """It flew already when the wait began."""
+
+    def slow(space: Mapping[str, object]) -> bool:
+        time.sleep(0.5 if space["a"] != 1 else 0.0)
+        return space["a"] != 1
+
+    budget = Budget(max_candidates=30, max_seconds=300, jobs=1)
+    judge = Judge("none", takes=0.3, pause=2.0)
+    scorer = Oracle("none", pause=0.1)  # the first ones fly meanwhile
+    _, events = repair(Laboratory(SOURCE, {"a": slow}), scorer=scorer, onward=judge, budget=budget)
+    kinds = [e.kind for e in events.seen]
+    meanwhile = kinds[kinds.index("reading-on") :]
+    assert "started" in meanwhile[: meanwhile.index("read-on") if "read-on" in meanwhile else None]
+
+
+def test_waiting_ends_with_the_time() -> None:
+    judge = Judge("none", takes=0.3, pause=5.0)
+    budget = Budget(max_candidates=30, max_seconds=3.0, jobs=1)
+    lab = Laboratory(SOURCE, {"a": lambda _: False})
+    result, events = repair(lab, scorer=Oracle("none"), onward=judge, budget=budget)
+    kinds = [e.kind for e in events.seen]
+    assert "reading-on" in kinds
+    assert "read-on" not in kinds
+    assert result.verified < 10

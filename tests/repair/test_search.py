@@ -23,8 +23,10 @@ from localagent.ports import EditMender, EditSpace, EditWriter, Lines, OnwardRea
 from localagent.repair import beam, deciding
 from localagent.repair.beam import MAX_ALIKE, PARSED
 from localagent.repair.deciding import KEPT_SHARE, KEPT_TO_HARDEN
+from localagent.repair.followed import Followed
 from localagent.repair.frontier import Frontier
 from localagent.repair.lineage import Lineage, Step
+from localagent.repair.pace import Live
 from localagent.repair.ranker import Ranker, knows_nothing
 from localagent.repair.rivals import Rivals
 from localagent.repair.search import Repair
@@ -219,10 +221,18 @@ class Gates:
 
 @dataclass
 class Events:
+    pace: Followed | None = None  # which is told of each event, after those who keep them
     seen: list[Event] = field(default_factory=list)
 
     def emit(self, event: Event) -> None:
         self.seen.append(event)
+        if self.pace is not None:
+            self.pace.emit(event)
+
+
+def told(event: Event) -> dict[str, object]:
+    """As a journal has it."""
+    return {"kind": event.kind, "at": event.at_seconds, "data": dict(event.data)}
 
 
 @dataclass
@@ -238,6 +248,7 @@ class Oracle:
     weights: str = "sha256:0"
     tokens_used: int = 0
     prepared: tuple[str, ...] = ()
+    pause: float = 0.0  # seconds that an answer takes
 
     def prepare(self, context: str, *, timeout_seconds: float) -> None:
         self.prepared = (*self.prepared, context)
@@ -245,6 +256,7 @@ class Oracle:
     def read(
         self, source: bytes, context: str, edits: Sequence[Edit], *, timeout_seconds: float
     ) -> Sequence[Reading | None]:
+        time.sleep(self.pause)
         if self.broken:
             self.warning = "the model crashed"
             return [None for _ in edits]
@@ -285,8 +297,10 @@ def repair(
     learned: float = 0.0,
     mended: float = 0.3,
     choosing: Choosing = Choosing.ASK,
+    follow: Sequence[Event] | None = None,
 ) -> tuple[TaskResult, Events]:
-    events = Events()
+    pace = Live() if follow is None else Followed([told(e) for e in follow if e.kind != "progress"])
+    events = Events(pace if isinstance(pace, Followed) else None)
     parts = Parts(
         verifier=laboratory,
         localizer=SpectrumLocalizer(),
@@ -302,6 +316,7 @@ def repair(
         ranker=ranker,
         onward=onward,
         mender=mender,
+        pace=pace,
     )
     limits = budget or Budget(max_candidates=500, max_seconds=30, jobs=1)
     task = Task(id="t", repo="/r", budget=limits, choosing=choosing)
@@ -852,17 +867,10 @@ def test_where_a_file_does_not_parse_the_model_is_not_asked(source: bytes, asked
 def test_the_first_candidate_that_makes_it_parse_is_asked_about_before_others_run() -> None:
     """What is said of its edits holds for those of all that come after it."""
 
-    class Slow(Oracle):
-        def read(
-            self, source: bytes, context: str, edits: Sequence[Edit], *, timeout_seconds: float
-        ) -> Sequence[Reading | None]:
-            time.sleep(0.3)
-            return super().read(source, context, edits, timeout_seconds=timeout_seconds)
-
     source = b"a = 01\n" + b"".join(b"%s = 1\n" % bytes([98 + k]) for k in range(6))
     lab = Laboratory(source, {"g": number("g", 9)})
     budget = Budget(max_candidates=40, max_seconds=300, jobs=1)
-    result, events = repair(lab, scorer=Slow("1 -> 9"), budget=budget)
+    result, events = repair(lab, scorer=Oracle("1 -> 9", pause=0.3), budget=budget)
     assert result.rank_of_first_plausible is not None
     kinds = [e.kind if e.kind != "expanded" else f"asked {e.data['asked']}" for e in events.seen]
     assert "asked False" in kinds
