@@ -26,8 +26,8 @@ EDITS_PER_PATH = 300
 USUAL_WAIT_SECONDS = 2.0  # until the model has spoken, before anything is measured
 PROCESS_SECONDS = 0.02  # what a candidate costs beside its tests
 ENOUGH_VERIFIED = 10  # candidates that tell what one costs
-_MOMENT = 0.05  # seconds, of a wait for the model
 HEAD_START = 25  # one in so many of the budget may run in the prior order before the model has spoken
+_MOMENT = 0.05  # seconds, of a wait for the model
 
 
 class Expansion:
@@ -244,7 +244,10 @@ class Expansion:
         """Reorder the frontier by what the model has said since."""
         self._onward.take()
         self._ordering.take()
-        if self._ordering.spoke and not any(job in self._held_for for job in self._ordering.coming):
+        coming = self._ordering.coming
+        if self._kept_first:  # of others there is hardly a moment when nothing is asked
+            coming = [job for job in coming if job in self._held_for]
+        if self._ordering.spoke and not coming:
             self._onward.consider(max(self._each_seconds(), self._taken_each()))
 
 

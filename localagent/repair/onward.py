@@ -97,18 +97,18 @@ class ReadingOn:
         ahead = self._likeliest(EDITS)
         if len(ahead) < LEAST_EDITS:
             return 0
+        if self._steps == 0:
+            self._awaited = worth_awaiting(
+                candidates=run.task.budget.max_candidates - run.state.verified,
+                seconds=run.left(),
+                each_seconds=each_seconds,
+                reading_seconds=self._seconds(reader, [step.edit for step in ahead]),
+            )
+            if self._awaited:
+                return EDITS
         for most in (EDITS, EDITS // 2, EDITS // 4):
             seconds = self._seconds(reader, [step.edit for step in ahead[:most]])
             edits = min(most, len(ahead))
-            if most == EDITS and self._steps == 0:
-                self._awaited = worth_awaiting(
-                    candidates=run.task.budget.max_candidates - run.state.verified,
-                    seconds=run.left(),
-                    each_seconds=each_seconds,
-                    reading_seconds=seconds,
-                )
-                if self._awaited:
-                    return most
             if worth_reading_on(edits=edits, seconds=run.left(), each_seconds=each_seconds, reading_seconds=seconds):
                 return most
         return 0
