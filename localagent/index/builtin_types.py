@@ -243,7 +243,21 @@ IMPORTS: Mapping[str, tuple[str, ...]] = {
     **{n: (f"bisect:{n}",) for n in ("bisect_left", "bisect_right", "insort")},
     **{
         n: (f"math:{n}",)
-        for n in ("sqrt", "ceil", "floor", "gcd", "inf", "pi", "log", "log2", "factorial", "comb", "prod")
+        for n in (
+            "sqrt",
+            "isqrt",
+            "ceil",
+            "floor",
+            "gcd",
+            "lcm",
+            "inf",
+            "pi",
+            "log",
+            "log2",
+            "factorial",
+            "comb",
+            "prod",
+        )
     },
     **{
         n: (f"typing:{n}",)

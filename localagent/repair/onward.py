@@ -23,6 +23,7 @@ from localagent.repair.spending import worth_awaiting, worth_reading_on
 EDITS = 100  # read in one step
 STEPS = 3
 LEAST_EDITS = 10
+_FOR_EACH_CANDIDATE = 2  # edits that are read where candidates wait: what lies behind them is seldom brought so far
 _WEIGHED_SECONDS = 0.5  # between two looks at whether it is worth it: they take some milliseconds
 _LATE = 1.5  # times the expected seconds, after which what was read so far is taken
 
@@ -98,14 +99,16 @@ class ReadingOn:
         if len(ahead) < LEAST_EDITS:
             return 0
         if self._steps == 0:
+            candidates = run.task.budget.max_candidates - run.state.verified
+            most = max(EDITS // 4, min(EDITS, _FOR_EACH_CANDIDATE * candidates))
             self._awaited = worth_awaiting(
-                candidates=run.task.budget.max_candidates - run.state.verified,
+                candidates=candidates,
                 seconds=run.left(),
                 each_seconds=each_seconds,
-                reading_seconds=self._seconds(reader, [step.edit for step in ahead]),
+                reading_seconds=self._seconds(reader, [step.edit for step in ahead[:most]]),
             )
             if self._awaited:
-                return EDITS
+                return most
         for most in (EDITS, EDITS // 2, EDITS // 4):
             seconds = self._seconds(reader, [step.edit for step in ahead[:most]])
             edits = min(most, len(ahead))

@@ -146,6 +146,10 @@ def test_a_one_line_repair_is_in_the_space(broken: str, fixed: str, operator: st
 
 BLOCKS = [
     (
+        "def f(a, b):\n    i = j = 0\n    while a[i]:\n        j += 1\n    while b[j]:\n        i += 1\n",
+        "def f(a, b):\n    i = j = 0\n    while a[i]:\n        i += 1\n    while b[j]:\n        j += 1\n",
+    ),
+    (
         "class A:\n    xs = []\n\n    def __init__(self, n):\n        self.n = n\n",
         "class A:\n    xs = []\n\n    def __init__(self, n):\n        self.xs = []\n        self.n = n\n",
     ),
@@ -204,6 +208,15 @@ REPORTED = [
     ("AttributeError", "'list' object has no attribute 'push'", "a.push(1)", "a.append(1)"),
     ("AttributeError", "'list' object has no attribute 'length'", "return a.length", "return len(a)"),
     ("NameError", "name 'null' is not defined", "return null", "return None"),
+    ("AttributeError", "'C' object has no attribute 'getRemainder'", "return a.getRemainder(3)", "return a % 3"),
+    (
+        "AttributeError",
+        "'C' object has no attribute 'getRemainder'",
+        "return 2 * self.getRemainder(a + 1, -a)",
+        "return 2 * ((a + 1) % (-a))",
+    ),
+    ("AttributeError", "'C' object has no attribute 'lowered'", "return self.lowered(a[0])", "return a[0].lower()"),
+    ("NameError", "name 'sort_them' is not defined", "sort_them(a)\n    return a", "a.sort()\n    return a"),
     (
         "NameError",
         "name 'out' is not defined",
@@ -573,3 +586,29 @@ def test_only_a_bound_of_the_index_itself_is_brought_nearer() -> None:
 def test_what_cannot_be_meant_is_not_offered(line: str, fixed: str) -> None:
     head = "def f(a, b):\n    "
     assert repairs(f"{head}{line}\n", f"{head}{fixed}\n") == []
+
+
+def test_what_a_class_of_another_file_has_is_offered_for_what_it_lacks() -> None:
+    """An attribute for the call of an invented method whose name holds it; a method, or a base's, stays called."""
+    source = b"def f(root):\n    return root.moveleft() or root.wal()\n"
+    nodes = (
+        b"class Node:\n    def __init__(self):\n        self.left = self.val = 1\n\n    def walk(self):\n        pass\n"
+    )
+    sources = {PATH: source, RepoPath("nodes.py"): nodes}
+
+    def offered(name: str) -> list[bytes]:
+        failure = Failure(exception="AttributeError", message=f"'Node' object has no attribute '{name}'")
+        edits = LibcstEditSpace({}).edits(PATH, sources, lines=None, failures=[failure])
+        return [e.apply(source) for e in edits if e.operator == "missing-attribute"]
+
+    assert offered("moveleft")[0] == source.replace(b"moveleft()", b"left")
+    assert offered("wal")[0] == source.replace(b"wal()", b"walk()")
+    assert not any(b"__init__" in made for made in offered("wal"))
+
+
+@pytest.mark.parametrize("name", ["heappush", "deepcopy", "isqrt"])
+def test_what_a_module_has_means_what_it_does_there(name: str) -> None:
+    source = f"def f(a, b):\n    return {name}(a, b) or {name}(a)\n".encode()
+    failure = Failure(exception="NameError", message=f"name '{name}' is not defined")
+    found = list(LibcstEditSpace({}).edits(PATH, {PATH: source}, lines=None, failures=[failure]))
+    assert not [e for e in found if e.operator == "missing-method-meaning"]

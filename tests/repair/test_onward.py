@@ -195,6 +195,17 @@ def test_where_few_candidates_may_run_none_is_spent_while_the_likeliest_are_read
     assert began_and_ended(500) is None  # all of them will run, and sooner than they are read
 
 
+@pytest.mark.parametrize(("candidates", "least", "most"), [(12, 25, 25), (30, 30, 60), (80, 100, 100)])
+def test_where_they_wait_twice_as_many_edits_are_read_as_candidates_may_run(
+    candidates: int, least: int, most: int
+) -> None:
+    lab = Laboratory(b"".join(b"v%s = 1\n" % bytes([97 + k]) for k in range(25)), {"va": lambda _: False})
+    judge = Judge("none", takes=4.0)
+    budget = Budget(max_candidates=candidates, max_seconds=300, jobs=1)
+    repair(lab, scorer=Oracle("none"), onward=judge, budget=budget)
+    assert least <= len(judge.asked[0]) <= most
+
+
 @pytest.mark.parametrize("later", [False, True])
 def test_what_was_read_on_holds_for_the_same_edits_of_a_kept_candidate(later: bool) -> None:
     """The second of two faults: its edits were read on when the first one was still there, or are at that moment."""

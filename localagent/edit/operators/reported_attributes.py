@@ -1,18 +1,24 @@
 """Edits that a report of a missing attribute or method suggests."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import libcst as cst
 
+from localagent.domain.outcome import Failure
 from localagent.edit.context import Change, Context
 from localagent.edit.operators.attributes import known_attributes
+from localagent.edit.operators.calls import callee_name
 from localagent.edit.operators.variables import BUILTINS, likeness
-from localagent.edit.precedence import ATOM, LAMBDA
+from localagent.edit.precedence import ATOM, LAMBDA, binding
 from localagent.edit.registry import operator
 from localagent.edit.reports import missing_attribute, placed, undefined
 from localagent.edit.unit import Expr
-from localagent.index.builtin_types import ATTRIBUTES, SYNONYMS
+from localagent.index.builtin_types import ATTRIBUTES, IMPORTS, SYNONYMS
+from localagent.index.meanings import meant_by
 
+_CALLED = 0.6  # for what its class stores, and does not define as a method
+_LEAST_LETTERS, _INSIDE = 4, 0.8
+_MOST_CLASSES = 8  # a class and its bases
 _OF_NONE = 1.2  # None lacks whatever is asked of it: seldom is the attribute what is wrong
 
 
@@ -30,24 +36,51 @@ def another_attribute(ctx: Context) -> Iterator[Change]:
             bonus = placed(ctx, failure, expr.line, expr.end_line) - (_OF_NONE if kind == "NoneType" else 0.0)
             span = ctx.unit.span(node.attr)
             offers = dict.fromkeys(ATTRIBUTES.get(kind, ()), 0.0)
-            own = ctx.facts.classes.get(kind)
-            for other in (*own.attributes, *own.methods) if own else ():
-                offers[other] = 0.3
+            methods, data = _members(ctx, kind)
+            for other in (*data, *methods):
+                if not other.startswith("__"):
+                    offers[other] = 0.3
+            called = isinstance(expr.parent, cst.Call) and expr.parent.func is node
             if not offers:
                 offers = known_attributes(ctx, node.value, name)
             for other, near in offers.items():
                 if other != name:
-                    delta = bonus + near + 1.2 * likeness(name, other) - 0.8
+                    delta = bonus + near + 1.2 * _likeness(name, other) - 0.8 - (_CALLED * (called and other in data))
                     yield ctx.splice(expr, (*span, other), delta=delta, note=f".{name} -> .{other}")
             yield ctx.put(expr, ctx.unit.code(node.value), ATOM, bonus - 0.6)
-            yield from _uncalled(ctx, expr, offers, bonus)
+            yield from _uncalled(ctx, expr, offers, data, bonus)
             yield ctx.put(
                 expr, name, ATOM, bonus + (0.2 if name in ctx.visible(expr.statement) or name in BUILTINS else -0.8)
             )
             yield from _synonyms(ctx, expr, node, bonus)
 
 
-def _uncalled(ctx: Context, expr: Expr, offers: Mapping[str, float], bonus: float) -> Iterator[Change]:
+def _members(ctx: Context, kind: str) -> tuple[dict[str, None], dict[str, None]]:
+    """The methods of a class of this file or one nearby and of its bases, and what else they store."""
+    methods: dict[str, None] = {}
+    stored: dict[str, None] = {}
+    todo, seen = [kind], set[str]()
+    while todo and len(seen) < _MOST_CLASSES:
+        name = todo.pop(0)
+        owners = (facts.classes.get(name) for facts in (ctx.facts, *ctx.nearby))
+        owner = next((each for each in owners if each is not None), None)
+        if owner is not None and name not in seen:
+            seen.add(name)
+            methods |= dict.fromkeys(owner.methods)
+            stored |= dict.fromkeys(owner.attributes)
+            todo += owner.bases
+    return methods, {name: None for name in stored if name not in methods}
+
+
+def _likeness(name: str, other: str) -> float:
+    """As `likeness`; what stands inside an invented name (`moveleft`, `left`) is alike as well."""
+    inside = len(other) >= _LEAST_LETTERS and other.lower() in name.lower()
+    return max(likeness(name, other), _INSIDE if inside else 0.0)
+
+
+def _uncalled(
+    ctx: Context, expr: Expr, offers: Mapping[str, float], data: Collection[str], bonus: float
+) -> Iterator[Change]:
     """The call of a missing method becomes an attribute that is there, or the receiver."""
     node = expr.node
     if not isinstance(expr.parent, cst.Call) or expr.parent.func is not node or not isinstance(node, cst.Attribute):
@@ -56,8 +89,9 @@ def _uncalled(ctx: Context, expr: Expr, offers: Mapping[str, float], bonus: floa
     receiver = ctx.unit.code(node.value)
     if not expr.parent.args:
         for other in offers:
-            text, alike = f"{receiver}.{other}", likeness(node.attr.value, other)
-            yield ctx.splice(expr, (start, end, text), delta=bonus + 1.2 * alike - 0.9, note=f"{expr.text}() -> {text}")
+            text, alike = f"{receiver}.{other}", _likeness(node.attr.value, other)
+            delta = bonus + 1.2 * alike - 0.9 + (_CALLED if other in data else 0.0)
+            yield ctx.splice(expr, (start, end, text), delta=delta, note=f"{expr.text}() -> {text}")
         yield ctx.splice(expr, (start, end, receiver), delta=bonus - 0.6, note=f"{expr.text}() -> {receiver}")
 
 
@@ -81,19 +115,57 @@ def _synonyms(ctx: Context, expr: Expr, node: cst.Attribute, bonus: float) -> It
             yield ctx.splice(target, (target.start, target.end, text), delta=bonus + 1.0 - 0.2 * place, note=text)
 
 
+@operator("missing-method-meaning", prior=1.8)
+def missing_method_meaning(ctx: Context) -> Iterator[Change]:
+    """A call of what does not exist becomes what the words of its name mean: `a % b` for `self.remainder(a, b)`."""
+    for failure in ctx.failing_with("AttributeError", "NameError"):
+        for expr, node, name in _called(ctx, failure):
+            if name in IMPORTS or any(a.keyword is not None or a.star for a in node.args):
+                continue
+            given = [*_receiver(ctx, node), *(a.value for a in node.args)]
+            said = {}
+            for value, bare, operand in zip(given, ("a0", "a1"), ("x", "y"), strict=False):
+                said[bare] = text = ctx.unit.code(value)
+                said[operand] = text if binding(value) == ATOM or text.isdigit() else f"({text})"
+            bonus = placed(ctx, failure, expr.line, expr.end_line)
+            for template, less in meant_by(name, len(given), alone=isinstance(expr.parent, cst.Expr)):
+                text = template.format(**said)
+                level = _level(text)
+                if level is not None:
+                    yield ctx.put(expr, text, level, bonus - less)
+
+
+def _receiver(ctx: Context, node: cst.Call) -> Iterator[cst.BaseExpression]:
+    """The object of a method, which is one of its arguments; not `self`, a class or a module."""
+    if isinstance(node.func, cst.Attribute):
+        value = node.func.value
+        namespaces = ("self", "cls", *ctx.facts.classes, *ctx.facts.imports)
+        if not (isinstance(value, cst.Name) and value.value in namespaces):
+            yield value
+
+
+def _level(text: str) -> int | None:
+    """How tightly an expression binds; None where the text is none (`2.copy()`)."""
+    try:
+        return binding(cst.parse_expression(text))
+    except cst.ParserSyntaxError:
+        return None
+
+
+def _called(ctx: Context, failure: Failure) -> Iterator[tuple[Expr, cst.Call, str]]:
+    """The calls of what a failure says is missing, and its name."""
+    found = missing_attribute(failure)
+    name = found[1] if found else undefined(failure)
+    for expr, node in ctx.of(cst.Call):
+        if name and callee_name(node) == name:
+            yield expr, node, name
+
+
 @operator("missing-method-body", prior=1.0)
 def missing_method_body(ctx: Context) -> Iterator[Change]:
     """A call of what does not exist becomes one of its arguments, a known function of them, or a value."""
     for failure in ctx.failing_with("AttributeError", "NameError"):
-        found = missing_attribute(failure)
-        name = found[1] if found else undefined(failure)
-        for expr, node in ctx.of(cst.Call):
-            func = node.func
-            called = (
-                func.attr.value if isinstance(func, cst.Attribute) else func.value if isinstance(func, cst.Name) else ""
-            )
-            if called != name or not name:
-                continue
+        for expr, node, name in _called(ctx, failure):
             bonus = placed(ctx, failure, expr.line, expr.end_line)
             args = [ctx.unit.code(a.value) for a in node.args]
             for place, text in enumerate(args):

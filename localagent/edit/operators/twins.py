@@ -6,6 +6,7 @@ Only likely small changes are repeated, and only within one statement or one run
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import combinations, islice
 
 import libcst as cst
 
@@ -19,6 +20,7 @@ from localagent.edit.unit import Stmt
 
 _LEAST = -0.2  # only changes at least so likely are made in all places
 _MOST_PLACES = 8
+_MOST_PAIRS = 20
 
 
 @operator("twin-swap", prior=-0.8)
@@ -105,3 +107,20 @@ def assignment_mix(ctx: Context) -> Iterator[Change]:
             note = f"{texts[0][:40]} and {texts[1][:40]} change places"
             change = ctx.splice(s, (*spans[0], texts[1]), (*spans[1], texts[0]), delta=delta, note=note)
             yield change._replace(end_line=other.end_line)
+
+
+@operator("counter-mix", prior=-0.8)
+def counter_mix(ctx: Context) -> Iterator[Change]:
+    """Two augmented assignments of one operator and value exchange their targets: two counters mixed up."""
+    counted: dict[tuple[str, str], list[tuple[Stmt, cst.AugAssign]]] = defaultdict(list)
+    for s in ctx.statements:
+        if isinstance(s.node, cst.AugAssign):
+            counted[type(s.node.operator).__name__, ctx.unit.code(s.node.value)].append((s, s.node))
+    for rows in counted.values():
+        for (one, a), (two, b) in islice(combinations(rows, 2), _MOST_PAIRS):
+            spans = ctx.unit.span(a.target), ctx.unit.span(b.target)
+            texts = ctx.unit.slice(*spans[0]), ctx.unit.slice(*spans[1])
+            if texts[0] != texts[1]:
+                note = f"{texts[0][:40]} and {texts[1][:40]} change places"
+                change = ctx.splice(one, (*spans[0], texts[1]), (*spans[1], texts[0]), note=note)
+                yield change._replace(end_line=two.end_line)

@@ -1,0 +1,61 @@
+"""The same change at every place that is alike: a mistake is seldom made once where its line was copied."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+
+from localagent.edit.context import Change, Context
+from localagent.edit.parting import parted
+from localagent.edit.registry import operator, operators
+
+_MOST_PLACES = 6
+_EACH_MORE = 0.2  # what a third, fourth, … place costs
+_NEAR_BYTES = 24  # where words in front and behind are looked for
+_BEFORE, _BEHIND = re.compile(r"\w+\W*\Z"), re.compile(r"\W*\w+")
+# Whose changes are put together: places where the same words go and come; with _WHOLE, from the same expression;
+# with the others also those that have the same word in front, or behind.
+_WHOLE = frozenset({"off-by-one", "operand-drop"})
+_NEIGHBOURS = frozenset({"argument-drop", "arithmetic-swap", "augmented-swap"})
+_REPORTED = frozenset({"missing-attribute", "missing-method-meaning"})  # what is missing is missing everywhere
+_FOR_REPORTED = 1.2
+_ALONE = _REPORTED | frozenset({"index-drop", "attribute-drop", "attribute-swap", "callee-swap", "compare-swap"})
+
+
+@operator("same-everywhere", prior=-1.0)
+def same_everywhere(ctx: Context) -> Iterator[Change]:
+    """One small change at two to six places of a function that are alike: each `min(` to `max(`, each `[0]` dropped."""
+    for name in sorted(_ALONE | _NEIGHBOURS | _WHOLE):
+        found = operators()[name]
+        groups: dict[tuple[str, ...], dict[int, Change]] = defaultdict(dict)
+        for change in found.propose(ctx):
+            if len(change.splices) == 1:
+                at, kinds = _kinds(ctx, name, change)
+                for kind in kinds:
+                    groups[kind].setdefault(at, change)
+        for places in groups.values():
+            changes = [places[at] for at in sorted(places)]
+            if 2 <= len(changes) <= _MOST_PLACES:
+                more = _FOR_REPORTED if name in _REPORTED else -_EACH_MORE * (len(changes) - 2)
+                yield Change(
+                    splices=tuple(change.splices[0] for change in changes),
+                    delta=found.prior + min(c.delta for c in changes) + more,
+                    line=changes[0].line,
+                    end_line=changes[-1].end_line,
+                    note=f"{changes[0].note} at {len(changes)} places",
+                )
+
+
+def _kinds(ctx: Context, name: str, change: Change) -> tuple[int, list[tuple[str, ...]]]:
+    """Where a change departs; what goes and comes there, and what may tell it from others where the same goes."""
+    (start, end, new) = change.splices[0]
+    old, text = ctx.unit.slice(start, end), ctx.unit.text
+    front, back = parted(old, new)
+    kind = (name, old[front : len(old) - back], new[front : len(new) - back])
+    at, to = start + len(old[:front].encode()), end - len(old[len(old) - back :].encode())
+    if name in _WHOLE:
+        return at, [(*kind, old)]
+    before = _BEFORE.search(text[max(0, at - _NEAR_BYTES) : at].decode("utf-8", "replace"))
+    behind = _BEHIND.match(text[to : to + _NEAR_BYTES].decode("utf-8", "replace"))
+    found: list[tuple[str, ...]] = [kind] if name in _ALONE else []
+    found += [(*kind, "before", before[0])] if before else []
+    return at, found + ([(*kind, "behind", behind[0])] if behind else [])

@@ -1,0 +1,23 @@
+"""Where two texts part and meet again, no word cut."""
+
+
+def parted(old: str, new: str) -> tuple[int, int]:
+    """How many characters two texts begin and end with alike; no word is cut."""
+    front = _same(old, new)
+    back = _same(old[front:][::-1], new[front:][::-1])
+    while front and _word(old[front - 1]) and any(_word(t[front]) for t in (old, new) if t[front:]):
+        front -= 1
+    while back and _word(old[-back]) and any(_word(t[-back - 1]) for t in (old, new) if len(t) > back):
+        back -= 1
+    return front, back
+
+
+def _same(old: str, new: str) -> int:
+    count = 0
+    while count < min(len(old), len(new)) and old[count] == new[count]:
+        count += 1
+    return count
+
+
+def _word(character: str) -> bool:
+    return character == "_" or character.isalnum()
