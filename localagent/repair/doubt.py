@@ -28,7 +28,10 @@ _MARGIN_WEAK = 3.0
 # Where as many kinds as _SEVERAL_KINDS pass: 8 of 15 such choices of the development cases were wrong.
 _MARGIN_KINDS = 2.0
 _EXPLAINED = frozenset(
-    {"undefined-name", "undefined-everywhere", "missing-attribute", "missing-import", "missing-method-meaning"}
+    {
+        *("undefined-name", "undefined-everywhere", "missing-import"),
+        *("missing-attribute", "missing-method-meaning", "missing-everywhere"),
+    }
 )
 _INVENTIONS = (
     "missing-method-body",

@@ -206,6 +206,12 @@ def test_a_repair_of_statements_is_in_the_space_once(broken: str, fixed: str) ->
 REPORTED = [
     ("NameError", "name 'totl' is not defined", "total = a\n    return totl", "total = a\n    return total"),
     ("AttributeError", "'list' object has no attribute 'push'", "a.push(1)", "a.append(1)"),
+    (
+        "AttributeError",
+        "'list' object has no attribute 'push'",
+        "a.push(1)\n    return a.push(2)",
+        "a.append(1)\n    return a.append(2)",
+    ),
     ("AttributeError", "'list' object has no attribute 'length'", "return a.length", "return len(a)"),
     ("NameError", "name 'null' is not defined", "return null", "return None"),
     ("AttributeError", "'C' object has no attribute 'getRemainder'", "return a.getRemainder(3)", "return a % 3"),

@@ -142,6 +142,7 @@ def test_many_programs_that_all_behave_alike_are_no_sign_of_weak_tests() -> None
         ((COLON, edit("missing-method-body", "self.rest(a, b) -> (a % b)")), True),
         ((COLON, edit("missing-method-body", "self.get_values(d) -> d.values()")), False),
         ((COLON, edit("missing-method-meaning", "self.rest(a, b) -> a % b")), False),
+        ((COLON, edit("missing-everywhere", ".push -> .append at 2 places")), False),
         ((edit("missing-method-body", "self.rest(a, b) -> (a % b)"),), False),
         ((edit("missing-method-body", "self.turned(a) -> set(a)"),), True),
         ((COLON, edit("undefined-loop", "for item in range(len(items)):")), True),

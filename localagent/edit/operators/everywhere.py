@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from localagent.edit.context import Change, Context
 from localagent.edit.parting import parted
@@ -16,33 +16,40 @@ _BEFORE, _BEHIND = re.compile(r"\w+\W*\Z"), re.compile(r"\W*\w+")
 # with the others also those that have the same word in front, or behind.
 _WHOLE = frozenset({"off-by-one", "operand-drop"})
 _NEIGHBOURS = frozenset({"argument-drop", "arithmetic-swap", "augmented-swap"})
-_REPORTED = frozenset({"missing-attribute", "missing-method-meaning"})  # what is missing is missing everywhere
-_FOR_REPORTED = 1.2
-_ALONE = _REPORTED | frozenset({"index-drop", "attribute-drop", "attribute-swap", "callee-swap", "compare-swap"})
+_ALONE = frozenset({"index-drop", "attribute-drop", "attribute-swap", "callee-swap", "compare-swap"})
 
 
 @operator("same-everywhere", prior=-1.0)
 def same_everywhere(ctx: Context) -> Iterator[Change]:
     """One small change at two to six places of a function that are alike: each `min(` to `max(`, each `[0]` dropped."""
     for name in sorted(_ALONE | _NEIGHBOURS | _WHOLE):
-        found = operators()[name]
-        groups: dict[tuple[str, ...], dict[int, Change]] = defaultdict(dict)
-        for change in found.propose(ctx):
-            if len(change.splices) == 1:
-                at, kinds = _kinds(ctx, name, change)
-                for kind in kinds:
-                    groups[kind].setdefault(at, change)
-        for places in groups.values():
-            changes = [places[at] for at in sorted(places)]
-            if 2 <= len(changes) <= _MOST_PLACES:
-                more = _FOR_REPORTED if name in _REPORTED else -_EACH_MORE * (len(changes) - 2)
-                yield Change(
-                    splices=tuple(change.splices[0] for change in changes),
-                    delta=found.prior + min(c.delta for c in changes) + more,
-                    line=changes[0].line,
-                    end_line=changes[-1].end_line,
-                    note=f"{changes[0].note} at {len(changes)} places",
-                )
+        for changes in alike(ctx, name):
+            more = min(c.delta for c in changes) - _EACH_MORE * (len(changes) - 2)
+            yield together(changes, operators()[name].prior + more)
+
+
+def alike(ctx: Context, name: str) -> Iterator[list[Change]]:
+    """Changes of an operator that are the same at several places, in the order of these."""
+    groups: dict[tuple[str, ...], dict[int, Change]] = defaultdict(dict)
+    for change in operators()[name].propose(ctx):
+        if len(change.splices) == 1:
+            at, kinds = _kinds(ctx, name, change)
+            for kind in kinds:
+                groups[kind].setdefault(at, change)
+    for places in groups.values():
+        if 2 <= len(places) <= _MOST_PLACES:
+            yield [places[at] for at in sorted(places)]
+
+
+def together(changes: Sequence[Change], delta: float) -> Change:
+    """One change of several, each of one splice."""
+    return Change(
+        splices=tuple(change.splices[0] for change in changes),
+        delta=delta,
+        line=changes[0].line,
+        end_line=changes[-1].end_line,
+        note=f"{changes[0].note} at {len(changes)} places",
+    )
 
 
 def _kinds(ctx: Context, name: str, change: Change) -> tuple[int, list[tuple[str, ...]]]:
@@ -56,6 +63,6 @@ def _kinds(ctx: Context, name: str, change: Change) -> tuple[int, list[tuple[str
         return at, [(*kind, old)]
     before = _BEFORE.search(text[max(0, at - _NEAR_BYTES) : at].decode("utf-8", "replace"))
     behind = _BEHIND.match(text[to : to + _NEAR_BYTES].decode("utf-8", "replace"))
-    found: list[tuple[str, ...]] = [kind] if name in _ALONE else []
+    found: list[tuple[str, ...]] = [] if name in _NEIGHBOURS else [kind]
     found += [(*kind, "before", before[0])] if before else []
     return at, found + ([(*kind, "behind", behind[0])] if behind else [])

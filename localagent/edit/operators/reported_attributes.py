@@ -8,6 +8,7 @@ from localagent.domain.outcome import Failure
 from localagent.edit.context import Change, Context
 from localagent.edit.operators.attributes import known_attributes
 from localagent.edit.operators.calls import callee_name
+from localagent.edit.operators.everywhere import alike, together
 from localagent.edit.operators.variables import BUILTINS, likeness
 from localagent.edit.precedence import ATOM, LAMBDA, binding
 from localagent.edit.registry import operator
@@ -159,6 +160,14 @@ def _called(ctx: Context, failure: Failure) -> Iterator[tuple[Expr, cst.Call, st
     for expr, node in ctx.of(cst.Call):
         if name and callee_name(node) == name:
             yield expr, node, name
+
+
+@operator("missing-everywhere", prior=2.0)
+def missing_everywhere(ctx: Context) -> Iterator[Change]:
+    """What is missing is put right at all places of a function at once, which a name that does not exist asks for."""
+    for name in ("missing-attribute", "missing-method-meaning"):
+        for changes in alike(ctx, name):
+            yield together(changes, max(c.delta for c in changes))
 
 
 @operator("missing-method-body", prior=1.0)
