@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 _HUMPS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_TWO_THINGS = frozenset({"and", "or"})  # a name that says two things says neither
 _LEAST_LETTERS = 4  # of a word that is found inside another one, as in `lowercased`
 _INSIDE = 0.3  # how much less that says
 
@@ -156,6 +157,8 @@ def meant_by(name: str, count: int, *, alone: bool = False) -> Iterator[tuple[st
     `alone`: the call is a statement, whose value nobody takes.
     """
     words = [w.lower() for w in _HUMPS.findall(name)]
+    if not _TWO_THINGS.isdisjoint(words):
+        return
     tables = ((_IN_PLACE,) if alone and count == 1 else ()) + ({1: (_OF_ONE,), 2: (_OF_TWO,)}.get(count, ()))
     told: set[str] = set()
     for table in tables:

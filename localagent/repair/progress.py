@@ -133,13 +133,14 @@ def _alone_at(failure: Failure, path: RepoPath, written: frozenset[int]) -> bool
 def _moved_on(old: Failure, new: Failure, *, later: bool) -> bool:
     """The first crash is gone and another one came, further down the same function or in another function.
 
-    In a loop the next crash may stand further up: it counts where it is known to come `later`.
+    In a loop the next crash may stand further up: it counts where it is known to come `later`. So does one that misses
+    the same name elsewhere: a name that does not exist is seldom used once.
     """
-    if (old.exception, old.steady) == (new.exception, new.steady):
-        return False
     a, b = _inner(old), _inner(new)
     if a is None or b is None:
         return False
+    if (old.exception, old.steady) == (new.exception, new.steady):
+        return later and bool(_named(old)) and (a.path, a.line) != (b.path, b.line)
     return (
         b.function != a.function
         or b.path != a.path

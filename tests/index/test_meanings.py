@@ -50,6 +50,7 @@ def test_short_words_are_not_looked_for_inside_others() -> None:
 
 def test_nothing_is_said_of_other_names_or_of_more_arguments() -> None:
     assert said("helper", 2) == []
+    assert said("compute_max_and_min", 1) == said("maxOrMin", 2) == []
     assert said("remainder", 0) == said("remainder", 3) == []
 
 

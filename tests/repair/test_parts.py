@@ -133,6 +133,11 @@ def test_progress_is_turned_tests_or_a_failure_that_moved_on() -> None:
     assert progress_of(old, base, quick(failure=crash("AssertionError", "1 == 2", 9))) > 0.5
     assert progress_of(old, base, quick(failure=crash("NameError", "name 'y' is not defined", 6))) == 0.5
     assert progress_of(old, base, quick(failure=old[0])) == 0
+    elsewhere = quick(failure=crash("NameError", "name 'x' is not defined", 6))
+    assert progress_of(old, base, elsewhere) == 0.5  # the same name, where it is used once more
+    assert full_progress_of(old, base, elsewhere, M, frozenset({3, 4})) == 0
+    nameless = [crash("TypeError", "no", 4)]
+    assert progress_of(nameless, base, quick(failure=crash("TypeError", "no", 6))) == 0
     above = quick(failure=crash("NameError", "name 'y' is not defined", 2))
     assert full_progress_of(old, base, above, M, frozenset({2, 4})) == 0
     assert full_progress_of(old, base, above, M, frozenset({3})) == 0
