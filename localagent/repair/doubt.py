@@ -27,12 +27,6 @@ _MARGIN_PAIRS = 1.5
 _MARGIN_WEAK = 3.0
 # Where as many kinds as _SEVERAL_KINDS pass: 8 of 15 such choices of the development cases were wrong.
 _MARGIN_KINDS = 2.0
-_EXPLAINED = frozenset(
-    {
-        *("undefined-name", "undefined-everywhere", "missing-import"),
-        *("missing-attribute", "missing-method-meaning", "missing-everywhere"),
-    }
-)
 _INVENTIONS = (
     "missing-method-body",
     "reported-bounds",
@@ -57,7 +51,9 @@ def explained(edit: Edit) -> bool:
     """Whether the parser or a name in the error message tells what was wrong, and the edit takes nothing away."""
     if edit.operator.startswith(BY_TOKENS):
         return _slip(edit)
-    return edit.operator in _EXPLAINED and not edit.note.endswith("dropped")
+    return edit.operator in ("undefined-name", "undefined-everywhere", "missing-attribute", "missing-import") and (
+        not edit.note.endswith("dropped")
+    )
 
 
 def _slip(edit: Edit) -> bool:

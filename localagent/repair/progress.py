@@ -53,7 +53,8 @@ def progress_of(
         return 0.6 + 0.1 * (new_stage - old_stage)
     if new_stage == old_stage == _CRASH and before[0].exception in _NAMES:
         later = _alone_at(before[0], path, written) and new[0].exception != "RecursionError"
-        return 0.5 if _moved_on(before[0], new[0], later=later) else 0.0
+        gone = later and _stood_there(before[0], replaced)
+        return 0.5 if _moved_on(before[0], new[0], later=later, gone=gone) else 0.0
     return 0.0
 
 
@@ -130,17 +131,17 @@ def _alone_at(failure: Failure, path: RepoPath, written: frozenset[int]) -> bool
     return frame is not None and frame.path == path and written == {frame.line}
 
 
-def _moved_on(old: Failure, new: Failure, *, later: bool) -> bool:
+def _moved_on(old: Failure, new: Failure, *, later: bool, gone: bool) -> bool:
     """The first crash is gone and another one came, further down the same function or in another function.
 
-    In a loop the next crash may stand further up: it counts where it is known to come `later`. So does one that misses
-    the same name elsewhere: a name that does not exist is seldom used once.
+    In a loop the next crash may stand further up: it counts where it is known to come `later`. One that misses the same
+    name elsewhere counts where the edit replaced its use that crashed (`gone`): a line put in front only moves it.
     """
     a, b = _inner(old), _inner(new)
     if a is None or b is None:
         return False
     if (old.exception, old.steady) == (new.exception, new.steady):
-        return later and bool(_named(old)) and (a.path, a.line) != (b.path, b.line)
+        return gone and (a.path, a.line) != (b.path, b.line)
     return (
         b.function != a.function
         or b.path != a.path

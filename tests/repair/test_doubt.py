@@ -22,6 +22,8 @@ def test_many_guesses_under_few_tests_are_not_believed() -> None:
     assert not unproven(alone(candidate(1, 0.0, COLON, COLON, edit("undefined-name", "a -> b"), SWAP)), 1, 1)
     dropped = edit("undefined-name", "a dropped")
     assert unproven(alone(candidate(1, 0.0, COLON, COLON, dropped, SWAP)), 1, 1)
+    meant = edit("missing-method-meaning", "self.total(a) -> sum(a)")
+    assert unproven(alone(candidate(1, 0.0, COLON, meant, meant)), 1, 1)  # words of a name are a guess
 
 
 def test_several_guesses_are_believed_where_what_else_passes_behaves_alike() -> None:

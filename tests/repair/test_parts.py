@@ -134,8 +134,10 @@ def test_progress_is_turned_tests_or_a_failure_that_moved_on() -> None:
     assert progress_of(old, base, quick(failure=crash("NameError", "name 'y' is not defined", 6))) == 0.5
     assert progress_of(old, base, quick(failure=old[0])) == 0
     elsewhere = quick(failure=crash("NameError", "name 'x' is not defined", 6))
-    assert progress_of(old, base, elsewhere) == 0.5  # the same name, where it is used once more
-    assert full_progress_of(old, base, elsewhere, M, frozenset({3, 4})) == 0
+    assert full_progress_of(old, base, elsewhere, M, frozenset({4}), "    return x") == 0.5  # it is used once more
+    assert full_progress_of(old, base, elsewhere, M, frozenset({3, 4}), "    return x") == 0
+    lower = quick(failure=crash("NameError", "name 'x' is not defined", 5))
+    assert progress_of(old, base, lower) == 0  # a line put in front of it, which has moved down
     nameless = [crash("TypeError", "no", 4)]
     assert progress_of(nameless, base, quick(failure=crash("TypeError", "no", 6))) == 0
     above = quick(failure=crash("NameError", "name 'y' is not defined", 2))

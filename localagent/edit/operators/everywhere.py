@@ -23,12 +23,12 @@ _ALONE = frozenset({"index-drop", "attribute-drop", "attribute-swap", "callee-sw
 def same_everywhere(ctx: Context) -> Iterator[Change]:
     """One small change at two to six places of a function that are alike: each `min(` to `max(`, each `[0]` dropped."""
     for name in sorted(_ALONE | _NEIGHBOURS | _WHOLE):
-        for changes in alike(ctx, name):
+        for changes in repeated(ctx, name):
             more = min(c.delta for c in changes) - _EACH_MORE * (len(changes) - 2)
             yield together(changes, operators()[name].prior + more)
 
 
-def alike(ctx: Context, name: str) -> Iterator[list[Change]]:
+def repeated(ctx: Context, name: str) -> Iterator[list[Change]]:
     """Changes of an operator that are the same at several places, in the order of these."""
     groups: dict[tuple[str, ...], dict[int, Change]] = defaultdict(dict)
     for change in operators()[name].propose(ctx):

@@ -8,7 +8,7 @@ from localagent.domain.outcome import Failure
 from localagent.edit.context import Change, Context
 from localagent.edit.operators.attributes import known_attributes
 from localagent.edit.operators.calls import callee_name
-from localagent.edit.operators.everywhere import alike, together
+from localagent.edit.operators.everywhere import repeated, together
 from localagent.edit.operators.variables import BUILTINS, likeness
 from localagent.edit.precedence import ATOM, LAMBDA, binding
 from localagent.edit.registry import operator
@@ -166,7 +166,7 @@ def _called(ctx: Context, failure: Failure) -> Iterator[tuple[Expr, cst.Call, st
 def missing_everywhere(ctx: Context) -> Iterator[Change]:
     """What is missing is put right at all places of a function at once, which a name that does not exist asks for."""
     for name in ("missing-attribute", "missing-method-meaning"):
-        for changes in alike(ctx, name):
+        for changes in repeated(ctx, name):
             yield together(changes, max(c.delta for c in changes))
 
 
