@@ -19,7 +19,7 @@ from localagent.repair.expansion import Expansion
 from localagent.repair.identity import behaviour_key, scope_of
 from localagent.repair.lineage import Lineage, Step, shifted_lines
 from localagent.repair.merge import rebased, same_change
-from localagent.repair.progress import progress_of, stage_of, written_lines
+from localagent.repair.progress import Written, progress_of, stage_of, written_lines
 from localagent.repair.reached import reached
 from localagent.repair.remaining import half_mended
 from localagent.repair.run import Run
@@ -160,10 +160,10 @@ class Beam:
         found = run.parts.space.edits(edit.path, sources, lines=lines, failures=child.failures)
         return same_change(edit, run.parts.sources[edit.path], islice(found, MOST_AGAIN), sources[edit.path])
 
-    def _touched(self, step: Step) -> tuple[RepoPath, frozenset[int], str]:
-        """File and lines of the candidate that its last edit wrote, and what stood on them before."""
+    def _touched(self, step: Step) -> tuple[RepoPath, Written]:
+        """The file of the candidate that its last edit changed, and what it wrote there."""
         before = step.parent.sources(self._run.parts.sources)[step.edit.path]
-        return step.edit.path, *written_lines(step.edit, before)
+        return step.edit.path, written_lines(step.edit, before)
 
     def _keep(self, step: Step, child: Lineage) -> None:
         """A place in the beam for a candidate that got further, if there is one."""

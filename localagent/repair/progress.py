@@ -5,7 +5,7 @@ that moved on (a file that now parses, a crash replaced by a later crash or by a
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from localagent.domain.edit import Edit
@@ -16,6 +16,7 @@ _STAGE = {"SyntaxError": 0, "IndentationError": 0, "TabError": 0, "ImportError":
 _CRASH = 2
 _LATE = 3
 _MISSING = re.compile(r"name '(\w+)'|local variable '(\w+)'|has no attribute '(\w+)'")
+_OWN = frozenset({"self", "cls"})
 _NAMES = frozenset({"NameError", "UnboundLocalError", "AttributeError", "TypeError"})
 
 
@@ -31,29 +32,28 @@ def progress_of(
     baseline: Baseline,
     result: QuickResult,
     path: RepoPath,
-    written: frozenset[int],
-    replaced: str = "",
+    written: "Written",
 ) -> float:
     """0 none, (0, 1) the failure moved on, >= 1 the share of failing tests turned plus 1.
 
     `path` and `written` are the file and the lines the last edit wrote: a crash there is the edit's own and no
-    progress, unless it names something that stood there before (`replaced`, the lines' earlier text): two faults may
-    share a line.
+    progress, unless it names something that stood there before: two faults may share a line.
     """
+    lines = written.lines
     if result.broken:
         return 0.0
     if result.turned:
         return 1.0 + len(result.turned) / max(1, len(baseline.failing))
     new = list(result.failures.values())
-    if not new or not before or any(_crashes_in(f, path, written) and not _stood_there(f, replaced) for f in new):
+    if not new or not before or any(_crashes_in(f, path, lines) and not _of_before(f, written) for f in new):
         return 0.0
     old_stage = min(stage_of(f) for f in before)
     new_stage = min(stage_of(f) for f in new)
     if new_stage > old_stage:
         return 0.6 + 0.1 * (new_stage - old_stage)
     if new_stage == old_stage == _CRASH and before[0].exception in _NAMES:
-        later = _alone_at(before[0], path, written) and new[0].exception != "RecursionError"
-        gone = later and _stood_there(before[0], replaced)
+        later = _alone_at(before[0], path, lines) and new[0].exception != "RecursionError"
+        gone = later and _stands_in(_named(before[0]), written.before)
         return 0.5 if _moved_on(before[0], new[0], later=later, gone=gone) else 0.0
     return 0.0
 
@@ -96,13 +96,28 @@ def stretches(edit: Edit, before: bytes) -> list[Stretch]:
     return out
 
 
-def written_lines(edit: Edit, before: bytes) -> tuple[frozenset[int], str]:
-    """Lines of the edited text that an edit wrote, and what stood in their place: blanks that moved are no writing."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Written:
+    """Lines of a text that an edit wrote, what stood in their place, and what stands there now."""
+
+    lines: frozenset[int]
+    before: str = ""
+    after: str = ""
+
+
+def written_lines(edit: Edit, before: bytes) -> Written:
+    """What an edit wrote: blanks that moved are no writing."""
     told = [s for s in stretches(edit, before) if not s.blank]
-    rows = before.split(b"\n")
-    lines = frozenset(k for s in told for k in range(s.new_first, s.new_end))
-    stood = b"\n".join(row for s in told for row in rows[s.old_first - 1 : s.old_end - 1])
-    return lines, stood.decode("utf-8", "replace")
+    old, new = before.split(b"\n"), edit.apply(before).split(b"\n")
+    return Written(
+        lines=frozenset(k for s in told for k in range(s.new_first, s.new_end)),
+        before=_text(row for s in told for row in old[s.old_first - 1 : s.old_end - 1]),
+        after=_text(row for s in told for row in new[s.new_first - 1 : s.new_end - 1]),
+    )
+
+
+def _text(rows: Iterable[bytes]) -> str:
+    return b"\n".join(rows).decode("utf-8", "replace")
 
 
 def _inner(failure: Failure) -> Frame | None:
@@ -120,9 +135,26 @@ def _named(failure: Failure) -> str:
     return next((g for g in found.groups() if g), "") if found else ""
 
 
-def _stood_there(failure: Failure, replaced: str) -> bool:
+def _stands_in(name: str, text: str) -> bool:
+    return bool(name) and re.search(rf"\b{re.escape(name)}\b", text) is not None
+
+
+def _of_before(failure: Failure, written: Written) -> bool:
+    """Whether what a failure misses stood there before the edit; an attribute of the same object, or now of one's own.
+
+    With `new` undefined, `p.append(x)` in the place of `new.append(x)` crashes anew, and nothing has moved on.
+    """
     name = _named(failure)
-    return bool(name) and re.search(rf"\b{re.escape(name)}\b", replaced) is not None
+    if failure.exception != "AttributeError":
+        return _stands_in(name, written.before)
+    owners = _owners(name, written.before)
+    return bool(owners) and not _owners(name, written.after).isdisjoint(owners | _OWN)
+
+
+def _owners(name: str, text: str) -> frozenset[str]:
+    """What stands before the dot of an attribute: a name, or how an expression ends."""
+    found = re.findall(rf"(\w+|\S)\s*\.\s*{re.escape(name)}\b", text) if name else []
+    return frozenset(found)
 
 
 def _alone_at(failure: Failure, path: RepoPath, written: frozenset[int]) -> bool:

@@ -612,6 +612,20 @@ def test_what_a_class_of_another_file_has_is_offered_for_what_it_lacks() -> None
     assert not any(b"__init__" in made for made in offered("wal"))
 
 
+def test_what_a_class_lacks_as_well_comes_after_what_it_has() -> None:
+    source = b"def f(root):\n    root.left.moveright()\n    root.right.moveright()\n    return root.moveleft()\n"
+    nodes = b"class Node:\n    def __init__(self):\n        self.left = self.right = None\n"
+
+    def swapped(lacking: str) -> dict[str, float]:
+        failure = Failure(exception="AttributeError", message=f"'Node' object has no attribute '{lacking}'")
+        sources = {PATH: source, RepoPath("nodes.py"): nodes}
+        found = LibcstEditSpace({}).edits(PATH, sources, lines=None, failures=[failure])
+        return {e.note: e.prior for e in found if e.operator == "attribute-swap"}
+
+    note = ".moveleft -> .moveright"
+    assert swapped("moveleft")[note] == pytest.approx(swapped("up")[note] - 2.0)
+
+
 @pytest.mark.parametrize("name", ["heappush", "deepcopy", "isqrt"])
 def test_what_a_module_has_means_what_it_does_there(name: str) -> None:
     source = f"def f(a, b):\n    return {name}(a, b) or {name}(a)\n".encode()

@@ -13,8 +13,8 @@ from localagent.errors import UsageFault
 from localagent.repair.control import breaking, no_op
 from localagent.repair.identity import behaviour_key
 from localagent.repair.lineage import Lineage, shifted_lines
+from localagent.repair.progress import Written, written_lines
 from localagent.repair.progress import progress_of as full_progress_of
-from localagent.repair.progress import written_lines
 from localagent.repair.weights import Weights, load_weights
 
 M, T = RepoPath("m.py"), RepoPath("t.py")
@@ -100,7 +100,7 @@ def test_only_the_lines_of_its_splices_share_an_edits_suspicion() -> None:
 def test_lines_that_come_and_go(splice: Splice, written: set[int], scores: dict[int, float]) -> None:
     before = b"a\nb\nc\n"
     one = Edit(path=M, splices=(splice,), operator="x", line=2, end_line=2, prior=0.0)
-    assert written_lines(one, before)[0] == written
+    assert written_lines(one, before).lines == written
     moved = shifted_lines({M: {1: 0.1, 2: 0.2, 3: 0.3}}, one, before)[M]
     assert moved == scores
 
@@ -117,6 +117,10 @@ def quick(*, turned: tuple[str, ...] = (), broken: tuple[str, ...] = (), failure
     )
 
 
+def wrote(lines: set[int], before: str = "", after: str = "") -> Written:
+    return Written(lines=frozenset(lines), before=before, after=after)
+
+
 def crash(kind: str, message: str, line: int) -> Failure:
     return Failure(exception=kind, message=message, frames=(Frame(path=M, line=line, function="f"),))
 
@@ -125,7 +129,7 @@ def test_progress_is_turned_tests_or_a_failure_that_moved_on() -> None:
     base = Baseline(tests=(), failing=("t", "u"))
 
     def progress_of(before: list[Failure], baseline: Baseline, result: QuickResult) -> float:
-        return full_progress_of(before, baseline, result, M, frozenset({4}))
+        return full_progress_of(before, baseline, result, M, wrote({4}))
 
     old = [crash("NameError", "name 'x' is not defined", 4)]
     assert progress_of(old, base, quick(turned=("u",))) == 1.5
@@ -134,21 +138,25 @@ def test_progress_is_turned_tests_or_a_failure_that_moved_on() -> None:
     assert progress_of(old, base, quick(failure=crash("NameError", "name 'y' is not defined", 6))) == 0.5
     assert progress_of(old, base, quick(failure=old[0])) == 0
     elsewhere = quick(failure=crash("NameError", "name 'x' is not defined", 6))
-    assert full_progress_of(old, base, elsewhere, M, frozenset({4}), "    return x") == 0.5  # it is used once more
-    assert full_progress_of(old, base, elsewhere, M, frozenset({3, 4}), "    return x") == 0
+    assert full_progress_of(old, base, elsewhere, M, wrote({4}, "    return x")) == 0.5  # it is used once more
+    assert full_progress_of(old, base, elsewhere, M, wrote({3, 4}, "    return x")) == 0
     lower = quick(failure=crash("NameError", "name 'x' is not defined", 5))
     assert progress_of(old, base, lower) == 0  # a line put in front of it, which has moved down
     nameless = [crash("TypeError", "no", 4)]
     assert progress_of(nameless, base, quick(failure=crash("TypeError", "no", 6))) == 0
     above = quick(failure=crash("NameError", "name 'y' is not defined", 2))
-    assert full_progress_of(old, base, above, M, frozenset({2, 4})) == 0
-    assert full_progress_of(old, base, above, M, frozenset({3})) == 0
+    assert full_progress_of(old, base, above, M, wrote({2, 4})) == 0
+    assert full_progress_of(old, base, above, M, wrote({3})) == 0
     assert progress_of(old, base, above) == 0.5  # a loop: only the line that crashed was written
     assert progress_of(old, base, quick(failure=crash("RecursionError", "too deep", 2))) == 0
     assert progress_of(old, base, quick(failure=crash("NameError", "name 'y' is not defined", 4))) == 0
     second = quick(failure=crash("NameError", "name 'y' is not defined", 4))
-    assert full_progress_of(old, base, second, M, frozenset({4}), "    return x(y)") == 0.5  # two faults on one line
-    assert full_progress_of(old, base, second, M, frozenset({4}), "    return x(yy)") == 0
+    assert full_progress_of(old, base, second, M, wrote({4}, "    return x(y)")) == 0.5  # two faults on one line
+    assert full_progress_of(old, base, second, M, wrote({4}, "    return x(yy)")) == 0
+    lacking = quick(failure=crash("AttributeError", "'int' object has no attribute 'add'", 4))
+    for after, progress in (("y.add(1)", 0), ("x.add(2)", 0.5), ("self.add(1)", 0.5), ("f(y).add(1)", 0), ("add", 0)):
+        told = wrote({4}, "    x.add(1)", f"    {after}")
+        assert full_progress_of(old, base, lacking, M, told) == progress, after
     wrong = [crash("AssertionError", "1 == 2", 9)]
     assert progress_of(wrong, base, quick(failure=crash("TypeError", "no", 4))) == 0
 
@@ -164,12 +172,14 @@ def test_lines_between_two_places_of_an_edit_are_not_written_by_it() -> None:
         end_line=3,
         prior=0.0,
     )
-    assert written_lines(two, before) == (frozenset({1, 3}), "def f(a)\n    c = 0b")
+    assert written_lines(two, before) == Written(
+        lines=frozenset({1, 3}), before="def f(a)\n    c = 0b", after="def f(a):\n    c = b"
+    )
     old = [Failure(exception="SyntaxError", message="expected ':'", frames=(Frame(path=M, line=1, function=""),))]
     base = Baseline(tests=(), failing=("t",))
     for line, progress in ((2, 0.8), (3, 0.0)):
         got = quick(failure=crash("TypeError", "'int' object is not iterable", line))
-        assert full_progress_of(old, base, got, M, *written_lines(two, before)) == progress
+        assert full_progress_of(old, base, got, M, written_lines(two, before)) == progress
     lines = Edit(
         path=M,
         splices=(
@@ -182,7 +192,7 @@ def test_lines_between_two_places_of_an_edit_are_not_written_by_it() -> None:
         end_line=4,
         prior=0.0,
     )
-    assert written_lines(lines, before)[0] == frozenset({3, 4, 5, 6})
+    assert written_lines(lines, before).lines == frozenset({3, 4, 5, 6})
 
 
 def test_controls_inside_a_function_stay_inside_its_body() -> None:

@@ -8,9 +8,12 @@ from localagent.edit.context import Change, Context
 from localagent.edit.operators.variables import likeness
 from localagent.edit.precedence import ATOM, fit
 from localagent.edit.registry import operator
+from localagent.edit.reports import missing_attribute
 from localagent.edit.unit import Expr
 from localagent.index.builtin_types import ATTRIBUTES, PAIRS
 
+_MOST_CLASSES = 8  # a class and its bases
+_LACKING = 2.0  # for what the type is known to lack as well
 _SAME_ROLE = 0.8  # a name that this unit calls where one is called, or reads where one is read
 _PAIRED: dict[str, dict[str, float]] = {}
 for _group in PAIRS:
@@ -46,6 +49,34 @@ def known_attributes(ctx: Context, receiver: cst.BaseExpression, old: str = "") 
     return found
 
 
+def members(ctx: Context, kind: str) -> tuple[dict[str, None], dict[str, None]]:
+    """The methods of a class of this file or one nearby and of its bases, and what else they store."""
+    methods: dict[str, None] = {}
+    stored: dict[str, None] = {}
+    todo, seen = [kind], set[str]()
+    while todo and len(seen) < _MOST_CLASSES:
+        name = todo.pop(0)
+        owners = (facts.classes.get(name) for facts in (ctx.facts, *ctx.nearby))
+        owner = next((each for each in owners if each is not None), None)
+        if owner is not None and name not in seen:
+            seen.add(name)
+            methods |= dict.fromkeys(owner.methods)
+            stored |= dict.fromkeys(owner.attributes)
+            todo += owner.bases
+    return methods, {name: None for name in stored if name not in methods}
+
+
+def _had(ctx: Context) -> dict[str, set[str]]:
+    """Of attributes that a failure says are lacking: what else the type has, where that is known."""
+    found: dict[str, set[str]] = {}
+    for failure in ctx.failing_with("AttributeError"):
+        kind, name = missing_attribute(failure) or ("", "")
+        methods, stored = members(ctx, kind)
+        if methods or stored or kind in ATTRIBUTES:
+            found.setdefault(name, set()).update(methods, stored, ATTRIBUTES.get(kind, ()))
+    return found
+
+
 def _called(expr: Expr) -> bool:
     return isinstance(expr.parent, cst.Call) and expr.parent.func is expr.node
 
@@ -62,7 +93,7 @@ def _roles(ctx: Context) -> dict[bool, set[str]]:
 @operator("attribute-swap", prior=0.0)
 def attribute_swap(ctx: Context) -> Iterator[Change]:
     """An attribute or method becomes another that its receiver is known to have, paired, alike and used here first."""
-    roles = _roles(ctx)
+    roles, had = _roles(ctx), _had(ctx)
     for expr, node in ctx.of(cst.Attribute):
         span = ctx.unit.span(node.attr)
         old = node.attr.value
@@ -74,6 +105,8 @@ def attribute_swap(ctx: Context) -> Iterator[Change]:
                 likely += _SAME_ROLE
             if name.startswith("__") or (called and name.isupper()):
                 likely -= 1.0
+            if old in had and name not in had[old]:
+                likely -= _LACKING
             yield ctx.splice(expr, (*span, name), delta=likely, note=f".{old} -> .{name}")
 
 

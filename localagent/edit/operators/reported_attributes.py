@@ -6,7 +6,7 @@ import libcst as cst
 
 from localagent.domain.outcome import Failure
 from localagent.edit.context import Change, Context
-from localagent.edit.operators.attributes import known_attributes
+from localagent.edit.operators.attributes import known_attributes, members
 from localagent.edit.operators.calls import callee_name
 from localagent.edit.operators.everywhere import repeated, together
 from localagent.edit.operators.variables import BUILTINS, likeness
@@ -19,7 +19,6 @@ from localagent.index.meanings import meant_by
 
 _CALLED = 0.6  # for what its class stores, and does not define as a method
 _LEAST_LETTERS, _INSIDE = 4, 0.8
-_MOST_CLASSES = 8  # a class and its bases
 _OF_NONE = 1.2  # None lacks whatever is asked of it: seldom is the attribute what is wrong
 
 
@@ -37,7 +36,7 @@ def another_attribute(ctx: Context) -> Iterator[Change]:
             bonus = placed(ctx, failure, expr.line, expr.end_line) - (_OF_NONE if kind == "NoneType" else 0.0)
             span = ctx.unit.span(node.attr)
             offers = dict.fromkeys(ATTRIBUTES.get(kind, ()), 0.0)
-            methods, data = _members(ctx, kind)
+            methods, data = members(ctx, kind)
             for other in (*data, *methods):
                 if not other.startswith("__"):
                     offers[other] = 0.3
@@ -54,23 +53,6 @@ def another_attribute(ctx: Context) -> Iterator[Change]:
                 expr, name, ATOM, bonus + (0.2 if name in ctx.visible(expr.statement) or name in BUILTINS else -0.8)
             )
             yield from _synonyms(ctx, expr, node, bonus)
-
-
-def _members(ctx: Context, kind: str) -> tuple[dict[str, None], dict[str, None]]:
-    """The methods of a class of this file or one nearby and of its bases, and what else they store."""
-    methods: dict[str, None] = {}
-    stored: dict[str, None] = {}
-    todo, seen = [kind], set[str]()
-    while todo and len(seen) < _MOST_CLASSES:
-        name = todo.pop(0)
-        owners = (facts.classes.get(name) for facts in (ctx.facts, *ctx.nearby))
-        owner = next((each for each in owners if each is not None), None)
-        if owner is not None and name not in seen:
-            seen.add(name)
-            methods |= dict.fromkeys(owner.methods)
-            stored |= dict.fromkeys(owner.attributes)
-            todo += owner.bases
-    return methods, {name: None for name in stored if name not in methods}
 
 
 def _likeness(name: str, other: str) -> float:
