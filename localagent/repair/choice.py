@@ -88,7 +88,7 @@ def malus(edit: Edit, before: bytes | None = None, *, choosing: bool = True) -> 
         cost += _NEGATION
     if edit.operator == "negate" and _SEVERAL_PARTS.search(edit.note.partition(" -> ")[0]):
         cost += _NEGATED_WHOLE
-    if edit.operator == "operand-drop" and _DROPPED_ONE.fullmatch(edit.note):
+    if edit.operator in ("operand-drop", "reported-index") and _DROPPED_ONE.fullmatch(edit.note):
         cost -= _ONE
     if edit.operator in ("augmented-swap", "arithmetic-swap") and far(*edit.note.partition(" -> ")[::2]):
         cost += _FAR

@@ -25,6 +25,7 @@ EDITS = 3_000
 PROGRAMS = 23  # beside the crashing one, in one table of behaviours
 _BOUNDARIES = (
     "compare-swap",
+    "reported-index",
     "reported-reach",
     "off-by-one",
     "constant-step",
@@ -33,7 +34,7 @@ _BOUNDARIES = (
     "condition-order",
 )
 _NAMES = ("undefined-", "missing-")
-_SHIFTS = ("off-by-one", "constant-step")
+_SHIFTS = ("off-by-one", "constant-step", "reported-index")
 _SYMPTOM = 1.5  # nats; an index moved where it crashed reads another place, the bound before it was wrong
 _NAME_FAULTS = ("NameError", "UnboundLocalError", "AttributeError")
 LEFT = 0.2  # of the crashes may stay

@@ -612,6 +612,79 @@ def test_what_a_class_of_another_file_has_is_offered_for_what_it_lacks() -> None
     assert not any(b"__init__" in made for made in offered("wal"))
 
 
+@pytest.mark.parametrize(
+    ("message", "line", "fixed"),
+    [
+        ("list index out of range", "return d[3]", "return d[2]"),
+        ("list index out of range", "return d[-2]", "return d[-1]"),
+        ("list index out of range", "return d[i + 1]", "return d[i]"),
+        ("list index out of range", "return d[i + 1]", "return d[i - 1]"),
+        ("list index out of range", "return d[i - 1]", "return d[i + 1]"),
+        ("list index out of range", "return d[i + 2]", "return d[i + 1]"),
+        ("pop index out of range", "return d.pop(-i)", "return d.pop()"),
+        ("pop index out of range", "return d.pop(1)", "return d.pop(0)"),
+    ],
+)
+def test_an_index_out_of_range_reaches_less_far(message: str, line: str, fixed: str) -> None:
+    head = "def f(d, i):\n    "
+    failure = Failure(exception="IndexError", message=message, frames=(Frame(path=PATH, line=2, function="f"),))
+    assert repairs(f"{head}{line}\n", f"{head}{fixed}\n", failure) == ["reported-index"]
+    calm = Failure(exception="IndexError", message=message, frames=(Frame(path=PATH, line=1, function="f"),))
+    assert "reported-index" not in repairs(f"{head}{line}\n", f"{head}{fixed}\n", calm)
+
+
+@pytest.mark.parametrize(
+    ("message", "line", "fixed"),
+    [
+        ("'int' object is not iterable", "return max(a[0])", "return max(a)"),
+        ("'dict_values' object is not subscriptable", "return a[0]", "return list(a)[0]"),
+        ("'int' object is not subscriptable", "return a[0]", "return a"),
+    ],
+)
+def test_what_a_type_error_says_of_a_subscript(message: str, line: str, fixed: str) -> None:
+    failure = Failure(exception="TypeError", message=message, frames=(Frame(path=PATH, line=2, function="f"),))
+    assert "reported-type" in repairs(f"def f(a):\n    {line}\n", f"def f(a):\n    {fixed}\n", failure)
+
+
+@pytest.mark.parametrize("line", ["return d[i]", "return d[0]", "return d[-1]", "return d[~1]", "return d[1:2]"])
+def test_an_index_that_cannot_reach_less_far_stays(line: str) -> None:
+    source = f"def f(d, i):\n    {line}\n".encode()
+    where = (Frame(path=PATH, line=2, function="f"),)
+    failure = Failure(exception="IndexError", message="list index out of range", frames=where)
+    found = LibcstEditSpace({}).edits(PATH, {PATH: source}, lines=None, failures=[failure])
+    assert not [e for e in found if e.operator == "reported-index"]
+
+
+def test_a_name_that_is_read_often_lacks_its_value_and_one_that_is_read_once_is_another() -> None:
+    """No place alone is changed first where others miss the name as well; no attribute that the class has not."""
+
+    def first(body: str, name: str) -> list[str]:
+        source = f"class C:\n    def f(self, rows):\n{body}".encode()
+        failure = Failure(exception="NameError", message=f"name '{name}' is not defined")
+        found = list(LibcstEditSpace({}).edits(PATH, {PATH: source}, lines=None, failures=[failure]))
+        return [e.operator for e in sorted(found, key=lambda e: -e.prior)]
+
+    often = first("        for row in rows:\n            new.append(row)\n        return new\n", "new")
+    assert often.index("undefined-initialise") < often.index("undefined-name")
+    once = first("        for row in rows:\n            print(new)\n        return rows\n", "new")
+    assert once.index("undefined-name") < once.index("undefined-initialise")
+
+
+def test_what_holds_an_undefined_name_is_dropped() -> None:
+    failure = Failure(exception="NameError", message="name 'gone' is not defined")
+    for line, fixed in (("return g(x, gone)", "return g(x)"), ("return x, gone", "return x")):
+        head = "def f(x, g):\n    "
+        assert "undefined-drop" in repairs(f"{head}{line}\n", f"{head}{fixed}\n", failure), line
+
+
+def test_an_attribute_that_ones_class_lacks_was_a_name() -> None:
+    source = b"class C:\n    def f(self, rows):\n        last = rows[-1]\n        return self.Last\n"
+    failure = Failure(exception="AttributeError", message="'C' object has no attribute 'Last'")
+    found = LibcstEditSpace({}).edits(PATH, {PATH: source}, lines=None, failures=[failure])
+    best = max((e for e in found if e.operator == "missing-attribute"), key=lambda e: e.prior)
+    assert best.apply(source) == source.replace(b"self.Last", b"last")
+
+
 def test_what_a_class_lacks_as_well_comes_after_what_it_has() -> None:
     source = b"def f(root):\n    root.left.moveright()\n    root.right.moveright()\n    return root.moveleft()\n"
     nodes = b"class Node:\n    def __init__(self):\n        self.left = self.right = None\n"

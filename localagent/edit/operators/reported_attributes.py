@@ -19,6 +19,7 @@ from localagent.index.meanings import meant_by
 
 _CALLED = 0.6  # for what its class stores, and does not define as a method
 _LEAST_LETTERS, _INSIDE = 4, 0.8
+_SPELT = 0.7  # how alike a name in scope is to what was asked of `self`
 _OF_NONE = 1.2  # None lacks whatever is asked of it: seldom is the attribute what is wrong
 
 
@@ -53,6 +54,10 @@ def another_attribute(ctx: Context) -> Iterator[Change]:
                 expr, name, ATOM, bonus + (0.2 if name in ctx.visible(expr.statement) or name in BUILTINS else -0.8)
             )
             yield from _synonyms(ctx, expr, node, bonus)
+            if isinstance(node.value, cst.Name) and node.value.value in ("self", "cls"):
+                for other in ctx.visible(expr.statement):
+                    if other != name and likeness(name, other) > _SPELT:
+                        yield ctx.put(expr, other, ATOM, bonus + 1.2 * likeness(name, other) - 0.8)
 
 
 def _likeness(name: str, other: str) -> float:

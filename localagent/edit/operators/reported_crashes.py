@@ -13,12 +13,13 @@ from localagent.edit.registry import operator
 from localagent.edit.unit import Expr, Stmt
 
 _WORD = re.compile(r"[^\W\d]\w*")
+_UNORDERED = re.compile(r"'(?:dict_\w+|set|frozenset|map|filter|zip|generator)'")
 _STRICT = {"<=": "<", ">=": ">"}
 
 
 @operator("reported-bounds", prior=1.0)
 def reported_bounds(ctx: Context) -> Iterator[Change]:
-    """IndexError: an index one less, zero or last, a guard on the length, at the line that raised."""
+    """IndexError: a guard on the length at the line that raised; of a key for KeyError, a divisor for a division."""
     inner = step(ctx)
     for failure in ctx.failing_with("IndexError", "KeyError", "ZeroDivisionError"):
         lines = ctx.lines_of(failure)
@@ -58,6 +59,59 @@ def reported_bounds(ctx: Context) -> Iterator[Change]:
                         rows = (f"if {divisor} == 0:", f"{inner}{action}")
                         note = f"{rows[0]} {action}"
                         yield ctx.splice(expr, before(ctx, expr.statement, *rows), delta=plus, note=note)
+
+
+@operator("reported-index", prior=1.0)
+def reported_index(ctx: Context) -> Iterator[Change]:
+    """An index that was out of range, or no key, reaches less far: `d[3]` to `d[2]`, `x.pop(i)` to `x.pop()`."""
+    for failure in ctx.failing_with("IndexError", "KeyError"):
+        lines, popped = ctx.lines_of(failure), failure.message.startswith("pop index")
+        for expr, node in ctx.of_any(cst.Subscript, cst.Call):
+            index = _popped(node) if popped else _index(node)
+            if index is None or expr.line not in lines:
+                continue
+            span = ctx.unit.outer(index)
+            old = ctx.unit.slice(*span)
+            for text, delta in (*((("", 0.6),) if popped else ()), *_nearer(ctx, index)):
+                if text != old:
+                    yield ctx.splice(expr, (*span, text), delta=delta, note=f"{old} -> {text or 'none'}")
+
+
+def _index(node: cst.CSTNode) -> cst.BaseExpression | None:
+    """The one index of a subscript."""
+    if not isinstance(node, cst.Subscript) or len(node.slice) != 1:
+        return None
+    inside = node.slice[0].slice
+    return inside.value if isinstance(inside, cst.Index) else None
+
+
+def _popped(node: cst.CSTNode) -> cst.BaseExpression | None:
+    """The one argument of a method `pop`."""
+    if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute) or node.func.attr.value != "pop":
+        return None
+    return node.args[0].value if len(node.args) == 1 and not node.args[0].star and not node.args[0].keyword else None
+
+
+def _nearer(ctx: Context, index: cst.BaseExpression) -> Iterator[tuple[str, float]]:
+    """What an index may be that reaches less far, and how likely."""
+    if isinstance(index, cst.Integer):
+        number = int(index.value, 0)
+        yield from ((str(number - 1), 0.3), ("0", 0.1), ("-1", -0.2)) if number else ()
+    elif (
+        isinstance(index, cst.UnaryOperation)
+        and isinstance(index.operator, cst.Minus)
+        and isinstance(index.expression, cst.Integer)
+    ):
+        number = int(index.expression.value, 0)
+        yield from ((str(1 - number), 0.3), ("-1", 0.1)) if number > 1 else ()
+    elif isinstance(index, cst.BinaryOperation) and isinstance(index.operator, cst.Add | cst.Subtract):
+        left, right = (ctx.unit.slice(*ctx.unit.outer(side)) for side in (index.left, index.right))
+        yield left, 0.2
+        yield f"{left} {'-' if isinstance(index.operator, cst.Add) else '+'} {right}", 0.0
+        if isinstance(index.right, cst.Integer) and int(index.right.value, 0) > 1:
+            yield f"{left} {'+' if isinstance(index.operator, cst.Add) else '-'} {int(index.right.value, 0) - 1}", 0.2
+        elif isinstance(index.operator, cst.Add):
+            yield f"{left} + {right} - 1", -0.3
 
 
 @operator("reported-reach", prior=1.2)
@@ -169,6 +223,10 @@ def reported_type(ctx: Context) -> Iterator[Change]:
             if "not subscriptable" in message and isinstance(node, cst.Subscript):
                 inner = ", ".join(ctx.unit.code(e.slice) for e in node.slice)
                 yield ctx.put(expr, f"{ctx.unit.code(node.value)}({inner})", ATOM, 0.6)
+                yield ctx.put(expr, ctx.unit.code(node.value), ATOM, 0.4)
+                if _UNORDERED.search(message):
+                    yield ctx.put(expr, f"list({ctx.unit.code(node.value)})[{inner}]", ATOM, 0.6)
+            if "not iterable" in message and isinstance(node, cst.Subscript):
                 yield ctx.put(expr, ctx.unit.code(node.value), ATOM, 0.4)
             if isinstance(node, (cst.Name, cst.Call, cst.Subscript, cst.BinaryOperation, cst.Attribute)):
                 wanted = [

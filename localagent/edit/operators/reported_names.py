@@ -1,6 +1,7 @@
 """Edits that a report of an undefined name suggests. They come before all others."""
 
 import builtins
+import re
 from collections.abc import Iterator
 
 import libcst as cst
@@ -9,17 +10,21 @@ from localagent.edit.context import Change, Context
 from localagent.edit.layout import after, before, movable, removed
 from localagent.edit.operators.variables import BUILTINS, likeness, names_for
 from localagent.edit.precedence import ATOM
-from localagent.edit.registry import operator
+from localagent.edit.registry import operator, operators
 from localagent.edit.reports import placed, undefined
 from localagent.edit.unit import Expr, Stmt
 from localagent.index.builtin_types import FOREIGN_NAMES
 
+_WORDS = re.compile(r"\w+")
 _SHORT_OF_A_USE = 0.6  # what it costs to begin where a later use does not see it begun
 _STARTS = ("0", "[]", "{}", "set()", "''", "None", "1", "False", "True", "float('inf')", "-1", "float('-inf')")
 _TWINS = 0.6
 _VALUES: dict[str, object] = {"0": 0, "1": 1, "-1": -1, "None": None, "[]": [], "''": ""}
 _MOST_NUMBERS = 6
-_ONE_OF_SEVERAL = 0.4  # a name that is missing in several places stays missing in the others
+_ONE_OF_SEVERAL = 0.4  # what it costs to change a name in one of the places where it stands,
+_MISSING_ELSEWHERE = 1.6  # and where it gets no value anywhere, so that the others miss it still
+_NO_ATTRIBUTE = 1.5  # for an attribute of one's own that its class lacks
+_OFTEN, _ONCE = 0.5, 0.8  # what is read in several places was meant to have a value, what is read once was not
 
 
 @operator("undefined-name", prior=2.0)
@@ -27,11 +32,12 @@ def undefined_name(ctx: Context) -> Iterator[Change]:
     """An undefined name becomes one alike in scope, a builtin, a number near, another language's word, `self.x`."""
     for failure in ctx.failing_with("NameError", "UnboundLocalError"):
         name = undefined(failure)
-        several = sum(e.text == name for e in ctx.unit.exprs if isinstance(e.node, cst.Name)) > 1
+        uses = _uses(ctx, name)
+        others = 0.0 if len(uses) < 2 else _ONE_OF_SEVERAL if any(e.store for e in uses) else _MISSING_ELSEWHERE
         for expr, node in ctx.of(cst.Name):
             if node.value != name:
                 continue
-            bonus = placed(ctx, failure, expr.line, expr.end_line) - (_ONE_OF_SEVERAL if several else 0.0)
+            bonus = placed(ctx, failure, expr.line, expr.end_line) - others
             offers = dict(names_for(ctx, expr.statement))
             near_builtins = (b for b in sorted(BUILTINS) if b not in offers and likeness(name, b) > 0.5)
             offers.update({b: -0.8 for b in near_builtins if _usable(getattr(builtins, b, None), expr)})
@@ -42,7 +48,7 @@ def undefined_name(ctx: Context) -> Iterator[Change]:
             for text in FOREIGN_NAMES.get(name, ()):
                 yield ctx.put(expr, text, ATOM, bonus + 0.8)
             if ctx.span.class_path:
-                yield ctx.put(expr, f"self.{name}", ATOM, bonus + 0.4)
+                yield ctx.put(expr, f"self.{name}", ATOM, bonus + 0.4 - _lacked(ctx, name))
             for place, (text, value) in enumerate(_VALUES.items()):
                 if not _usable(value, expr):
                     continue
@@ -56,6 +62,26 @@ def undefined_name(ctx: Context) -> Iterator[Change]:
                 yield ctx.splice(
                     expr, (start, end, f"({text})" if " " in text else text), delta=bonus - 0.4, note=f"{name} dropped"
                 )
+
+
+def _uses(ctx: Context, name: str) -> list[Expr]:
+    return [e for e in ctx.unit.exprs if isinstance(e.node, cst.Name) and e.text == name]
+
+
+def _wanted(ctx: Context, name: str) -> float:
+    """How much likelier it is that a name lacks its value than that another one was meant, by how often it is read."""
+    uses = _uses(ctx, name)
+    if any(e.store for e in uses):
+        return 0.0
+    return _OFTEN if len(uses) > 1 else -_ONCE
+
+
+def _lacked(ctx: Context, name: str) -> float:
+    """What an attribute of one's own costs: more where the class has no bases, and none such."""
+    owner = ctx.facts.classes.get(ctx.span.class_path[-1])
+    if owner is None or owner.bases not in ((), ("object",)):
+        return 0.0
+    return 0.0 if name in (*owner.methods, *owner.attributes) else _NO_ATTRIBUTE
 
 
 def _numbers(ctx: Context, expr: Expr) -> list[str]:
@@ -96,7 +122,7 @@ def undefined_everywhere(ctx: Context) -> Iterator[Change]:
     """All uses of an undefined name in the function become one other name."""
     for failure in ctx.failing_with("NameError", "UnboundLocalError"):
         name = undefined(failure)
-        uses = [e for e in ctx.unit.exprs if isinstance(e.node, cst.Name) and e.text == name]
+        uses = _uses(ctx, name)
         if len(uses) < 2:
             continue
         offers = dict(names_for(ctx, uses[0].statement))
@@ -113,6 +139,8 @@ def undefined_everywhere(ctx: Context) -> Iterator[Change]:
             if other != name:
                 splices = tuple((e.start, e.end, other) for e in uses)
                 delta = 1.6 if other in foreign else 1.2 * likeness(name, other) - 0.6
+                if other.startswith("self."):
+                    delta -= _lacked(ctx, name)
                 yield ctx.splice(at, *splices, delta=delta, note=f"{name} -> {other} everywhere")
 
 
@@ -137,7 +165,7 @@ def parameter_rename(ctx: Context) -> Iterator[Change]:
                     if isinstance(e.node, cst.Name) and e.text == old and s.start <= e.start < s.end
                 ]
                 own = (*ctx.unit.span(param.name), name)
-                delta = 0.8 * likeness(old, name) + (-0.2 if uses else 0.6) - 0.4
+                delta = 0.8 * likeness(old, name) + (-0.2 if uses else 0.6) - 0.4 + max(0.0, _wanted(ctx, name))
                 yield ctx.splice(s, own, *uses, delta=delta, note=f"parameter {old} -> {name} everywhere")
                 if uses:
                     yield ctx.splice(s, own, delta=delta - 0.4, note=f"parameter {old} -> {name}")
@@ -148,7 +176,7 @@ def undefined_twin(ctx: Context) -> Iterator[Change]:
     """An undefined name is given what one like it is given: `dp_col = [0] * n` after `dp_row = [0] * n`."""
     for failure in ctx.failing_with("NameError", "UnboundLocalError"):
         name = undefined(failure)
-        use = next((e for e in ctx.unit.exprs if isinstance(e.node, cst.Name) and e.text == name), None)
+        use, wanted = next(iter(_uses(ctx, name)), None), _wanted(ctx, name)
         if use is None or not name:
             continue
         for s in ctx.statements:
@@ -160,7 +188,9 @@ def undefined_twin(ctx: Context) -> Iterator[Change]:
                 continue
             value = ctx.unit.slice(*ctx.unit.outer(s.node.value))
             if "\n" not in value:
-                yield ctx.splice(s, after(ctx, s, f"{name} = {value}"), delta=like - 0.8, note=f"{name} = {value}")
+                yield ctx.splice(
+                    s, after(ctx, s, f"{name} = {value}"), delta=like - 0.8 + wanted, note=f"{name} = {value}"
+                )
 
 
 @operator("undefined-initialise", prior=1.2)
@@ -168,7 +198,7 @@ def undefined_initialise(ctx: Context) -> Iterator[Change]:
     """An undefined name is initialised before its first use: first where every use sees it, then further in and out."""
     for failure in ctx.failing_with("NameError", "UnboundLocalError"):
         name = undefined(failure)
-        use = next((e for e in ctx.unit.exprs if isinstance(e.node, cst.Name) and e.text == name), None)
+        use, wanted = next(iter(_uses(ctx, name)), None), _wanted(ctx, name)
         if use is None or not name:
             continue
         kind = ctx.names.kinds.get(name, "")
@@ -181,10 +211,8 @@ def undefined_initialise(ctx: Context) -> Iterator[Change]:
         last = max(e.start for e in ctx.unit.exprs if e.text == name and e.statement.scope is scope)
         for at, place in _places_before(use.statement, last):
             for rank, value in enumerate(values):
-                delta = 0.6 if value == likely else -0.04 * rank
-                yield ctx.splice(
-                    at, before(ctx, at, f"{name} = {value}"), delta=delta - place, note=f"{name} = {value}"
-                )
+                delta = wanted - place + (0.6 if value == likely else -0.04 * rank)
+                yield ctx.splice(at, before(ctx, at, f"{name} = {value}"), delta=delta, note=f"{name} = {value}")
 
 
 def _places_before(s: Stmt, last: int) -> Iterator[tuple[Stmt, float]]:
@@ -224,3 +252,15 @@ def undefined_drop(ctx: Context) -> Iterator[Change]:
                 )
             if isinstance(s.node, cst.Expr) and isinstance(s.node.value, cst.Call):
                 yield ctx.splice(s, (s.start, s.end, "pass"), delta=-1.0, note="pass")
+        for change in _lost(ctx, name):
+            bonus = placed(ctx, failure, change.line, change.end_line)
+            yield change._replace(delta=change.delta + bonus, note=f"{name}: {change.note}")
+
+
+def _lost(ctx: Context, name: str) -> Iterator[Change]:
+    """Changes of calls and displays that lose an argument or an element which holds a name."""
+    for drops in ("argument-drop", "element-drop") if name else ():
+        for change in operators()[drops].propose(ctx):
+            start, end, new = change.splices[0]
+            if name in _WORDS.findall(ctx.unit.slice(start, end)) and name not in _WORDS.findall(new):
+                yield change
