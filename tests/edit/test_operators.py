@@ -646,6 +646,16 @@ def test_what_a_type_error_says_of_a_subscript(message: str, line: str, fixed: s
     assert "reported-type" in repairs(f"def f(a):\n    {line}\n", f"def f(a):\n    {fixed}\n", failure)
 
 
+@pytest.mark.parametrize("number", ["9" * 4_300, "0x" + "f" * 3_500])
+def test_numbers_too_long_for_python_to_write_stay_as_they_are(number: str) -> None:
+    source = f"def f(d, i):\n    return d[{number}] or d[i + {number}]\n".encode()
+    where = (Frame(path=PATH, line=2, function="f"),)
+    failure = Failure(exception="IndexError", message="list index out of range", frames=where)
+    operators = {e.operator for e in LibcstEditSpace({}).edits(PATH, {PATH: source}, lines=None, failures=[failure])}
+    assert "constant-step" not in operators
+    assert "reported-index" in operators  # the operand goes
+
+
 @pytest.mark.parametrize("line", ["return d[i]", "return d[0]", "return d[-1]", "return d[~1]", "return d[1:2]"])
 def test_an_index_that_cannot_reach_less_far_stays(line: str) -> None:
     source = f"def f(d, i):\n    {line}\n".encode()

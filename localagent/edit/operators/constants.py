@@ -9,6 +9,7 @@ from localagent.edit.precedence import ATOM, AWAIT, UNARY
 from localagent.edit.registry import operator
 from localagent.edit.unit import Expr
 
+_MOST_DIGITS = 200
 _CONSTANT_NAMES = ("True", "False", "None")
 _SIMPLE = ("None", "True", "False", "0", "1", "-1", "''", "[]")
 _DEFAULTS = {
@@ -33,13 +34,19 @@ def _is_constant(expr: Expr) -> bool:
     return isinstance(node, (cst.Integer, cst.Float, cst.SimpleString))
 
 
+def whole_number(node: cst.CSTNode) -> int | None:
+    """What an integer literal says; None for another node, and for one so long that Python may not write it again."""
+    if not isinstance(node, cst.Integer) or len(node.value) > _MOST_DIGITS:
+        return None
+    return int(node.value, 0)
+
+
 @operator("constant-step", prior=0.0)
 def constant_step(ctx: Context) -> Iterator[Change]:
     """A whole number becomes its neighbour, twice, half, or one of 0, 1, 2, 10, -1."""
     for expr, node in ctx.of(cst.Integer):
-        try:
-            value = int(node.value.replace("_", ""), 0)
-        except ValueError:
+        value = whole_number(node)
+        if value is None:
             continue
         negative = isinstance(expr.parent, cst.UnaryOperation)
         steps = {value + 1: 0.2, value - 1: 0.2, value + 2: -0.8, value - 2: -0.8, 0: -0.1, 1: -0.1, 2: -0.6}

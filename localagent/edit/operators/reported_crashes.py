@@ -7,6 +7,7 @@ import libcst as cst
 
 from localagent.edit.context import Change, Context
 from localagent.edit.layout import before, body_statements, inside_function, step
+from localagent.edit.operators.constants import whole_number
 from localagent.edit.operators.guards import returned_values
 from localagent.edit.precedence import ATOM
 from localagent.edit.registry import operator
@@ -94,22 +95,19 @@ def _popped(node: cst.CSTNode) -> cst.BaseExpression | None:
 
 def _nearer(ctx: Context, index: cst.BaseExpression) -> Iterator[tuple[str, float]]:
     """What an index may be that reaches less far, and how likely."""
-    if isinstance(index, cst.Integer):
-        number = int(index.value, 0)
-        yield from ((str(number - 1), 0.3), ("0", 0.1), ("-1", -0.2)) if number else ()
-    elif (
-        isinstance(index, cst.UnaryOperation)
-        and isinstance(index.operator, cst.Minus)
-        and isinstance(index.expression, cst.Integer)
-    ):
-        number = int(index.expression.value, 0)
+    number = whole_number(index) or 0
+    if number > 0:
+        yield from ((str(number - 1), 0.3), ("0", 0.1), ("-1", -0.2))
+    elif isinstance(index, cst.UnaryOperation) and isinstance(index.operator, cst.Minus):
+        number = whole_number(index.expression) or 0
         yield from ((str(1 - number), 0.3), ("-1", 0.1)) if number > 1 else ()
     elif isinstance(index, cst.BinaryOperation) and isinstance(index.operator, cst.Add | cst.Subtract):
         left, right = (ctx.unit.slice(*ctx.unit.outer(side)) for side in (index.left, index.right))
         yield left, 0.2
         yield f"{left} {'-' if isinstance(index.operator, cst.Add) else '+'} {right}", 0.0
-        if isinstance(index.right, cst.Integer) and int(index.right.value, 0) > 1:
-            yield f"{left} {'+' if isinstance(index.operator, cst.Add) else '-'} {int(index.right.value, 0) - 1}", 0.2
+        number = whole_number(index.right) or 0
+        if number > 1:
+            yield f"{left} {'+' if isinstance(index.operator, cst.Add) else '-'} {number - 1}", 0.2
         elif isinstance(index.operator, cst.Add):
             yield f"{left} + {right} - 1", -0.3
 
