@@ -646,6 +646,18 @@ def test_what_a_type_error_says_of_a_subscript(message: str, line: str, fixed: s
     assert "reported-type" in repairs(f"def f(a):\n    {line}\n", f"def f(a):\n    {fixed}\n", failure)
 
 
+def test_a_number_is_kept_and_not_what_a_comparison_says_of_it() -> None:
+    def drops(line: str) -> list[float]:
+        source = f"def f(a, b, c):\n    n = 0\n    {line}\n    return n\n".encode()
+        found = LibcstEditSpace({}).edits(PATH, {PATH: source}, lines=None, failures=())
+        return [e.prior for e in found if e.operator == "compare-drop"]
+
+    for line in ("n = max(a, b) == 0", "c[a] = min(a, b) == 0", "n += a == 1"):
+        assert max(drops(line)) > -1.0, line
+    for line in ("c = max(a, b) == 0", "c[a] = len(b) == 0", "n = a == b", "return n == 0"):
+        assert max(drops(line), default=-2.0) < -1.0, line
+
+
 @pytest.mark.parametrize("number", ["9" * 4_300, "0x" + "f" * 3_500])
 def test_numbers_too_long_for_python_to_write_stay_as_they_are(number: str) -> None:
     source = f"def f(d, i):\n    return d[{number}] or d[i + {number}]\n".encode()

@@ -7,6 +7,7 @@ import libcst as cst
 from localagent.edit.context import Change, Context
 from localagent.edit.precedence import COMPARE
 from localagent.edit.registry import operator
+from localagent.edit.unit import Expr
 
 _ORDER = ("<", "<=", ">", ">=", "==", "!=")
 _LIKELY = {
@@ -30,6 +31,8 @@ _LIKELY = {
 }
 
 
+_EXTREMES = ("min", "max", "sum", "abs")
+_KEPT = 2.2  # for the number alone, where its comparison stands in a number's place
 _ONE_OF_ITS_KIND = frozenset({"True", "False", "Ellipsis", "...", "NotImplemented"})
 
 
@@ -94,6 +97,20 @@ def compare_bound(ctx: Context) -> Iterator[Change]:
                 yield ctx.splice(expr, (start, end, f" {bound}"), delta=-0.05 * place, note=bound)
 
 
+def _kept_number(ctx: Context, expr: Expr, node: cst.Comparison) -> bool:
+    """Whether a number is compared with a literal where a number is kept: `best = max(a, b) == 0`."""
+    parent = expr.parent
+    if not isinstance(parent, cst.Assign | cst.AugAssign) or not isinstance(
+        node.comparisons[0].comparator, cst.Integer
+    ):
+        return False
+    target = parent.target if isinstance(parent, cst.AugAssign) else parent.targets[0].target
+    if isinstance(parent, cst.AugAssign) or ctx.names.kind(target) in ("int", "float"):
+        return True
+    called = isinstance(node.left, cst.Call) and ctx.unit.code(node.left.func) in _EXTREMES
+    return called and isinstance(target, cst.Subscript)
+
+
 @operator("compare-drop", prior=-1.5)
 def compare_drop(ctx: Context) -> Iterator[Change]:
     """A comparison is reduced to one of its sides (`x is None` to `x`), or loses one link of a chain."""
@@ -101,7 +118,8 @@ def compare_drop(ctx: Context) -> Iterator[Change]:
         sides = [node.left, *(t.comparator for t in node.comparisons)]
         if len(sides) == 2:
             for side in sides:
-                yield ctx.put(expr, ctx.unit.code(side), COMPARE + 1, -0.5)
+                kept = _KEPT if side is node.left and _kept_number(ctx, expr, node) else 0.0
+                yield ctx.put(expr, ctx.unit.code(side), COMPARE + 1, kept - 0.5)
             continue
         ends = [ctx.unit.outer(s) for s in sides]
         yield ctx.splice(expr, (ends[0][0], ends[1][0], ""), note="first link of the chain dropped")
