@@ -16,6 +16,7 @@ _STAGE = {"SyntaxError": 0, "IndentationError": 0, "TabError": 0, "ImportError":
 _CRASH = 2
 _LATE = 3
 _MISSING = re.compile(r"name '(\w+)'|local variable '(\w+)'|has no attribute '(\w+)'")
+_OWNER, _OWNER_CHARACTERS = re.compile(r"(?:\w+|\S)\Z"), 120
 _OWN = frozenset({"self", "cls"})
 _NAMES = frozenset({"NameError", "UnboundLocalError", "AttributeError", "TypeError"})
 
@@ -152,9 +153,10 @@ def _of_before(failure: Failure, written: Written) -> bool:
 
 
 def _owners(name: str, text: str) -> frozenset[str]:
-    """What stands before the dot of an attribute: a name, or how an expression ends."""
-    found = re.findall(rf"(\w+|\S)\s*\.\s*{re.escape(name)}\b", text) if name else []
-    return frozenset(found)
+    """What stands before the dot of an attribute: a name (its end, of a long one), or how an expression ends."""
+    dots = (m.start() for m in re.finditer(rf"\.\s*{re.escape(name)}\b", text) if name)
+    heads = (_OWNER.search(text[max(0, at - _OWNER_CHARACTERS) : at].rstrip()) for at in dots)
+    return frozenset(head[0] for head in heads if head)
 
 
 def _alone_at(failure: Failure, path: RepoPath, written: frozenset[int]) -> bool:
