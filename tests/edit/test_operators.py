@@ -680,16 +680,23 @@ def test_an_index_that_cannot_reach_less_far_stays(line: str) -> None:
 def test_a_name_that_is_read_often_lacks_its_value_and_one_that_is_read_once_is_another() -> None:
     """No place alone is changed first where others miss the name as well; no attribute that the class has not."""
 
-    def first(body: str, name: str) -> list[str]:
-        source = f"class C:\n    def f(self, rows):\n{body}".encode()
+    def priors(*body: str, of: str = "C") -> dict[str, float]:
+        rows = "".join(f"        {row}\n" for row in body)
+        source = f"class {of}:\n    def f(self, rows):\n{rows}    def g(self):\n        self.has = 1\n".encode()
+        name = "has" if "has" in body[0] else "new"
         failure = Failure(exception="NameError", message=f"name '{name}' is not defined")
-        found = list(LibcstEditSpace({}).edits(PATH, {PATH: source}, lines=None, failures=[failure]))
-        return [e.operator for e in sorted(found, key=lambda e: -e.prior)]
+        found = LibcstEditSpace({}).edits(PATH, {PATH: source}, lines=None, failures=[failure])
+        return {f"{e.operator} {e.note}": e.prior for e in found if e.line == 3}
 
-    often = first("        for row in rows:\n            new.append(row)\n        return new\n", "new")
-    assert often.index("undefined-initialise") < often.index("undefined-name")
-    once = first("        for row in rows:\n            print(new)\n        return rows\n", "new")
-    assert once.index("undefined-name") < once.index("undefined-initialise")
+    often = priors("h(new)", "h(new)")
+    stored = priors("h(new)", "new = rows")
+    once = priors("h(new)")
+    value, other = "undefined-initialise new = None", "undefined-name new -> rows"
+    assert often[value] > stored[value] > once[value]
+    assert often[other] < stored[other] < once[other]
+    own = "undefined-name new -> self.new"
+    assert priors("h(has)")["undefined-name has -> self.has"] > once[own]
+    assert priors("h(new)", of="C(Base)")[own] > once[own]
 
 
 def test_what_holds_an_undefined_name_is_dropped() -> None:

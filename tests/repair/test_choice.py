@@ -80,6 +80,7 @@ def test_an_operator_of_another_kind_is_believed_less() -> None:
 )
 def test_a_stray_one_is_the_operand_that_goes(note: str, usual: bool) -> None:
     assert (malus(edit("operand-drop", note)) < 0) is usual
+    assert malus(edit("reported-index", note)) == malus(edit("operand-drop", note))
 
 
 def test_what_reads_more_naturally_comes_first_and_the_unread_stay_behind() -> None:

@@ -32,7 +32,7 @@ def undefined_name(ctx: Context) -> Iterator[Change]:
     """An undefined name becomes one alike in scope, a builtin, a number near, another language's word, `self.x`."""
     for failure in ctx.failing_with("NameError", "UnboundLocalError"):
         name = undefined(failure)
-        uses = _uses(ctx, name)
+        uses, lacked = _uses(ctx, name), _lacked(ctx, name)
         others = 0.0 if len(uses) < 2 else _ONE_OF_SEVERAL if any(e.store for e in uses) else _MISSING_ELSEWHERE
         for expr, node in ctx.of(cst.Name):
             if node.value != name:
@@ -48,7 +48,7 @@ def undefined_name(ctx: Context) -> Iterator[Change]:
             for text in FOREIGN_NAMES.get(name, ()):
                 yield ctx.put(expr, text, ATOM, bonus + 0.8)
             if ctx.span.class_path:
-                yield ctx.put(expr, f"self.{name}", ATOM, bonus + 0.4 - _lacked(ctx, name))
+                yield ctx.put(expr, f"self.{name}", ATOM, bonus + 0.4 - lacked)
             for place, (text, value) in enumerate(_VALUES.items()):
                 if not _usable(value, expr):
                     continue
@@ -78,7 +78,7 @@ def _wanted(ctx: Context, name: str) -> float:
 
 def _lacked(ctx: Context, name: str) -> float:
     """What an attribute of one's own costs: more where the class has no bases, and none such."""
-    owner = ctx.facts.classes.get(ctx.span.class_path[-1])
+    owner = ctx.facts.classes.get(ctx.span.class_path[-1]) if ctx.span.class_path else None
     if owner is None or owner.bases not in ((), ("object",)):
         return 0.0
     return 0.0 if name in (*owner.methods, *owner.attributes) else _NO_ATTRIBUTE
@@ -132,15 +132,14 @@ def undefined_everywhere(ctx: Context) -> Iterator[Change]:
             *FOREIGN_NAMES.get(name, ()),
             *([f"self.{name}"] if ctx.span.class_path else []),
         ]
-        foreign = FOREIGN_NAMES.get(name, ())
+        foreign, lacked = FOREIGN_NAMES.get(name, ()), _lacked(ctx, name)
         told = ctx.lines_of(failure)
         at = next((e for e in uses if e.line in told), uses[0])  # the first use may stand where no test comes
         for other in dict.fromkeys(targets):
             if other != name:
                 splices = tuple((e.start, e.end, other) for e in uses)
                 delta = 1.6 if other in foreign else 1.2 * likeness(name, other) - 0.6
-                if other.startswith("self."):
-                    delta -= _lacked(ctx, name)
+                delta -= lacked if other.startswith("self.") else 0.0
                 yield ctx.splice(at, *splices, delta=delta, note=f"{name} -> {other} everywhere")
 
 
@@ -151,6 +150,7 @@ def parameter_rename(ctx: Context) -> Iterator[Change]:
         name = undefined(failure)
         if not name or not any(e.text == name for e in ctx.unit.exprs):
             continue
+        wanted = max(0.0, _wanted(ctx, name))
         for s in ctx.statements:
             if not isinstance(s.node, cst.FunctionDef):
                 continue
@@ -165,7 +165,7 @@ def parameter_rename(ctx: Context) -> Iterator[Change]:
                     if isinstance(e.node, cst.Name) and e.text == old and s.start <= e.start < s.end
                 ]
                 own = (*ctx.unit.span(param.name), name)
-                delta = 0.8 * likeness(old, name) + (-0.2 if uses else 0.6) - 0.4 + max(0.0, _wanted(ctx, name))
+                delta = 0.8 * likeness(old, name) + (-0.2 if uses else 0.6) - 0.4 + wanted
                 yield ctx.splice(s, own, *uses, delta=delta, note=f"parameter {old} -> {name} everywhere")
                 if uses:
                     yield ctx.splice(s, own, delta=delta - 0.4, note=f"parameter {old} -> {name}")
