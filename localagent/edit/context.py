@@ -12,6 +12,7 @@ from localagent.edit.unit import Expr, Stmt, Unit
 from localagent.index.facts import FileFacts, UnitSpan
 
 N = TypeVar("N", bound=cst.CSTNode)
+_MAX_NOTE = 200
 Splice3 = tuple[int, int, str]
 
 
@@ -146,13 +147,17 @@ class Context:
     def splice(self, at: Expr | Stmt, *splices: Splice3, delta: float = 0.0, note: str = "") -> Change:
         """Any splices, reported at an expression's or a statement's lines."""
         ordered = tuple(sorted(splices))
-        return Change(ordered, delta, at.line, at.end_line, note)
+        return Change(ordered, delta, at.line, at.end_line, _note(note))
 
 
 def _docstring(expr: Expr) -> bool:
     return isinstance(expr.parent, cst.Expr) and isinstance(expr.node, (cst.SimpleString, cst.ConcatenatedString))
 
 
-def _short(text: str) -> str:
+def _note(text: str) -> str:
+    return text if len(text) <= _MAX_NOTE and "\n" not in text else _short(text, _MAX_NOTE)
+
+
+def _short(text: str, most: int = 40) -> str:
     flat = " ".join(text.split())
-    return flat if len(flat) <= 40 else flat[:37] + "..."
+    return flat if len(flat) <= most else flat[: most - 3] + "..."

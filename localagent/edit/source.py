@@ -9,6 +9,7 @@ import re
 import tokenize
 from dataclasses import dataclass
 
+_STATEFUL = ("utf-7", "utf-16", "utf-32", "iso2022", "hz")  # what bytes mean there depends on those in front
 _NEWLINE = re.compile(rb"\r\n|\r|\n")
 
 
@@ -58,6 +59,8 @@ def read_source(raw: bytes) -> SourceText | None:
         name, _ = tokenize.detect_encoding(io.BytesIO(raw).readline)
         mark = 3 if raw.startswith(codecs.BOM_UTF8) else 0
         encoding = "utf-8" if name == "utf-8-sig" else codecs.lookup(name).name
+        if encoding.startswith(_STATEFUL):
+            return None
         text = raw[mark:].decode(encoding)
         if text.encode(encoding) != raw[mark:]:
             return None

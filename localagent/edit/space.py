@@ -30,6 +30,8 @@ _MAX_NEARBY_FILES = 12
 _MAX_NEARBY_BYTES = 400_000
 _MAX_WIDE_LINES = 1_500
 _IN_POINTLESS = 2.0  # added to the prior of edits inside an expression that says nothing
+_MOST_FAILURES = 64  # that are told apart by what operators see of them,
+_ALIKE_FAILURES = 8  # so many of one type at one place
 _TABLE_FROM_BYTES = 2_000  # a simple statement as long as that is a table; the longer, the fewer of its edits come
 _TABLE_BYTES = 2_000_000
 _TABLE_LEAST = 50
@@ -55,6 +57,7 @@ class LibcstEditSpace:
         if facts is None or source is None:
             return
         nearby = self._nearby(path, sources)
+        failures = told_apart(path, failures)
         priced = lines if isinstance(lines, Priced) else None
         lines = frozenset(lines.dearer) if isinstance(lines, Priced) else lines
         proposals: list[_Proposal] = []
@@ -152,6 +155,21 @@ class LibcstEditSpace:
         return found
 
 
+def told_apart(path: RepoPath, failures: Sequence[Failure]) -> list[Failure]:
+    """The failures that tell different things of a file, in their order: one slip may fail hundreds of tests."""
+    found: dict[object, Failure] = {}
+    alike: Counter[object] = Counter()
+    for failure in failures:
+        inner = failure.frames[-1] if failure.frames else None
+        here = tuple(f for f in failure.frames if f.path == path)
+        place = (failure.exception, here, inner is not None and inner.path == path)
+        key = (place, failure.steady, failure.left, failure.right)
+        if key not in found and alike[place] < _ALIKE_FAILURES and len(found) < _MOST_FAILURES:
+            found[key] = failure
+            alike[place] += 1
+    return list(found.values())
+
+
 def _inside(change: Change, spans: Sequence[tuple[int, int]]) -> bool:
     """Whether everything that a change replaces lies in one of these spans."""
     return bool(change.splices) and any(a <= change.splices[0][0] and change.splices[-1][1] <= b for a, b in spans)
@@ -202,13 +220,18 @@ def _by_prior(proposal: _Proposal) -> tuple[float, int, int]:
 
 
 def _cheapest_first(proposals: Sequence[_Proposal], lines: Priced) -> list[_Proposal]:
-    """The proposals by what they cost on these lines, those of equal cost in the order of the prior."""
+    """The proposals by what they cost on these lines, those of equal cost in the order of the prior; each text once."""
     dearest = max(lines.dearer.values(), default=0.0)
     seen: Counter[tuple[int, int]] = Counter()
+    known: set[tuple[int, tuple[tuple[int, int, str], ...]]] = set()
     costs = []
-    by_prior = sorted(proposals, key=_by_prior)
-    for proposal in by_prior:
-        cost, number, _, change = proposal[:4]
+    by_prior = []
+    for proposal in sorted(proposals, key=_by_prior):
+        cost, number, _, change, _, place = proposal
+        if (id(place), change.splices) in known:
+            continue
+        known.add((id(place), change.splices))
+        by_prior.append(proposal)
         crowd = seen[number, change.line]
         seen[number, change.line] += 1
         span = range(change.line, change.end_line + 1)

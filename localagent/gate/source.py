@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
+from localagent.domain.unwritable import WHY, unwritable
+
 _LINE = re.compile(rb"\r\n|\r|\n")
-_HUGE = re.compile(r"0[xXoObB][0-9a-fA-F_]{3500}")  # can be read, but Python refuses to write it in decimal
 _PYTHONS_OWN_LIMITS = ("too many nested parentheses", "too many levels of indentation")
 _QUIET = Lock()
 _MOST_KEPT = 1024
@@ -58,8 +59,8 @@ def _deepest_line(nodes: list[ast.AST]) -> int:
 
 
 def _read(text: str) -> ast.Module:
-    if _HUGE.search(text):
-        raise DoesNotParse("a number of more digits than Python writes")
+    if unwritable(text):
+        raise DoesNotParse(WHY)
     try:
         with _QUIET, warnings.catch_warnings():
             warnings.simplefilter("ignore")

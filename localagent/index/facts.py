@@ -33,7 +33,8 @@ class Signature:
 class ClassFacts:
     """A class: its methods, the attributes set on `self` or in the body, and its bases' last names.
 
-    `containers` are the empty ones that the body makes and no method assigns to `self`, as (name, text).
+    A base that is no name is `?`. `containers` are the empty ones that the body makes and no method assigns to `self`,
+    as (name, text).
     """
 
     name: str
@@ -333,11 +334,16 @@ def _class_facts(node: ast.ClassDef) -> ClassFacts:
         name=node.name,
         methods=tuple(methods),
         attributes=tuple(stored),
-        bases=tuple(filter(None, map(_last_name, node.bases))),
+        bases=tuple(_base_name(base) for base in node.bases),
         line=node.lineno,
         end_line=node.end_lineno or node.lineno,
         containers=tuple(containers.items()),
     )
+
+
+def _base_name(node: ast.expr) -> str:
+    """`Base` of `Base[int]`, too."""
+    return _last_name(node.value if isinstance(node, ast.Subscript) else node) or "?"
 
 
 def _is_empty_container(value: ast.expr) -> bool:

@@ -8,6 +8,7 @@ from itertools import islice
 
 from localagent.domain.edit import BY_TOKENS, Edit, Reading
 from localagent.domain.paths import RepoPath
+from localagent.domain.unwritable import WHY, unwritable
 from localagent.repair.inherited import Heritage
 from localagent.repair.lineage import Lineage, Step
 from localagent.repair.onward import ReadingOn
@@ -27,6 +28,7 @@ USUAL_WAIT_SECONDS = 2.0  # until the model has spoken, before anything is measu
 PROCESS_SECONDS = 0.02  # what a candidate costs beside its tests
 ENOUGH_VERIFIED = 10  # candidates that tell what one costs
 HEAD_START = 25  # one in so many of the budget may run in the prior order before the model has spoken
+_UNWRITABLE = "{path} is not edited: it holds {why}; write it in parts, or as bytes"
 _MOMENT = 0.05  # seconds, of a wait for the model
 
 
@@ -67,6 +69,12 @@ class Expansion:
                 scores[k] = max(scores.get(k, 0.0), s.score)
         return lines
 
+    def _say_why(self, path: RepoPath, source: bytes) -> None:
+        """A file that looks sound and has no edits."""
+        said = _UNWRITABLE.format(path=path, why=WHY)
+        if unwritable(source) and said not in self._run.state.warnings:
+            self._run.state.warnings.append(said)
+
     def next_tranche(self, root: Lineage) -> bool:
         """Enumerate the edits of the next most suspicious statements; False when there are none left."""
         first, self._tranche = self._tranche, self._tranche + TRANCHE_STATEMENTS
@@ -93,6 +101,8 @@ class Expansion:
             open_here = run.parts.space.edits(path, sources, lines=priced, failures=parent.failures)
             found = list(islice(open_here, shares[path]))
             run.state.enumerated += len(found)
+            if not found:
+                self._say_why(path, sources[path])
             file = self._file(path, sources[path])
             edits = self._opened(parent, path, sources[path], file, found, scores)
             by_tokens = any(e.operator.startswith(BY_TOKENS) for e in found[:1])

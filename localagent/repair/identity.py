@@ -50,10 +50,9 @@ def _compiled(text: bytes) -> CodeType | None:
 
 
 def _shape(code: CodeType) -> tuple[object, ...]:
-    consts = tuple(_shape(c) if isinstance(c, CodeType) else (type(c).__name__, repr(c)) for c in code.co_consts)
     return (
         code.co_code,
-        consts,
+        tuple(_constant(c) for c in code.co_consts),
         code.co_names,
         code.co_varnames,
         code.co_freevars,
@@ -64,3 +63,14 @@ def _shape(code: CodeType) -> tuple[object, ...]:
         code.co_posonlyargcount,
         getattr(code, "co_exceptiontable", b""),
     )
+
+
+def _constant(value: object) -> tuple[object, ...]:
+    """A constant by type and value; integers in hexadecimal, which Python writes whatever their length."""
+    if isinstance(value, CodeType):
+        return _shape(value)
+    if isinstance(value, tuple):
+        return ("tuple", *map(_constant, value))
+    if isinstance(value, frozenset):
+        return ("frozenset", *sorted(map(repr, map(_constant, value))))
+    return (type(value).__name__, hex(value) if isinstance(value, int) else repr(value))

@@ -15,7 +15,7 @@ from localagent.domain.paths import RepoPath
 _STAGE = {"SyntaxError": 0, "IndentationError": 0, "TabError": 0, "ImportError": 1, "ModuleNotFoundError": 1}
 _CRASH = 2
 _LATE = 3
-_MISSING = re.compile(r"name '(\w+)'|local variable '(\w+)'|has no attribute '(\w+)'")
+_MISSING = re.compile(r"name '(\w+)'|(?:local|free) variable '(\w+)'|has no attribute '(\w+)'")
 _OWNER, _OWNER_CHARACTERS = re.compile(r"(?:\w+|\S)\Z"), 120
 _OWN = frozenset({"self", "cls"})
 _NAMES = frozenset({"NameError", "UnboundLocalError", "AttributeError", "TypeError"})

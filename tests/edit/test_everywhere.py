@@ -1,11 +1,14 @@
 """One change at several places, each of which is alike."""
 
 import ast
+from collections.abc import Sequence
 
 import pytest
 
 from localagent.domain.edit import Edit
 from localagent.domain.paths import RepoPath
+from localagent.edit.context import Change
+from localagent.edit.registry import operators
 from localagent.edit.space import LibcstEditSpace
 
 PATH = RepoPath("mod.py")
@@ -69,3 +72,19 @@ def test_it_costs_more_than_one_place_alone() -> None:
     edits = list(LibcstEditSpace({}).edits(PATH, {PATH: source}, lines=None, failures=()))
     alone = max(e.prior for e in edits if e.note == "== -> !=")
     assert all(e.prior < alone for e in edits if e.operator == "same-everywhere" and e.note.startswith("== -> !="))
+
+
+def test_the_same_places_are_put_together_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    operators()
+    from localagent.edit.operators import everywhere as module
+
+    made: list[tuple[object, ...]] = []
+
+    def counted(changes: Sequence[Change], delta: float) -> Change:
+        made.append(together(changes, delta).splices)
+        return together(changes, delta)
+
+    together = module.together
+    monkeypatch.setattr(module, "together", counted)
+    everywhere("b = a.next.val\n    c = a.next.val\n    return b, c")
+    assert 3 < len(made) == len(set(made))

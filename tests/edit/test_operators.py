@@ -6,6 +6,7 @@ import pytest
 
 from localagent.domain.outcome import Failure, Frame
 from localagent.domain.paths import RepoPath
+from localagent.edit.registry import operators
 from localagent.edit.space import LibcstEditSpace, open_edit_space
 
 PATH = RepoPath("mod.py")
@@ -623,6 +624,8 @@ def test_what_a_class_of_another_file_has_is_offered_for_what_it_lacks() -> None
         ("list index out of range", "return d[i + 2]", "return d[i + 1]"),
         ("pop index out of range", "return d.pop(-i)", "return d.pop()"),
         ("pop index out of range", "return d.pop(1)", "return d.pop(0)"),
+        ("pop index out of range", "return d.pop((i),)", "return d.pop()"),
+        ("pop index out of range", "return d.pop(\n        i + 1,\n    )", "return d.pop()"),
     ],
 )
 def test_an_index_out_of_range_reaches_less_far(message: str, line: str, fixed: str) -> None:
@@ -631,6 +634,17 @@ def test_an_index_out_of_range_reaches_less_far(message: str, line: str, fixed: 
     assert repairs(f"{head}{line}\n", f"{head}{fixed}\n", failure) == ["reported-index"]
     calm = Failure(exception="IndexError", message=message, frames=(Frame(path=PATH, line=1, function="f"),))
     assert "reported-index" not in repairs(f"{head}{line}\n", f"{head}{fixed}\n", calm)
+
+
+def test_a_key_put_together_of_texts_is_no_index() -> None:
+    def offered(line: str) -> list[str]:
+        source = f"def f(d, i):\n    {line}\n".encode()
+        failure = Failure(exception="KeyError", message="'a'", frames=(Frame(path=PATH, line=2, function="f"),))
+        found = LibcstEditSpace({}).edits(PATH, {PATH: source}, lines=None, failures=[failure])
+        return [e.note for e in found if e.operator == "reported-index"]
+
+    assert not offered("return d[i + '_x']")
+    assert offered("return d[i + 1]")[0] == "i + 1 -> i"
 
 
 @pytest.mark.parametrize(
@@ -734,3 +748,76 @@ def test_what_a_module_has_means_what_it_does_there(name: str) -> None:
     failure = Failure(exception="NameError", message=f"name '{name}' is not defined")
     found = list(LibcstEditSpace({}).edits(PATH, {PATH: source}, lines=None, failures=[failure]))
     assert not [e for e in found if e.operator == "missing-method-meaning"]
+
+
+@pytest.mark.parametrize(
+    ("base", "known"), [("", True), ("(object)", True), ("(dict)", True), ("(Base[int])", False), ("(make())", False)]
+)
+def test_what_a_class_lacks_is_known_only_where_all_its_bases_are(base: str, known: bool) -> None:
+    """What it may inherit from elsewhere is no worse for not standing in it."""
+    source = (
+        f"class C{base}:\n    def own(self): return 1\n    def f(self, a):\n        a.items()\n"
+        "        self.items()\n        return self.itmes(a)\n"
+    ).encode()
+
+    def best(failure: Failure) -> tuple[float, str]:
+        found = LibcstEditSpace({}).edits(PATH, {PATH: source}, lines=None, failures=[failure])
+        return max((e.prior, e.operator) for e in found if e.line == 6 and e.note == ".itmes -> .items")
+
+    told = Failure(exception="AttributeError", message="'C' object has no attribute 'itmes'")
+    untold = Failure(exception="TypeError", message="no")
+    if known and base != "(dict)":
+        assert best(told)[0] < best(untold)[0]
+    else:
+        assert best(told) > best(untold)
+        assert best(told)[1] == "missing-attribute"
+
+
+@pytest.mark.parametrize(
+    ("base", "lacks"), [("", True), ("(Base)", False), ("(Base[int])", False), ("(make())", False)]
+)
+def test_an_attribute_of_ones_own_is_dearer_where_the_class_cannot_inherit_it(base: str, lacks: bool) -> None:
+    source = f"class C{base}:\n    def f(self, a):\n        return size + a\n".encode()
+    failure = Failure(exception="NameError", message="name 'size' is not defined")
+    found = LibcstEditSpace({}).edits(PATH, {PATH: source}, lines=None, failures=[failure])
+    (prior,) = [e.prior for e in found if e.note == "size -> self.size"]
+    assert (prior < 1.0) is lacks
+
+
+def test_notes_are_one_short_line() -> None:
+    name = "n" * 300
+    source = f"def f(d):\n    return d[{name}\n        + 1] or d.pop({name})\n".encode()
+    failure = Failure(
+        exception="IndexError", message="list index out of range", frames=(Frame(path=PATH, line=2, function="f"),)
+    )
+    found = list(LibcstEditSpace({}).edits(PATH, {PATH: source}, lines=None, failures=[failure]))
+    assert any(e.operator == "reported-index" and e.note.endswith("...") for e in found)
+    assert all(len(e.note) <= 200 and "\n" not in e.note for e in found)
+
+
+def test_the_nearest_ingredients_are_those_that_comparing_all_finds() -> None:
+    """How alike two are is asked of few: the answer is as if it had been asked of all."""
+    names = ", ".join([*(f"q{n}()" for n in range(80)), *(f"totals{n}()" for n in range(40))])  # short ones, alike ones
+    source = f"def f(total):\n    g({names})\n    return total()\n".encode()
+
+    def found() -> dict[tuple[int, int], list[tuple[str, float]]]:
+        edits = LibcstEditSpace({}).edits(PATH, {PATH: source}, lines=frozenset({3}), failures=())
+        places: dict[tuple[int, int], list[tuple[str, float]]] = {}
+        for e in edits:
+            if e.operator == "ingredient":
+                places.setdefault((e.splices[0].start, e.splices[0].end), []).append((e.note, e.prior))
+        return places
+
+    operators()
+    from localagent.edit.operators import ingredients
+
+    quick = found()
+    few = ingredients._PER_PLACE
+    ingredients._PER_PLACE = 10**6
+    try:
+        slow = found()
+    finally:
+        ingredients._PER_PLACE = few
+    assert any(len(slow[at]) > len(quick[at]) > few // 2 for at in quick)
+    for at, some in quick.items():
+        assert some == slow[at][: len(some)]

@@ -1,6 +1,8 @@
 """Texts that a failing comparison suggests: the word that differs, never an answer written anew."""
 
 import ast
+from collections.abc import Sequence
+from difflib import SequenceMatcher
 
 import pytest
 from hypothesis import given
@@ -61,8 +63,30 @@ def test_without_a_comparison_nothing_is_offered() -> None:
 @given(st.text("ab c.", max_size=12), st.text("ab c.", max_size=20), st.text("ab c.'\\%{", max_size=20))
 def test_what_is_offered_can_be_put_between_quotes(old: str, got: str, wanted: str) -> None:
     operators()  # registers them in their order; a family imported by itself would come first
-    from localagent.edit.operators.reported_text import _wanted
+    from localagent.edit.operators.reported_text import _differences, _wanted
 
-    for new in _wanted(old, got, wanted) if old else ():
+    for new in _wanted(old, list(_differences(got, wanted))) if old else ():
         assert new != old
         assert ast.literal_eval(f"'{new}'") == new
+
+
+def test_differences_are_looked_for_once_and_in_some_hundred_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    operators()
+    from localagent.edit.operators import reported_text
+
+    compared: list[int] = []
+
+    class Counted(SequenceMatcher[str]):
+        def __init__(self, isjunk: None, a: Sequence[str], b: Sequence[str], autojunk: bool = True) -> None:
+            compared.append(len(a) * (not isinstance(a, str)))
+            super().__init__(isjunk, a, b, autojunk)
+
+    monkeypatch.setattr(reported_text, "SequenceMatcher", Counted)
+    source = "def f(x):\n" + "".join(f"    x += 'some words {n}'\n" for n in range(30)) + "    return x\n"
+    for many in (1, 30):
+        del compared[:]
+        head = "same, " * 90 + "some words, "
+        offered(source, left=head + "0, " * 400, right=head.replace("some w", "such w") + "1, " * 400)
+        texts = [n for n in compared if n]
+        assert 0 < len(texts) <= 2  # one way round and the other
+        assert max(texts) <= 202, many

@@ -224,3 +224,10 @@ def test_of_a_table_of_thousands_of_literals_a_share_of_the_edits_comes_and_all_
     assert large[0] < small[0] / 2
     assert len(small[1]) > 20
     assert small[1] == large[1]
+
+
+@pytest.mark.parametrize("codec", ["utf-7", "iso2022_jp", "hz"])
+def test_files_in_which_bytes_mean_what_those_in_front_say_are_left_alone(codec: str) -> None:
+    source = f"# -*- coding: {codec} -*-\ndef f(a):\n    return a + 1\n".encode("ascii")
+    assert not edits_of(source)
+    assert edits_of(source.replace(codec.encode(), b"ascii"))

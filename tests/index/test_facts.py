@@ -81,3 +81,9 @@ def test_a_function_owns_the_comments_indented_behind_it() -> None:
     facts = collect(source)
     assert facts is not None
     assert [(u.first_line, u.last_line) for u in facts.units] == [(1, 4), (7, 7), (10, 11)]
+
+
+def test_bases_are_named_and_those_without_a_name_are_marked() -> None:
+    facts = collect(b"class C(A, m.B, G[int], make(), metaclass=M): pass\nclass D: pass\n")
+    assert facts is not None
+    assert [facts.classes[name].bases for name in "CD"] == [("A", "B", "G", "?"), ()]

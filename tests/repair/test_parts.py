@@ -37,6 +37,13 @@ def test_equal_numbers_of_different_types_are_different_programs() -> None:
     assert behaviour_key(b"x = 0.0\n", None, 0) != behaviour_key(b"x = -0.0\n", None, 0)
 
 
+def test_numbers_that_python_does_not_write_have_a_behaviour_key() -> None:
+    digits = "f" * 4_000
+    one, other = (f"def f(a):\n    return a in (0x{digits}{n}, 2), 0x{digits}\n".encode() for n in "01")
+    assert behaviour_key(one, None, 0) == behaviour_key(one + b"# said\n", None, 0) is not None
+    assert behaviour_key(one, None, 0) != behaviour_key(other, None, 0)
+
+
 def test_the_key_of_a_method_sees_only_that_method() -> None:
     source = b"class C:\n    def f(self):\n        return 1\n\n    def g(self):\n        return 2\n"
     start = source.index(b"def f")
@@ -153,6 +160,9 @@ def test_progress_is_turned_tests_or_a_failure_that_moved_on() -> None:
     second = quick(failure=crash("NameError", "name 'y' is not defined", 4))
     assert full_progress_of(old, base, second, M, wrote({4}, "    return x(y)")) == 0.5  # two faults on one line
     assert full_progress_of(old, base, second, M, wrote({4}, "    return x(yy)")) == 0
+    enclosing = "cannot access free variable 'y' where it is not associated with a value in enclosing scope"
+    second = quick(failure=crash("NameError", enclosing, 4))
+    assert full_progress_of(old, base, second, M, wrote({4}, "    return x(y)")) == 0.5
     lacking = quick(failure=crash("AttributeError", "'int' object has no attribute 'add'", 4))
     for after, progress in (("y.add(1)", 0), ("x.add(2)", 0.5), ("self.add(1)", 0.5), ("f(y).add(1)", 0), ("add", 0)):
         told = wrote({4}, "    x.add(1)", f"    {after}")

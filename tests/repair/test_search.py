@@ -18,6 +18,7 @@ from localagent.domain.gate import Allow, Decision, Finding, Severity
 from localagent.domain.outcome import Baseline, Failure, Frame, FullResult, Outcome, QuickResult, QuickRoute, TestResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Budget, Choosing, Event, Suspicion, Task, TaskResult, Verdict
+from localagent.edit.space import open_edit_space
 from localagent.localize.fuse import SpectrumLocalizer
 from localagent.ports import EditMender, EditSpace, EditWriter, Lines, OnwardReader, Priced, QuickCheck, Sources
 from localagent.repair import beam, deciding
@@ -180,6 +181,13 @@ class Digits:
                             note=f"{chr(byte)} -> {chr(d)}",
                             scope=None,
                         )
+
+
+class Nothing:
+    """An edit space without edits."""
+
+    def edits(self, path: RepoPath, sources: Sources, **_: object) -> Iterator[Edit]:
+        return iter(())
 
 
 class Elements:
@@ -1057,3 +1065,12 @@ def test_few_candidates_are_not_kept() -> None:
     result, _ = repair(Laboratory(MANY, SEVERAL), writer=writer, budget=few)
     assert result.verified == 199
     assert result.written < 40
+
+
+def test_a_file_that_no_tree_can_be_written_of_is_told_and_not_edited() -> None:
+    source = b"big = 0x" + b"f" * 4_000 + b"\na = 1\n"
+    result, _ = repair(Laboratory(source, {"a": number("a", 7)}), space=open_edit_space({}))
+    assert result.verdict is Verdict.GAVE_UP
+    assert [w for w in result.warnings if "m.py is not edited" in w and "more digits than Python writes" in w]
+    sound, _ = repair(Laboratory(b"a = 1\n", {"a": number("a", 7)}), space=Nothing())
+    assert not [w for w in sound.warnings if "not edited" in w]

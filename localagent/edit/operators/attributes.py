@@ -49,21 +49,29 @@ def known_attributes(ctx: Context, receiver: cst.BaseExpression, old: str = "") 
     return found
 
 
-def members(ctx: Context, kind: str) -> tuple[dict[str, None], dict[str, None]]:
-    """The methods of a class of this file or one nearby and of its bases, and what else they store."""
+def members(ctx: Context, kind: str) -> tuple[dict[str, None], dict[str, None], bool]:
+    """The methods of a class of this file or one nearby and of its bases, what else they store, and if that is all.
+
+    It is not all where a base, or the class, stands somewhere else and is none of Python's common types.
+    """
     methods: dict[str, None] = {}
     stored: dict[str, None] = {}
-    todo, seen = [kind], set[str]()
-    while todo and len(seen) < _MOST_CLASSES:
+    todo, seen, whole = [kind], set[str](), True
+    while todo:
         name = todo.pop(0)
+        if name in seen or name == "object":
+            continue
+        seen.add(name)
         owners = (facts.classes.get(name) for facts in (ctx.facts, *ctx.nearby))
         owner = next((each for each in owners if each is not None), None)
-        if owner is not None and name not in seen:
-            seen.add(name)
+        if owner is not None and len(seen) <= _MOST_CLASSES:
             methods |= dict.fromkeys(owner.methods)
             stored |= dict.fromkeys(owner.attributes)
             todo += owner.bases
-    return methods, {name: None for name in stored if name not in methods}
+        else:
+            methods |= dict.fromkeys(ATTRIBUTES.get(name, ()))
+            whole = whole and name in ATTRIBUTES
+    return methods, {name: None for name in stored if name not in methods}, whole
 
 
 def _had(ctx: Context) -> dict[str, set[str]]:
@@ -71,9 +79,9 @@ def _had(ctx: Context) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for failure in ctx.failing_with("AttributeError"):
         kind, name = missing_attribute(failure) or ("", "")
-        methods, stored = members(ctx, kind)
-        if methods or stored or kind in ATTRIBUTES:
-            found.setdefault(name, set()).update(methods, stored, ATTRIBUTES.get(kind, ()))
+        methods, stored, whole = members(ctx, kind)
+        if whole:
+            found.setdefault(name, set()).update(methods, stored)
     return found
 
 

@@ -1,5 +1,6 @@
 """The same change at every place that is alike: a mistake is seldom made once where its line was copied."""
 
+import math
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -10,6 +11,8 @@ from localagent.edit.registry import operator, operators
 
 _MOST_PLACES = 6
 _EACH_MORE = 0.2  # what a third, fourth, … place costs
+_MANY = frozenset({"attribute-swap", "callee-swap"})  # each name to each: those that are less likely by themselves
+_LEAST_LIKELY = -1.0  # than this are not put together, which takes longer than anything else in a large class
 _NEAR_BYTES = 24  # where words in front and behind are looked for
 _BEFORE, _BEHIND = re.compile(r"\w+\W*\Z"), re.compile(r"\W*\w+")
 # Whose changes are put together: places where the same words go and come; with _WHOLE, from the same expression;
@@ -23,22 +26,27 @@ _ALONE = frozenset({"index-drop", "attribute-drop", "attribute-swap", "callee-sw
 def same_everywhere(ctx: Context) -> Iterator[Change]:
     """One small change at two to six places of a function that are alike: each `min(` to `max(`, each `[0]` dropped."""
     for name in sorted(_ALONE | _NEIGHBOURS | _WHOLE):
-        for changes in repeated(ctx, name):
+        for changes in repeated(ctx, name, least=_LEAST_LIKELY if name in _MANY else -math.inf):
             more = min(c.delta for c in changes) - _EACH_MORE * (len(changes) - 2)
             yield together(changes, operators()[name].prior + more)
 
 
-def repeated(ctx: Context, name: str) -> Iterator[list[Change]]:
-    """Changes of an operator that are the same at several places, in the order of these."""
+def repeated(ctx: Context, name: str, *, least: float = -math.inf) -> Iterator[list[Change]]:
+    """Changes of an operator, at least so likely, that are the same at several places, in the order of these."""
     groups: dict[tuple[str, ...], dict[int, Change]] = defaultdict(dict)
     for change in operators()[name].propose(ctx):
-        if len(change.splices) == 1:
+        if len(change.splices) == 1 and change.delta >= least:
             at, kinds = _kinds(ctx, name, change)
             for kind in kinds:
                 groups[kind].setdefault(at, change)
+    seen: set[tuple[int, ...]] = set()  # by what is changed: those of one word in front are often all there are
     for places in groups.values():
         if 2 <= len(places) <= _MOST_PLACES:
-            yield [places[at] for at in sorted(places)]
+            changes = [places[at] for at in sorted(places)]
+            key = tuple(map(id, changes))
+            if key not in seen:
+                seen.add(key)
+                yield changes
 
 
 def together(changes: Sequence[Change], delta: float) -> Change:

@@ -1,7 +1,8 @@
 """Any expression of the function in any other's place, and new ones joined from names at hand."""
 
+import heapq
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
@@ -15,6 +16,7 @@ from localagent.edit.unit import Expr
 _PER_PLACE = 70
 _RELATED = 1.5  # two values that are compared are of one measure; what is made of a list is often added to it
 _MAX_TEXT = 90
+_ALIKE = 0.5  # what another expression of the same form gains at most by being spelt alike
 _NEVER = (cst.Arg, cst.Element, cst.SimpleString, cst.Yield, cst.Tuple, cst.Annotation, cst.StarredElement)
 
 
@@ -45,9 +47,8 @@ def ingredient(ctx: Context) -> Iterator[Change]:
     for expr in ctx.exprs:
         if not replaceable(expr) or isinstance(expr.node, _NEVER):
             continue
-        scored = [(_nearness(ctx, expr, e), e) for e in offers if e.text != expr.text and _visible(ctx, e, expr)]
-        scored.sort(key=lambda x: -x[0])
-        for delta, other in scored[:_PER_PLACE]:
+        others = [e for e in offers if e.text != expr.text and _visible(ctx, e, expr)]
+        for delta, other in _nearest(ctx, expr, others):
             if expr.in_fstring and set(other.text) & set("'\"{}\\:!"):
                 continue
             yield ctx.put(expr, other.text, other.level, delta)
@@ -60,10 +61,28 @@ def _visible(ctx: Context, other: Expr, at: Expr) -> bool:
     return not any(name in other.text for name in local)
 
 
+def _nearest(ctx: Context, at: Expr, others: Sequence[Expr]) -> list[tuple[float, Expr]]:
+    """The best of them with their worth, best first; how alike two are is dear, and asked where it may matter."""
+    worth = [_nearness(ctx, at, other) for other in others]
+    short = len(at.text) <= _MAX_TEXT
+    most = [
+        w + (_ALIKE if short and type(at.node) is type(o.node) else 0.0) for w, o in zip(worth, others, strict=True)
+    ]
+    best: list[tuple[float, int]] = []  # (worth, -place), the worst in front
+    for k in sorted(range(len(others)), key=lambda k: -most[k]):
+        if len(best) == _PER_PLACE and most[k] < best[0][0]:
+            break
+        alike = _ALIKE * likeness(at.text, others[k].text) if most[k] > worth[k] else 0.0
+        heapq.heappush(best, (worth[k] + alike, -k))
+        if len(best) > _PER_PLACE:
+            heapq.heappop(best)
+    return [(delta, others[-k]) for delta, k in sorted(best, reverse=True)]
+
+
 def _nearness(ctx: Context, at: Expr, other: Expr) -> float:
     delta = -min(abs(at.line - other.line), 40) * 0.02 - len(other.text) * 0.006
     if type(at.node) is type(other.node):
-        delta += 0.5 + 0.5 * likeness(at.text, other.text)
+        delta += 0.5
     a, b = ctx.kind(at), ctx.kind(other)
     if a and b:
         delta += 0.2 if a == b else -0.7

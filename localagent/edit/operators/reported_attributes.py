@@ -36,14 +36,14 @@ def another_attribute(ctx: Context) -> Iterator[Change]:
                 continue
             bonus = placed(ctx, failure, expr.line, expr.end_line) - (_OF_NONE if kind == "NoneType" else 0.0)
             span = ctx.unit.span(node.attr)
+            methods, data, whole = members(ctx, kind)
             offers = dict.fromkeys(ATTRIBUTES.get(kind, ()), 0.0)
-            methods, data = members(ctx, kind)
             for other in (*data, *methods):
-                if not other.startswith("__"):
+                if other not in offers and not other.startswith("__"):
                     offers[other] = 0.3
             called = isinstance(expr.parent, cst.Call) and expr.parent.func is node
-            if not offers:
-                offers = known_attributes(ctx, node.value, name)
+            if not whole:  # what stands elsewhere may be what is known of the receiver by its use
+                offers = {**known_attributes(ctx, node.value, name), **offers}
             for other, near in offers.items():
                 if other != name:
                     delta = bonus + near + 1.2 * _likeness(name, other) - 0.8 - (_CALLED * (called and other in data))

@@ -69,13 +69,23 @@ def reported_index(ctx: Context) -> Iterator[Change]:
         lines, popped = ctx.lines_of(failure), failure.message.startswith("pop index")
         for expr, node in ctx.of_any(cst.Subscript, cst.Call):
             index = _popped(node) if popped else _index(node)
-            if index is None or expr.line not in lines:
+            if index is None or expr.line not in lines or (failure.exception == "KeyError" and _joins(ctx, index)):
                 continue
             span = ctx.unit.outer(index)
             old = ctx.unit.slice(*span)
-            for text, delta in (*((("", 0.6),) if popped else ()), *_nearer(ctx, index)):
+            if popped and isinstance(node, cst.Call):
+                comma = node.args[0].comma  # goes with the argument
+                end = ctx.unit.span(comma)[1] if isinstance(comma, cst.Comma) else span[1]
+                yield ctx.splice(expr, (span[0], end, ""), delta=0.6, note=f"{old} -> none")
+            for text, delta in _nearer(ctx, index):
                 if text != old:
-                    yield ctx.splice(expr, (*span, text), delta=delta, note=f"{old} -> {text or 'none'}")
+                    yield ctx.splice(expr, (*span, text), delta=delta, note=f"{old} -> {text}")
+
+
+def _joins(ctx: Context, index: cst.BaseExpression) -> bool:
+    """Whether a key is put together of texts, which no number brings nearer."""
+    sides = (index.left, index.right) if isinstance(index, cst.BinaryOperation) else ()
+    return any(ctx.names.kind(side) == "str" for side in sides)
 
 
 def _index(node: cst.CSTNode) -> cst.BaseExpression | None:

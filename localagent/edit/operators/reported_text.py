@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 
 import libcst as cst
@@ -20,6 +20,7 @@ _ESCAPED = re.compile(r"\\([^\w\s]|\s)")
 _WORDS = re.compile(r"\w+|\s+|[^\w\s]")
 _MOST_DIFFERENCES = 4
 _LONGEST = 2_000  # characters of an output that are compared
+_MOST_WORDS = 200  # and blanks and marks, from the first on that differs
 _MOST_SIDES = 4  # failures looked at
 _SHORTEST = 2  # characters of a literal's piece: a shorter one is found everywhere
 _ALIKE = 0.4  # of a piece must stay: a text written anew is what the test expects, not a repair
@@ -30,12 +31,13 @@ _GROWTH = 40
 def reported_text(ctx: Context) -> Iterator[Change]:
     """A piece of a text becomes what the failing comparison wants at that place of the output, if most of it stays."""
     sides = [side for failure in ctx.failures[:_MOST_SIDES] for side in _sides(failure)]
-    if not sides:
+    found = list(dict.fromkeys(tuple(_differences(got, wanted)) for got, wanted in dict.fromkeys(sides)))
+    if not any(found):
         return
     for expr in ctx.exprs:
         for start, end in _pieces(ctx, expr.node):
             old = ctx.unit.slice(start, end)
-            offers = {new for got, wanted in sides for new in _wanted(old, got, wanted)}
+            offers = {new for differences in found for new in _wanted(old, differences)}
             for new in sorted(offers):
                 yield ctx.splice(expr, (start, end, new), note=f"{_short(old)} -> {_short(new)}")
 
@@ -83,10 +85,10 @@ def _pieces(ctx: Context, node: cst.CSTNode) -> Iterator[tuple[int, int]]:
             at = stop
 
 
-def _wanted(old: str, got: str, wanted: str) -> Iterator[str]:
+def _wanted(old: str, differences: Sequence[tuple[str, str]]) -> Iterator[str]:
     """A literal's piece with the words that differ replaced, one by one and all together, where most of it stays."""
     everything = old
-    for gone, come in _differences(got, wanted):
+    for gone, come in differences:
         new = _replaced(old, gone, come)
         everything = _replaced(everything, gone, come)
         if _fits(old, new):
@@ -107,8 +109,14 @@ def _replaced(text: str, gone: str, come: str) -> str:
 
 
 def _differences(got: str, wanted: str) -> Iterator[tuple[str, str]]:
-    """What differs, word by word; what is only in one of them together with its neighbour on either side."""
+    """What differs, word by word; what is only in one of them together with its neighbour on either side.
+
+    Of what follows the first difference some hundred words are compared: it takes time by the cube of them.
+    """
     old, new = _WORDS.findall(got), _WORDS.findall(wanted)
+    same = next((k for k, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
+    front = max(0, same - 1)
+    old, new = old[front : same + _MOST_WORDS], new[front : same + _MOST_WORDS]
     opcodes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
     for tag, i1, i2, j1, j2 in [code for code in opcodes if code[0] != "equal"][:_MOST_DIFFERENCES]:
         if tag == "replace":
