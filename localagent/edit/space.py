@@ -156,13 +156,21 @@ class LibcstEditSpace:
 
 
 def told_apart(path: RepoPath, failures: Sequence[Failure]) -> list[Failure]:
-    """The failures that tell different things of a file, in their order: one slip may fail hundreds of tests."""
+    """The failures that tell different things of a file, in their order: one slip may fail hundreds of tests.
+
+    Operators see a failure's text, its lines of the file, the last of these, and whether it came from there.
+    """
     found: dict[object, Failure] = {}
     alike: Counter[object] = Counter()
     for failure in failures:
         inner = failure.frames[-1] if failure.frames else None
-        here = tuple(f for f in failure.frames if f.path == path)
-        place = (failure.exception, here, inner is not None and inner.path == path)
+        lines = [f.line for f in failure.frames if f.path == path]
+        place = (
+            failure.exception,
+            frozenset(lines),
+            tuple(lines[-1:]),
+            inner.function if inner and inner.path == path else None,
+        )
         key = (place, failure.steady, failure.left, failure.right)
         if key not in found and alike[place] < _ALIKE_FAILURES and len(found) < _MOST_FAILURES:
             found[key] = failure

@@ -78,6 +78,15 @@ def test_failures_that_tell_different_things_are_all_told() -> None:
     assert told_apart(PATH, [*some, *some]) == some
 
 
+def test_how_deep_a_function_called_itself_makes_no_difference() -> None:
+    def deep(levels: int, *, first: int = 2) -> Failure:
+        frames = tuple(Frame(path=PATH, line=line, function="f") for line in (first, *[3] * levels, 4))
+        return Failure(exception="KeyError", message="1", frames=frames)
+
+    assert told_apart(PATH, [deep(n) for n in range(1, 50)]) == [deep(1)]
+    assert told_apart(PATH, [deep(3), deep(3, first=1)]) == [deep(3), deep(3, first=1)]
+
+
 def test_of_failures_at_one_place_some_are_told_and_then_those_elsewhere() -> None:
     keys = [
         Failure(exception="KeyError", message=str(n), frames=(Frame(path=PATH, line=4, function="f"),))
