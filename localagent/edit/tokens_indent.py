@@ -109,8 +109,8 @@ def _missing_suite(view: View, here: int, distance: float) -> Iterator[Fix]:
     body = view.after(header) if view.lines[here].blank or here <= header else here
     ends_here = view.lines[header].end
     top = header
-    while top > 0 and view.on(top) and view.open_before(top):
-        top -= 1
+    while top > 0 and (still_open := view.open_before(top)):
+        top = still_open[0].line
     blanks = view.text[view.lines[top].start : view.lines[top].code_start]
     if body is not None and view.lines[body].width <= header_width:
         whole = list(_indent_clauses(view, header, body, distance))

@@ -131,7 +131,8 @@ def unit_spans(body: list[ast.stmt], class_path: tuple[str, ...] = ()) -> Iterat
         elif isinstance(inner, ast.ClassDef) and inner.body and _first_line(inner.body[0]) > inner.lineno:
             yield from unit_spans(inner.body, (*class_path, inner.name))
         elif isinstance(inner, (ast.If, ast.Try, ast.With)) and _has_functions(inner):
-            for part in (inner.body, getattr(inner, "orelse", []), getattr(inner, "finalbody", [])):
+            handlers = [handler.body for handler in inner.handlers] if isinstance(inner, ast.Try) else []
+            for part in (inner.body, *handlers, getattr(inner, "orelse", []), getattr(inner, "finalbody", [])):
                 yield from unit_spans(part, class_path)
         else:
             yield UnitSpan(first_line=first, last_line=last, function="", class_path=class_path, is_function=False)

@@ -70,7 +70,7 @@ def _functions(text: str, names: Sequence[str]) -> str:
 
 
 def _text(data: bytes) -> str:
-    return data.decode("utf-8", "replace").replace("\r\n", "\n")
+    return data.decode("utf-8-sig", "replace").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _clipped(text: str, limit_bytes: int) -> str:

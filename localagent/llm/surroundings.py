@@ -5,11 +5,13 @@ method of the same class. Repository text, so data: whoever shows it fences it. 
 """
 
 import ast
+import re
 import warnings
 from collections.abc import Iterator
 
 _PARSE_LIMIT_BYTES = 1 << 18
 _SIGNATURE_BYTES = 200
+_ROW_END = re.compile(r"\r\n|\r|\n")  # where Python counts a line
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -23,7 +25,7 @@ def signatures(source: bytes, lines: range, room_bytes: int) -> str:
             tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ""
-    rows = source.decode("utf-8", "replace").split("\n")
+    rows = _ROW_END.split(source.decode("utf-8", "replace"))
     out: list[str] = []
     for node in dict.fromkeys(_around(tree, lines)):
         head = _head(rows, node)

@@ -42,14 +42,14 @@ def mentioned_by(failing: Iterable[TestResult], baseline: Baseline, sources: Sou
     tests = [t for t in failing if t.path is not None]
     own: set[str] = set()
     file: set[str] = set()
-    known: dict[RepoPath, tuple[Statement, ...]] = {}
+    known: dict[RepoPath, dict[str, list[Statement]]] = {}
     for path in {t.path for t in tests if t.path is not None} or set(baseline.test_files):
         if path in sources:
-            known[path] = statements_of(sources[path])
-            file.update(n for s in known[path] for n in s.names)
-    for t in tests:
-        if t.path is not None:
-            own.update(n for s in _body_of(t, known.get(t.path, ())) for n in s.names)
+            statements = statements_of(sources[path])
+            file.update(n for s in statements for n in s.names)
+            known[path] = _by_function(statements)
+    for path, name, line in dict.fromkeys((t.path, _function_of(t), t.line) for t in tests if t.path is not None):
+        own.update(n for s in _body_of(name, line, known.get(path, {}).get(name, [])) for n in s.names)
     return Mentioned(own=frozenset(own), file=frozenset(file))
 
 
@@ -64,15 +64,27 @@ def imported_by(source: bytes) -> Iterator[str]:
             yield from (alias.name.rpartition(".")[2] for alias in node.names)
 
 
-def _body_of(test: TestResult, statements: tuple[Statement, ...]) -> list[Statement]:
-    """The test's own statements, decorators included: by its names, then by its line where several bear them."""
-    name = ".".join(test.id.partition("[")[0].split("::")[1:])
-    if not name:
-        return []
-    body = [s for s in statements if s.function == name or s.function.startswith(name + ".")]
+def _function_of(test: TestResult) -> str:
+    """The test function's qualified name, of all its parameters; "" for what is none."""
+    return ".".join(test.id.partition("[")[0].split("::")[1:])
+
+
+def _by_function(statements: Iterable[Statement]) -> dict[str, list[Statement]]:
+    """Statements by the qualified name of each function (and class) that they stand in."""
+    found: dict[str, list[Statement]] = defaultdict(list)
+    for s in statements:
+        name = s.function
+        while name:
+            found[name].append(s)
+            name = name.rpartition(".")[0]
+    return found
+
+
+def _body_of(name: str, line: int, body: list[Statement]) -> list[Statement]:
+    """The test's own statements, decorators included: by its name, then by its line where several bear it."""
     starts = sorted({s.function_line for s in body if s.function == name})
     if len(starts) > 1:
-        start = min((k for k in starts if k >= test.line), default=starts[-1])  # the line may be a decorator's
+        start = min((k for k in starts if k >= line), default=starts[-1])  # the line may be a decorator's
         after = min((k for k in starts if k > start), default=1 << 60)
         body = [s for s in body if start <= s.function_line < after]
     return body

@@ -6,12 +6,18 @@ else makes sense.
 """
 
 import ast
-import warnings
+import codecs
+import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import pairwise
+from typing import Any
 
 from localagent.domain.edit import Candidate
+from localagent.repair.functions import parsed
 
+_ROW_END = re.compile(rb"\r\n|\r|\n")
 _CANCELLING = (ast.Sub, ast.Div, ast.FloorDiv, ast.Mod, ast.BitAnd, ast.BitOr, ast.BitXor)
 
 
@@ -21,16 +27,30 @@ def degenerate(candidate: Candidate) -> int:
 
 
 def _new(before: bytes, after: bytes) -> int:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(after)
-        text = after.decode("utf-8")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    had, has = _counted(before), _counted(after)
+    if has is None:
         return 0
-    old = before.decode("utf-8", "replace")
-    segments = [ast.get_source_segment(text, node) or "" for node in _empty(tree)]
-    return sum(segments.count(s) > old.count(s) for s in dict.fromkeys(segments) if s)
+    if had is not None:
+        return sum(count > had[said] for said, count in has.items())
+    segments = Counter(_segments(after))  # what a text that does not parse holds in so many words stood there before
+    return sum(count > before.count(said) for said, count in segments.items())
+
+
+@lru_cache(maxsize=8)
+def _counted(source: bytes) -> Counter[str] | None:
+    """Each such expression of a source, as Python would write it, with how often it stands there; nobody changes it."""
+    tree = parsed(source)
+    return None if tree is None else Counter(map(ast.unparse, _empty(tree)))
+
+
+def _segments(source: bytes) -> Iterator[bytes]:
+    """Such expressions as they stand there, those of one line."""
+    rows = _ROW_END.split(source.removeprefix(codecs.BOM_UTF8))
+    tree = parsed(source)
+    for node in _empty(tree) if tree is not None else ():
+        at: Any = node
+        if at.lineno == at.end_lineno:
+            yield rows[at.lineno - 1][at.col_offset : at.end_col_offset]
 
 
 def _empty(tree: ast.AST) -> Iterator[ast.AST]:

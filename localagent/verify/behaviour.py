@@ -6,7 +6,6 @@ answer is empty and says nothing against any candidate.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from difflib import SequenceMatcher
 from typing import Any
 
 from localagent.domain.behaviour import Behaviours, Crash, Shown
@@ -15,6 +14,7 @@ from localagent.domain.outcome import Baseline, Outcome
 from localagent.domain.paths import RepoPath
 from localagent.verify import regions, swapping
 from localagent.verify.answers import Malformed, Refused, clean, failure_of, integer, mapping, sequence
+from localagent.verify.changed import ChangedFile
 from localagent.verify.client import OpenRequest, WorkerLost
 from localagent.verify.place import Use
 from localagent.verify.rooms import Rooms
@@ -103,9 +103,8 @@ def _written(candidate: Candidate) -> set[tuple[str, int, str]]:
         known = regions.regions(change.after)
         if known is None:
             continue
-        matcher = SequenceMatcher(None, change.before.split(b"\n"), change.after.split(b"\n"), autojunk=False)
-        spans = [(first, last) for tag, _, _, first, last in matcher.get_opcodes() if tag != "equal"]
-        lines = {n + 1 for first, last in spans for n in range(first, last)}
+        file = ChangedFile(path=change.path, source=change.path, before=change.before, after=change.after)
+        lines = file.lines()[1]
         inside = [f for f in known.functions if any(f.line <= n <= f.last_line for n in lines)]
         for function in inside or known.functions[:FUNCTIONS_LIMIT]:
             found.add((str(change.path), function.line, function.name))

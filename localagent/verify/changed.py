@@ -16,6 +16,13 @@ from localagent.verify import regions
 from localagent.verify.regions import Region
 
 _MOST_LINES = 20_000
+_MOST_PAIRS = 2_000_000
+
+
+def _alike_pairs(old: list[bytes], new: list[bytes]) -> int:
+    """How many pairs of equal lines there are, which is what comparing takes: a table has millions."""
+    counts = Counter(new)
+    return sum(counts[line] for line in old)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,9 +39,10 @@ class ChangedFile:
         old, new = self.before.split(b"\n"), self.after.split(b"\n")
         front, behind = _alike_at_both_ends(old, new)
         stood, stands = range(front + 1, len(old) - behind + 1), range(front + 1, len(new) - behind + 1)
-        if max(len(stood), len(stands)) > _MOST_LINES:
+        went, came = old[front : len(old) - behind], new[front : len(new) - behind]
+        if max(len(went), len(came)) > _MOST_LINES or _alike_pairs(went, came) > _MOST_PAIRS:
             return frozenset(stood), frozenset(stands)
-        matcher = SequenceMatcher(None, old[front : len(old) - behind], new[front : len(new) - behind], autojunk=False)
+        matcher = SequenceMatcher(None, went, came, autojunk=False)
         gone: set[int] = set()
         come: set[int] = set()
         for tag, *places in matcher.get_opcodes():

@@ -175,10 +175,18 @@ class _Words:
         if name in _LISTS:
             return st.lists(parts[0], max_size=_MOST)
         if name in _SETS:
-            return st.sets(st.integers(-20, 20) if not inner else parts[0], min_size=1, max_size=_MOST)
+            elements = st.integers(-20, 20) if not inner else parts[0].map(_hashable)
+            return st.sets(elements, min_size=1, max_size=_MOST)
         if name in _DICTS:
-            return st.dictionaries(parts[0] if inner else self.text, parts[-1], max_size=_MOST)
+            return st.dictionaries(parts[0].map(_hashable) if inner else self.text, parts[-1], max_size=_MOST)
         return None
+
+
+def _hashable(value: object) -> object:
+    """A value that may be a key or an element: what a hint does not say is made of lists, too."""
+    if isinstance(value, dict):
+        return tuple((_hashable(k), _hashable(v)) for k, v in value.items())
+    return tuple(map(_hashable, value)) if isinstance(value, list | tuple | set) else value
 
 
 def _name(node: ast.expr) -> str:

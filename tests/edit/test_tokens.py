@@ -312,3 +312,8 @@ def merge(a, b):
     broken = [line[4:] if 4 <= n <= 8 else line for n, line in enumerate(lines)]
     assert not parses("\n".join(broken).encode())
     assert offered("\n".join(broken), good, 1)
+
+
+def test_a_pass_is_indented_by_the_first_line_of_its_header() -> None:
+    head = "def g(a):\n    if f(\n\n            a,\n            1):\n"
+    assert offered(f"{head}    return 1\n", f"{head}        pass\n    return 1\n")

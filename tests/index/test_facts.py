@@ -87,3 +87,10 @@ def test_bases_are_named_and_those_without_a_name_are_marked() -> None:
     facts = collect(b"class C(A, m.B, G[int], make(), metaclass=M): pass\nclass D: pass\n")
     assert facts is not None
     assert [facts.classes[name].bases for name in "CD"] == [("A", "B", "G", "?"), ()]
+
+
+def test_functions_that_stand_in_for_an_import_are_units() -> None:
+    source = b"try:\n    import x\nexcept ImportError:\n    def f(a):\n        return a\nelse:\n    def g(): pass\n"
+    facts = collect(source)
+    assert facts is not None
+    assert [(u.first_line, u.last_line, u.function) for u in facts.units] == [(2, 2, ""), (4, 5, "f"), (7, 7, "g")]

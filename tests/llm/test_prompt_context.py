@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
-from localagent.llm.prompt import DOCSTRING_BYTES, FAILURE_BYTES, TASK_BYTES, TESTS_BYTES, build_context
+from localagent.llm.prompt import DOCSTRING_BYTES, FAILURE_BYTES, TASK_BYTES, TESTS_BYTES, build_context, build_failing
 
 PATH = RepoPath("pkg/a.py")
 TESTS = [(RepoPath("tests/test_a.py"), b"def test_a():\n\n    assert a(1) == 2\n")]
@@ -58,3 +58,10 @@ def test_addresses_of_objects_do_not_reach_the_model() -> None:
 
     assert read("0x7f3a51c2d4e0") == read("0x7fffdeadbeef")
     assert "Rates object at 0x0" in read("0x7f3a51c2d4e0")
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf", b"# one\r# two\r"])
+def test_the_failing_function_is_found_behind_a_mark_and_odd_line_ends(mark: bytes) -> None:
+    tests = mark + b"def helper():\n    return 1\n\ndef test_b():\n    assert helper() == 2\n"
+    told = build_failing([(RepoPath("test_b.py"), tests, ["test_b.py::test_b"])], [])
+    assert told == "def test_b():\n    assert helper() == 2\n"

@@ -71,3 +71,8 @@ def test_room_is_kept_and_what_does_not_parse_says_nothing() -> None:
 def test_law_any_bytes_give_a_bounded_text(noise: bytes, first: int, count: int, room: int) -> None:
     for source in (noise, SOURCE + noise):
         assert len(signatures(source, range(first, first + count), room).encode("utf-8", "replace")) <= max(0, room)
+
+
+def test_lines_end_where_python_says() -> None:
+    source = b"# a\r# b\r# c\rX = 1\ndef f(x):\n    return a(x)\n\ndef a(x):\n    return 1\n"
+    assert signatures(source, range(5, 7), 400) == "def a(x):"

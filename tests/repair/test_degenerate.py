@@ -34,6 +34,10 @@ def candidate(before: str, after: str) -> Candidate:
         ("x = a.n - b\n", "x = a.n - a.n\n"),
         ("x = y\n", "x = x\n"),
         ("if a > b\n    pass\n", "if b > b:\n    pass\n"),
+        ("if é > b\n    pass\n", "if é > é:\n    pass\n"),
+        ("x = aa > aa_\n", "x = aa > aa\n"),
+        ("# was a > a\nx = a > b\n", "# was a > a\nx = a > a\n"),
+        ("\ufeffx = a > b\n", "\ufeffx = a > a\n"),
     ],
 )
 def test_what_says_nothing_is_seen_and_not_believed_under_few_tests(before: str, after: str) -> None:
@@ -54,6 +58,8 @@ def test_what_says_nothing_is_seen_and_not_believed_under_few_tests(before: str,
         ("f(1, 2)\n", "f(1, 1)\n"),
         ("x = a > b\n", "x = a > a.b\n"),
         ("x = 1\n", "x = (\n"),
+        ("x = a  >  a; y = b\n", "x = a > a; y = c\n"),
+        ("x = a>a\nif y\n    z()\n", "x = a>a\nif y:\n    z()\n"),
     ],
 )
 def test_what_was_there_or_may_mean_something_is_not(before: str, after: str) -> None:

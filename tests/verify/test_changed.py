@@ -118,3 +118,16 @@ def test_it_never_raises_and_lines_lie_in_their_texts(old: str, new: str) -> Non
     assert (old == new) == (not gone and not come)
     assert file.alike() in (True, False)
     assert file.executable() <= set(range(1, new.count("\n") + 2))
+
+
+def test_of_a_table_the_stretch_that_changed_is_told_and_not_each_row() -> None:
+    """Comparing rows that are alike takes time by the pairs of them, which a table has millions of."""
+
+    def table(first: str, rows: int) -> ChangedFile:
+        text = "T = [\n" + "    0,\n" * rows + "]\n"
+        path = RepoPath("m.py")
+        after = text.replace("T", first, 1).replace("]", "]  # end").encode()
+        return ChangedFile(path=path, source=path, before=text.encode(), after=after)
+
+    assert table("U", 50).lines() == (frozenset({1, 52}), frozenset({1, 52}))
+    assert table("U", 3_000).lines() == (frozenset(range(1, 3_003)), frozenset(range(1, 3_003)))

@@ -36,6 +36,18 @@ def test_values_fit_their_hints(hint: str, kinds: set[type], tmp_path: Path) -> 
     assert {type(v) for v in values} <= kinds
 
 
+@pytest.mark.parametrize(
+    "hint",
+    [
+        "dict[Any, Any]", "set[Node]", "Set['Node']", "Optional[set[Node]]", "dict[K, list[int]]", "Set[set]",
+        "Mapping[Tuple[Node, int], int]", "Dict[object, str]", "set[Union[int, list]]", "frozenset[dict[str, int]]",
+    ],
+)  # fmt: skip
+def test_keys_and_elements_of_any_hint_can_be_ones(hint: str, tmp_path: Path) -> None:
+    found = made(f"def f(x: {hint}):\n    pass\n", home=tmp_path)
+    assert len(found) == len({args for args, _ in found}) > 2
+
+
 @pytest.mark.long
 def test_they_depend_on_the_key_alone(tmp_path: Path) -> None:
     text = "def f(x: int, y: list[str], *, z: str = 'a'):\n    pass\n"
