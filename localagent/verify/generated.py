@@ -186,7 +186,9 @@ def _hashable(value: object) -> object:
     """A value that may be a key or an element: what a hint does not say is made of lists, too."""
     if isinstance(value, dict):
         return tuple((_hashable(k), _hashable(v)) for k, v in value.items())
-    return tuple(map(_hashable, value)) if isinstance(value, list | tuple | set) else value
+    if isinstance(value, set):
+        value = sorted(value, key=repr)  # whose order is no run's own
+    return tuple(map(_hashable, value)) if isinstance(value, list | tuple) else value
 
 
 def _name(node: ast.expr) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from localagent.verify.differential import EXAMPLES
-from localagent.verify.generated import made_inputs
+from localagent.verify.generated import _hashable, made_inputs
 from localagent.verify.parameters import signature_of
 
 
@@ -46,6 +46,11 @@ def test_values_fit_their_hints(hint: str, kinds: set[type], tmp_path: Path) -> 
 def test_keys_and_elements_of_any_hint_can_be_ones(hint: str, tmp_path: Path) -> None:
     found = made(f"def f(x: {hint}):\n    pass\n", home=tmp_path)
     assert len(found) == len({args for args, _ in found}) > 2
+
+
+def test_the_order_of_what_stands_for_a_set_is_its_own() -> None:
+    some = ["it", "was", "so", "many", "words", "ago"]
+    assert _hashable([set(some)]) == (tuple(sorted(some, key=repr)),)
 
 
 @pytest.mark.long
