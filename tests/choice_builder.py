@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from localagent.domain.behaviour import Behaviours
 from localagent.domain.edit import Candidate, Edit, FileChange, Patch, Splice
 from localagent.domain.paths import RepoPath
+from localagent.repair.acceptance.confidence import ConfidenceModel
 from localagent.repair.choice import Standing
 
 M = RepoPath("m.py")
@@ -36,3 +37,7 @@ def standings(*costs: float, row: str = "") -> list[Standing]:
     return [
         Standing(candidate=candidate(n, c, SWAP), cost=c, row=(row or f"ok:{n}",)) for n, c in enumerate(costs, start=1)
     ]
+
+
+NO_OPINION = ConfidenceModel(name="none", bias=2.5, weights={}, centres={}, order={}, models=frozenset())
+"""A confidence that is the same for whatever is asked about, and changes no order."""

@@ -108,7 +108,7 @@ class Home:
         ran = self.run(*self.arguments(*args, *model, **budget), **more)
         report = json.loads(place.read_bytes()) if place.exists() else {}
         if report:
-            assert (report["exit"], report["schema"]) == (ran.code, "localagent/report/1"), (ran, report)
+            assert (report["exit"], report["schema"]) == (ran.code, "localagent/report/2"), (ran, report)
         return Ran(code=ran.code, out=ran.out, err=ran.err, report=report)
 
     def arguments(self, *args: str, seconds: float = 60, candidates: int = 60) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from localagent.app.acceptance import judged
 from localagent.app.fix_model import OpenModel, context_of, open_model
 from localagent.app.fix_request import FixRequest
 from localagent.app.fix_strength import assessed
@@ -30,6 +31,7 @@ from localagent.llm.onward import ModelOnward
 from localagent.llm.reader import ModelReader
 from localagent.localize.fuse import SpectrumLocalizer
 from localagent.ports import EditSpace, EditWriter, GateChain, Jail, Sink, Sources
+from localagent.repair.acceptance.confidence import load_confidence
 from localagent.repair.pace import Live, Pace
 from localagent.repair.search import Repair
 from localagent.repair.state import Parts
@@ -82,9 +84,11 @@ def work(asked: FixWork) -> TaskResult:
         ground = _ground(asked, jail, begin, stack)
         shown = Shown()
         parts = _parts(asked, ground, gates, model, shown)
-        result = Repair(asked.task, parts, clock=parts.pace.clock).run()
+        repair = Repair(asked.task, parts, clock=parts.pace.clock)
+        result = repair.run()
         if asked.pace is None:
             result = _measured(asked, ground, parts, result, begin)
+            result = judged(asked.task, result, repair, parts, asked.policy)
         if result.model_tokens:
             said = said_to_machines(shown, result.localization, result.baseline, parts.sources)
             result = replace(result, findings=told_of(said), warnings=(*warnings_of(said), *result.warnings))
@@ -129,6 +133,7 @@ def _parts(asked: FixWork, ground: _Ground, gates: GateChain, model: OpenModel, 
         sink=asked.sink,
         sources=sources,
         weights=weights,
+        confidence=load_confidence(asked.settings.models_dir / "confidence.json"),
         context=shown.noting(lambda path, baseline: context_of(path, baseline, sources, task)),
         reader=ModelReader(ModelDecoder(model.scorer)) if model.scorer is not None else None,
         pace=asked.pace or Live(),

@@ -18,6 +18,7 @@ from localagent.edit.space import open_edit_space
 from localagent.gate.chain import open_gate_chain
 from localagent.localize.fuse import SpectrumLocalizer
 from localagent.ports import QuickCheck, Sink, Verifier
+from localagent.repair.acceptance.confidence import load_confidence
 from localagent.repair.search import Repair
 from localagent.repair.state import Parts
 from localagent.repair.weights import load_weights
@@ -40,6 +41,7 @@ def search(
         sink=sink,
         sources=ground.sources,
         weights=load_weights(settings.models_dir / "order.json"),
+        confidence=load_confidence(settings.models_dir / "confidence.json"),
         context=lambda _path, _baseline: "",
     )
     budget = Budget(max_candidates=MOST_CANDIDATES, max_seconds=max(0.1, SEARCH_SHARE * left()), jobs=1)

@@ -32,6 +32,7 @@ _RAN = frozenset(
         Verdict.ALL_DENIED,
         Verdict.NEEDS_PERSON,
         Verdict.AMBIGUOUS,
+        Verdict.LOW_CONFIDENCE,
     }
 )
 _STATES = {
@@ -42,6 +43,7 @@ _STATES = {
     Verdict.UNTRUSTED_TESTS: State.REFUSED,
     Verdict.ALL_DENIED: State.REFUSED,
     Verdict.AMBIGUOUS: State.NEEDS_PERSON,
+    Verdict.LOW_CONFIDENCE: State.NEEDS_PERSON,
     Verdict.NEEDS_PERSON: State.NEEDS_PERSON,
     Verdict.CANNOT_ENFORCE: State.CANNOT_ENFORCE,
     Verdict.INTERRUPTED: State.FAULT,

@@ -24,6 +24,7 @@ from localagent.errors import UsageFault
 from localagent.llm.offload import checked_layers
 from localagent.ports import Sink
 from localagent.record.assessment import assessment_lines
+from localagent.record.text import confidence_lines
 from localagent.wire.service.client import DEFAULT_SOCKET
 
 _DIFFERENCES_SHOWN = 3
@@ -170,6 +171,14 @@ def _show(outcome: FixOutcome, render: Render) -> None:
     render.line(outcome.reason)
     if outcome.remedy:
         render.line(f"  what to do: {outcome.remedy}")
+    for line in confidence_lines(outcome.report.get("confidence")):
+        render.note(line)
+    for proposal in outcome.report.get("proposals", ()):
+        for line in (
+            f"{proposal['number']}. {'; '.join(proposal['edits'])}",
+            *confidence_lines(proposal["confidence"]),
+        ):
+            render.note(line)
     if told := outcome.report.get("assessment"):
         for line in assessment_lines(told, most=_DIFFERENCES_SHOWN):
             render.note(line)

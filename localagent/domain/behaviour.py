@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
+from localagent.domain.collateral import Collateral
 from localagent.domain.outcome import Failure
 
 Row = tuple[str, ...]
@@ -36,7 +37,8 @@ class Behaviours:
 
     A digest begins with `ok:`, `late:`, `refused:` (raised on purpose) or `raised:`. `kept` are columns whose inputs
     keep the relations of a test's own; `seen` those the tests themselves ask for; `crashes` a few for each candidate;
-    `shown` some columns in which they differ, in words, the most telling first.
+    `shown` some columns in which they differ, in words, the most telling first. `collateral`: by candidate number what
+    becomes of the calls that passing tests make; of those that could be asked.
     """
 
     rows: Mapping[int, Row] = field(default_factory=dict)
@@ -44,6 +46,7 @@ class Behaviours:
     seen: tuple[bool, ...] = ()
     crashes: Mapping[int, tuple[Crash, ...]] = field(default_factory=dict)
     shown: tuple[Shown, ...] = ()
+    collateral: Mapping[int, Collateral] = field(default_factory=dict)
 
     def crashed(self, number: int) -> frozenset[int]:
         """The kept columns in which a program crashed, but for crashes that the tests themselves ask for."""

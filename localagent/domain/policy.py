@@ -205,7 +205,8 @@ class Policy:
     """A whole policy.
 
     `deny_at` is the severity from which a newly introduced danger is refused; `unanswered` whether a patch may pass
-    that ruff or mypy crashed on; `min_strength` what the evidence must reach before `fix` or `verify` accepts a patch.
+    that ruff or mypy crashed on; `min_strength` what the evidence must reach before `fix` or `verify` accepts a patch;
+    `accept_at` the least confidence, from 0 to 1, that a repair is right before `fix` accepts it.
     `commands` holds the rules of every layer that has some: a command needs the leave of each.
     """
 
@@ -224,6 +225,7 @@ class Policy:
     least_jail_level: JailLevel
     limits: LimitRules
     min_strength: LeastStrength
+    accept_at: float
     dependencies: DependencyRules
     patches: PatchRules
     commands: tuple[CommandRules, ...]

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from localagent.domain.confidence import Confidence
 from localagent.domain.edit import Candidate, Patch
 from localagent.domain.outcome import Baseline, FullResult
 from localagent.domain.paths import RepoPath
@@ -125,6 +126,7 @@ class Verdict(StrEnum):
     UNTRUSTED_TESTS = "untrusted-tests"
     ALL_DENIED = "all-denied"
     AMBIGUOUS = "ambiguous"
+    LOW_CONFIDENCE = "low-confidence"
     NEEDS_PERSON = "needs-person"
     INTERRUPTED = "interrupted"
     CANNOT_ENFORCE = "cannot-enforce"
@@ -179,8 +181,10 @@ class TextFinding:
 class TaskResult:
     """Everything the loop learned; `record` turns it into the report.
 
+    `confidence` is the accepted patch's; `confidences` are the proposals', in their order, where they are known.
     `proposed`: the proposals' full checks. `others`: how many other behaviours than the accepted patch's, of plausible
     candidates that were compared with it, pass the tests. `remedy`: what the asker can do about the answer.
+    `plausible_candidates`: all that pass the tests which the quick check ran, in the order in which they were found.
     """
 
     verdict: Verdict
@@ -191,6 +195,8 @@ class TaskResult:
     chosen: Candidate | None = None
     proposals: tuple[Candidate, ...] = ()
     proposed: tuple[FullResult, ...] = ()
+    confidence: Confidence | None = None
+    confidences: tuple[Confidence | None, ...] = ()
     ambiguity: Ambiguity | None = None
     baseline: Baseline | None = None
     full: FullResult | None = None
@@ -202,6 +208,7 @@ class TaskResult:
     verified: int = 0
     rank_of_first_plausible: int | None = None
     plausible: int = 0
+    plausible_candidates: tuple[Candidate, ...] = ()
     others: int = 0
     rounds: int = 0
     near_misses: tuple[NearMiss, ...] = ()

@@ -11,7 +11,7 @@ _NAMES = {
     "ruff": "checks.ruff", "mypy": "checks.mypy", "unanswered": "checks.unanswered",
     "swallowed_exceptions": "repair.swallowed_exceptions", "special_cased_tests": "repair.special_cased_tests",
     "third_party_binaries": "jail.third_party_binaries", "least_jail_level": "jail.least_level",
-    "min_strength": "verification.min_strength",
+    "min_strength": "verification.min_strength", "accept_at": "verification.accept_at",
 }  # fmt: skip
 _DERIVED = frozenset({"patches.lenient"})
 

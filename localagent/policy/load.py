@@ -31,6 +31,7 @@ from localagent.policy.table import Faults, Table
 
 SCHEMA = "localagent/policy/1"
 MOST_BYTES = 1 << 20
+ACCEPT_AT = 0.9  # where a policy says nothing
 _MOST_DOTS = 1_000  # the time that TOML's reader takes grows with the square of a key's depth
 _NAME = re.compile(r"[\w*]+(\.[\w*]+)*(:\w+)?")
 _KINDS = ("names", "calls", "writes", "methods", "attributes", "strings", "settings")
@@ -106,6 +107,7 @@ def policy_of(values: dict[str, Any], faults: Faults, taken: frozenset[str] = fr
         least_jail_level=jail.take_choice("least_level", JailLevel),
         limits=parse_limits(top.take_table("limits", required=False)),
         min_strength=verification.take_choice("min_strength", LeastStrength),
+        accept_at=verification.take_share("accept_at", instead=ACCEPT_AT),
         dependencies=_dependencies(top.take_table("dependencies")),
         patches=_patches(patches, path_rules.tests),
         commands=(parse_commands(commands, _rule_id),),

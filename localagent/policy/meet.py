@@ -55,6 +55,7 @@ def meet(earlier: Policy, later: Policy) -> Policy:
         least_jail_level=tighter(earlier.least_jail_level, later.least_jail_level),
         limits=meet_limits(earlier.limits, later.limits),
         min_strength=tighter(earlier.min_strength, later.min_strength),
+        accept_at=max(earlier.accept_at, later.accept_at),
         dependencies=_dependencies(earlier.dependencies, later.dependencies),
         patches=_patches(earlier.patches, later.patches),
         commands=_union(earlier.commands, later.commands),

@@ -130,6 +130,14 @@ class Table:
             self.fault(key, f"must be true or false, not {_kind(found)}")
         return found is True
 
+    def take_share(self, key: str, *, instead: float) -> float:
+        """A number from 0 to 1; `instead` where the key is missing."""
+        found = self._take(key, instead, required=False)
+        if isinstance(found, int | float) and not isinstance(found, bool) and 0 <= found <= 1:
+            return float(found)
+        self.fault(key, f"must be a number from 0 to 1, not {_kind(found)}")
+        return instead
+
     def take_choice(self, key: str, choices: type[_E]) -> _E:
         """One of an enumeration's values."""
         first = next(iter(choices))

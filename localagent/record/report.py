@@ -1,4 +1,4 @@
-"""The report of one task: schema `localagent/report/1`, described in docs/report.md and docs/report.schema.json.
+"""The report of one task: schema `localagent/report/2`, described in docs/report.md and docs/report.schema.json.
 
 Pure but for `write_report`. Promises that every field is always there; not that two runs report the same seconds.
 """
@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from localagent.domain.confidence import Confidence
 from localagent.domain.edit import WRITTEN, Candidate
 from localagent.domain.outcome import Baseline, Failure
 from localagent.domain.task import Ambiguity, Diagnosis, NearMiss, Suspicion, Task, TaskResult, TextFinding
@@ -16,9 +17,10 @@ from localagent.record.files import write_through
 from localagent.record.jsontext import dump
 from localagent.record.text import render_text
 
-__all__ = ["SCHEMA", "render_text", "report_json", "write_report"]
+__all__ = ["READABLE", "SCHEMA", "render_text", "report_json", "write_report"]
 
-SCHEMA = "localagent/report/1"
+SCHEMA = "localagent/report/2"
+READABLE = frozenset({"localagent/report/1", SCHEMA})  # reports of earlier versions are read as they are
 _TOP = 10
 _FAILING_SHOWN = 50
 _TEXT_CHARACTERS = 500
@@ -46,7 +48,8 @@ def report_json(
         "patch": None if diff is None else diff.decode("utf-8", "surrogateescape"),
         "patch_digest": None if result.patch is None else result.patch.digest,
         "provenance": _provenance(result),
-        "proposals": [_proposal(*p) for p in zip(itertools.count(1), result.proposals, proposed, strict=False)],
+        "confidence": confidence_json(result.confidence),
+        "proposals": _proposals(result, proposed),
         "ambiguity": _ambiguity(result.ambiguity),
         "failing": _failing(baseline),
         "fail_to_pass": list(full.fail_to_pass) if full else [],
@@ -105,12 +108,32 @@ def _provenance(result: TaskResult) -> list[dict[str, Any]]:
     ]
 
 
-def _proposal(number: int, candidate: Candidate, diff: bytes) -> dict[str, Any]:
+def _proposals(result: TaskResult, proposed: Sequence[bytes]) -> list[dict[str, Any]]:
+    told = itertools.chain(result.confidences, itertools.repeat(None))
+    return [_proposal(*p) for p in zip(itertools.count(1), result.proposals, proposed, told, strict=False)]
+
+
+def _proposal(number: int, candidate: Candidate, diff: bytes, confidence: Confidence | None) -> dict[str, Any]:
     return {
         "number": number,
         "edits": [f"{e.path}:{e.line} {e.note or e.operator}" for e in candidate.edits],
         "patch": diff.decode("utf-8", "surrogateescape"),
         "patch_digest": candidate.patch.digest,
+        "confidence": confidence_json(confidence),
+    }
+
+
+def confidence_json(confidence: Confidence | None) -> dict[str, Any] | None:
+    """For reports and events; null where it is not known."""
+    if confidence is None:
+        return None
+    return {
+        "probability": round(confidence.probability, 4),
+        "calibrated": confidence.calibrated,
+        "model": confidence.model,
+        "for": list(confidence.supporting),
+        "against": list(confidence.opposing),
+        "signals": dict(confidence.signals),
     }
 
 

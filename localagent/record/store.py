@@ -19,8 +19,7 @@ from localagent.errors import UsageFault
 from localagent.record.files import CannotRecord, RecordDamaged, read_bounded, sync_directory, write_private
 from localagent.record.jsontext import dump, load
 from localagent.record.patchfile import parse_patch, patch_json
-from localagent.record.report import SCHEMA as REPORT_SCHEMA
-from localagent.record.report import report_json
+from localagent.record.report import READABLE, report_json
 
 _T = TypeVar("_T")
 _TASK_SCHEMA = "localagent/task/1"
@@ -62,7 +61,7 @@ class TaskRecord:
 
     def adopt_report(self, report: dict[str, Any]) -> None:
         """Keep the report that a daemon made of this task; RecordDamaged if it is another task's."""
-        if report.get("schema") != REPORT_SCHEMA or report.get("task") != self.task.id:
+        if report.get("schema") not in READABLE or report.get("task") != self.task.id:
             raise RecordDamaged(f"the daemon's answer is not the report of task {self.task.id}")
         write_private(self.dir / "report.json", dump(report, indent=2))
 
@@ -71,7 +70,7 @@ class TaskRecord:
         found = _read_object(self.dir / "report.json", _REPORT_BYTES)
         if found is None:
             return None
-        if found.get("schema") != REPORT_SCHEMA or found.get("task") != self.task.id:
+        if found.get("schema") not in READABLE or found.get("task") != self.task.id:
             raise RecordDamaged(f"{self.dir / 'report.json'} is not the report of task {self.task.id}")
         return found
 

@@ -19,6 +19,7 @@ _HEADLINES = {
     "untrusted-tests": "the tests cannot be trusted to judge a patch",
     "all-denied": "every candidate was refused before it ran",
     "ambiguous": "ambiguous: several patches pass, and nothing tells which is right",
+    "low-confidence": "a repair passes every check, but is not likely enough to be right",
     "needs-person": "a person has to look at this",
     "interrupted": "interrupted before an answer; the tree is as it was",
     "cannot-enforce": "a boundary cannot be enforced: nothing of the repository ran",
@@ -33,6 +34,7 @@ def render_text(report: Mapping[str, Any]) -> str:
         ("What was suspected", _suspected),
         ("Diagnosis", _diagnosis),
         ("Patch", _patch),
+        ("How likely it is right", _confidence),
         ("Proposals, for a person to choose from", _proposals),
         ("Where they differ", _differ),
         ("What was tried", _tried),
@@ -117,10 +119,25 @@ def _patch(report: Mapping[str, Any]) -> Iterator[str]:
         yield from report["patch"].rstrip("\n").split("\n")
 
 
+def _confidence(report: Mapping[str, Any]) -> Iterator[str]:
+    yield from confidence_lines(report.get("confidence"))  # reports of version 1 have none
+
+
+def confidence_lines(told: Mapping[str, Any] | None) -> Iterator[str]:
+    """The confidence of a patch with what speaks for and against it; nothing where it is not known."""
+    if told is None:
+        return
+    measured = "" if told["calibrated"] else ", not calibrated for this model"
+    yield f"confidence {told['probability']:.2f}{measured}"
+    yield from (f"  for: {text}" for text in told["for"])
+    yield from (f"  against: {text}" for text in told["against"])
+
+
 def _proposals(report: Mapping[str, Any]) -> Iterator[str]:
     proposals = report.get("proposals", ())
     for proposal in proposals:
         yield f"{proposal['number']}. {'; '.join(proposal['edits'])}"
+        yield from confidence_lines(proposal.get("confidence"))
         yield from proposal["patch"].rstrip("\n").split("\n")
     if proposals:
         numbers = "|".join(str(p["number"]) for p in proposals)

@@ -7,6 +7,7 @@ from localagent.domain.behaviour import Behaviours, Crash, Row
 from localagent.domain.edit import BY_TOKENS, WRITTEN, Candidate
 from localagent.domain.outcome import Baseline, FullResult
 from localagent.domain.task import Ambiguity, Choosing, Stage
+from localagent.repair.acceptance.signals import Choice, signals
 from localagent.repair.choice import READ, Standing, crashes, ranked, reread
 from localagent.repair.clusters import by_mass
 from localagent.repair.doubt import FEW_TESTS, explained, settled, undecided, unproven, weak
@@ -105,6 +106,7 @@ def _weigh(run: Run, open_ones: Sequence[Candidate], hardening: Hardening) -> _W
     near = run.parts.verifier.behaviours(open_ones, run.baseline, seed=run.task.seed)
     few = tests <= FEW_TESTS
     order = ranked(open_ones, near, shaky=SHAKY if few else 0.0, tested=_tested(run))
+    order = _told_by_signals(run, order, near)
     rivals = undecided(order, tests, s.verified)
     read = False
     if rivals and (told := _read(run, order)) is not None:
@@ -141,6 +143,25 @@ def _weigh(run: Run, open_ones: Sequence[Candidate], hardening: Hardening) -> _W
     )
 
 
+def _told_by_signals(run: Run, order: Sequence[Standing], near: Behaviours) -> list[Standing]:
+    """The order once what else is known of each candidate counts; the signals are kept for whoever accepts."""
+    s = run.state
+    choice = Choice(
+        order=order,
+        near=near,
+        baseline=run.baseline,
+        suspicions=run.suspicions,
+        verified=s.verified,
+        natural={},
+        tested=_tested(run),
+    )
+    s.signals = signals(choice)
+    penalty = run.parts.confidence.penalty
+    dearer = [replace(x, cost=x.cost + penalty(s.signals[x.candidate.number])) for x in order]
+    s.behaviours, s.order = near, tuple(sorted(dearer, key=lambda x: (x.cost, x.candidate.number)))
+    return list(s.order)
+
+
 def _may_harden(candidate: Candidate) -> bool:
     """Whether nothing about it was guessed, so that one more edit may be."""
     return all(explained(e) for e in candidate.edits)
@@ -165,13 +186,24 @@ def _propose(run: Run, weighed: _Weighed) -> None:
     s.undecided = tuple(open_still)  # empty when none of them passes every check: the search goes on
     s.crash = weighed.crash if weighed.doubtful else None
     if weighed.rivals and s.crash is None and weighed.sturdier is None:
-        s.ambiguity = _ambiguity(run, weighed.near)
+        s.ambiguity = ambiguity(run, s.proposals)
 
 
-def _ambiguity(run: Run, near: Behaviours) -> Ambiguity | None:
+def rivals(run: Run, chosen: Candidate) -> list[Accepted]:
+    """The best plausible candidates of other behaviours that pass every check as well, while there is time."""
+    rows = {x.row for x in run.state.order if x.candidate.number == chosen.number}
+    others = [
+        x
+        for x in run.state.order
+        if x.candidate.number != chosen.number and x.candidate.number not in run.state.rejected and x.row not in rows
+    ]
+    return _proposals(run, others, most=PROPOSALS - 1)
+
+
+def ambiguity(run: Run, proposals: Sequence[Candidate]) -> Ambiguity | None:
     """An input on which the proposals differ, with what each makes of it; None where none can be shown."""
-    numbers = {c.number: at for at, c in enumerate(run.state.proposals, 1)}
-    found = near.distinguishing(numbers)
+    numbers = {c.number: at for at, c in enumerate(proposals, 1)}
+    found = run.state.behaviours.distinguishing(numbers)
     if found is None:
         return None
     answers = {numbers[n]: text for n, text in sorted(found.answers.items(), key=lambda x: numbers[x[0]])}
@@ -250,7 +282,7 @@ def _read(run: Run, order: Sequence[Standing]) -> list[Standing] | None:
     return again if settled(again, run.state.verified) else None
 
 
-def _proposals(run: Run, standings: Sequence[Standing]) -> list[Accepted]:
+def _proposals(run: Run, standings: Sequence[Standing], *, most: int = PROPOSALS) -> list[Accepted]:
     """What a person may choose from, checked: one of each known behaviour, and only what passes every check.
 
     What does not is booked as rejected, like any other plausible candidate that fails the full check.
@@ -258,7 +290,7 @@ def _proposals(run: Run, standings: Sequence[Standing]) -> list[Accepted]:
     seen: set[Row] = set()
     out: list[Accepted] = []
     for standing in standings:
-        if len(out) == PROPOSALS:
+        if len(out) == most:
             break
         if standing.row in seen:
             continue

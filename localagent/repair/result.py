@@ -39,6 +39,7 @@ def task_result(
         verified=s.verified,
         rank_of_first_plausible=s.rank_of_first,
         plausible=len(s.plausible),
+        plausible_candidates=tuple(s.plausible),
         others=s.others if chosen is not None else 0,
         rounds=s.rounds if s.verified else 0,
         near_misses=tuple(m for _, m in s.misses),

@@ -11,13 +11,16 @@ there, and when they come is a matter of time. What came when is told as events,
 import concurrent.futures as cf
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from localagent.domain.task import Stage, Task, TaskResult, Verdict
+from localagent.domain.edit import Candidate
+from localagent.domain.task import Ambiguity, Stage, Task, TaskResult, Verdict
 from localagent.ports import QuickCheck
+from localagent.repair.acceptance.signals import Signals
 from localagent.repair.control import only_flaky
+from localagent.repair.deciding import Accepted, ambiguity, rivals
 from localagent.repair.distrust import distrust
 from localagent.repair.expansion import Expansion
 from localagent.repair.followed import PATIENCE
@@ -58,6 +61,20 @@ class Repair:
             return replace(result, seconds={k: round(v, 3) for k, v in self._run.state.seconds.items()})
         finally:
             self._expansion.close()
+
+    def signals(self, candidate: Candidate) -> Signals:
+        """What is known of a plausible candidate; of one that was made sturdier, what is known of the one before."""
+        found = self._run.state.signals
+        near = candidate.number if candidate.number in found else candidate.parent
+        return found.get(near, {}) if near is not None else {}
+
+    def rivals(self, chosen: Candidate) -> list[Accepted]:
+        """Others that pass every check as well and are known to behave otherwise, best first, while there is time."""
+        return rivals(self._run, chosen)
+
+    def ambiguity(self, proposals: Sequence[Candidate]) -> Ambiguity | None:
+        """An input on which they differ; None where none is known."""
+        return ambiguity(self._run, proposals)
 
     def _stages(self) -> TaskResult:
         run = self._run

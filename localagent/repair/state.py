@@ -1,10 +1,10 @@
 """What the loop is given and what it has seen."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from localagent.domain.behaviour import Crash
+from localagent.domain.behaviour import Behaviours, Crash
 from localagent.domain.edit import Candidate
 from localagent.domain.outcome import Baseline, FullResult
 from localagent.domain.paths import RepoPath
@@ -22,6 +22,9 @@ from localagent.ports import (
     TextReader,
     Verifier,
 )
+from localagent.repair.acceptance.confidence import ConfidenceModel
+from localagent.repair.acceptance.signals import Signals
+from localagent.repair.choice import Standing
 from localagent.repair.lineage import Step
 from localagent.repair.opened import Open
 from localagent.repair.pace import Live, Pace
@@ -41,6 +44,7 @@ class Parts:
     sink: Sink
     sources: Sources
     weights: Weights
+    confidence: ConfidenceModel
     context: Callable[[RepoPath, Baseline], str]
     reader: TextReader | None = None
     pace: Pace = field(default_factory=Live)
@@ -84,4 +88,7 @@ class State:
     awaits_order: bool = False  # the model was asked about the order, and has said nothing: who writes waits
     reading_on: bool = False  # the model is at the likeliest edits: who writes waits
     hardened: set[int] = field(default_factory=set)
+    behaviours: Behaviours = field(default_factory=Behaviours)  # of the plausible candidates, once they were compared
+    order: tuple[Standing, ...] = ()  # of them, best first
+    signals: Mapping[int, Signals] = field(default_factory=dict)
     parts: list[tuple[Candidate, tuple[str, ...]]] = field(default_factory=list)

@@ -4,16 +4,17 @@ Evidence for the choice only. When it cannot be had (edits outside functions, te
 answer is empty and says nothing against any candidate.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from localagent.domain.behaviour import Behaviours, Crash, Shown
+from localagent.domain.collateral import Collateral, changes, crashing, only
 from localagent.domain.edit import Candidate
 from localagent.domain.outcome import Baseline, Outcome
 from localagent.domain.paths import RepoPath
 from localagent.verify import regions, swapping
-from localagent.verify.answers import Malformed, Refused, clean, failure_of, integer, mapping, sequence
+from localagent.verify.answers import Item, Malformed, Refused, clean, failure_of, integer, mapping, sequence
 from localagent.verify.changed import ChangedFile
 from localagent.verify.client import OpenRequest, WorkerLost
 from localagent.verify.place import Use
@@ -54,17 +55,55 @@ def behaviours(
             hung = {t.id for t in baseline.tests if t.outcome is Outcome.TIMED_OUT} if chosen is None else set()
             order = {name: n for n, name in enumerate((*baseline.failing, *baseline.passing))}
             items = sorted((i for i in opened.items if i.id not in hung), key=lambda i: order.get(i.id, len(order)))
-            answer = room.client.behave(
-                items=items[:TESTS_LIMIT],
-                functions=sorted(functions),
-                programs=list(programs.values()),
-                seed=seed,
-                cpu_seconds=PROGRAM_CPU_SECONDS,
-            )
+
+            def ask(some: Sequence[Item]) -> Behaviours:
+                answer = room.client.behave(
+                    items=some[:TESTS_LIMIT],
+                    functions=sorted(functions),
+                    programs=list(programs.values()),
+                    seed=seed,
+                    cpu_seconds=PROGRAM_CPU_SECONDS,
+                )
+                return _parsed(answer, list(programs))
+
+            found = ask(items)
+            names = _reaching(baseline, functions)
+            guarded = [i for i in items if i.id in names]
+            return replace(found, collateral=_collateral(found, ask(guarded) if guarded else Behaviours()))
     except WorkerLost:
         rooms.check()
         return Behaviours()
-    return _parsed(answer, list(programs))
+
+
+def _reaching(baseline: Baseline, functions: Collection[tuple[str, int, str]]) -> frozenset[str]:
+    """Passing tests that run a file of the functions, or whose lines are not known."""
+    paths = {path for path, _, _ in functions}
+    passing = set(baseline.passing)
+    return frozenset(
+        t.id
+        for t in baseline.tests
+        if t.id in passing and (t.lines is None or any(t.lines.get(RepoPath(p)) for p in paths))
+    )
+
+
+def _collateral(asked: Behaviours, guarded: Behaviours) -> dict[int, Collateral]:
+    """By candidate number; nothing where the unpatched program was not asked."""
+    found = {}
+    old, safe = asked.rows.get(0), guarded.rows.get(0)
+    for number in {*asked.rows, *guarded.rows} - {0}:
+        one = Collateral()
+        if safe is not None and number in guarded.rows:
+            row = guarded.rows[number]
+            near = [keeps and not seen for keeps, seen in zip(guarded.kept, guarded.seen, strict=True)]
+            one = replace(
+                one,
+                tested=changes(only(safe, guarded.seen), only(row, guarded.seen)),
+                near=changes(only(safe, near), only(row, near)),
+            )
+        if old is not None and number in asked.rows:
+            one = replace(one, crashing=crashing(only(old, asked.seen), only(asked.rows[number], asked.seen)))
+        found[number] = one
+    return found if old is not None or safe is not None else {}
 
 
 def _base(candidates: Sequence[Candidate], baseline: Baseline) -> tuple[Candidate | None, dict[int, Orders]]:

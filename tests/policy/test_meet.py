@@ -90,7 +90,10 @@ layers = some(
         file_mib=st.integers(1, 256),
         disk_mib=st.integers(1, 512),
     ),
-    verification=some(min_strength=st.sampled_from([s.value for s in LeastStrength])),
+    verification=some(
+        min_strength=st.sampled_from([s.value for s in LeastStrength]),
+        accept_at=st.sampled_from([0, 0.5, 0.9, 0.97, 1]),
+    ),
     dependencies=some(
         allow=st.lists(st.sampled_from([*PACKAGES, "flask-*", "n*"]), max_size=4),
         deny=st.lists(st.sampled_from([*PACKAGES, "flask-*"]), max_size=3),
@@ -193,6 +196,7 @@ def allowed(policy: Policy) -> set[object]:
     found |= {
         ("strength", s) for n, s in enumerate(LeastStrength) if n >= list(LeastStrength).index(policy.min_strength)
     }
+    found |= {("confidence", p) for p in (0.0, 0.5, 0.7, 0.9, 0.97, 1.0) if p >= policy.accept_at}
     for package in PACKAGES:
         if any(fnmatchcase(package, a) for a in d.allow) and not any(fnmatchcase(package, a) for a in d.deny):
             found.add(("package", package))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import pytest
+from choice_builder import NO_OPINION
 
 from localagent.domain.behaviour import Behaviours, Crash
 from localagent.domain.edit import Candidate, Edit, FileChange, Patch, Splice
@@ -119,6 +120,7 @@ def tried(*operators: str) -> list[str]:
         sink=listed,
         sources={M: SOURCE},
         weights=Weights(),
+        confidence=NO_OPINION,
         context=lambda *_: "",
     )
     run = Run(Task(id="t", repo="/r", budget=Budget(max_candidates=50, max_seconds=60, jobs=1)), parts)

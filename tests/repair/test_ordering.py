@@ -4,6 +4,7 @@ import concurrent.futures as cf
 from collections.abc import Sequence
 
 import pytest
+from choice_builder import NO_OPINION
 from hypothesis import given
 from hypothesis import strategies as st
 from test_search import Digits, Events, Gates, Laboratory, Mending, Oracle
@@ -143,6 +144,7 @@ def run_of(scorer: Oracle, mender: EditMender | None = None) -> tuple[Run, Event
         sink=events,
         sources={A: b"x" * 9_000, B: b"x" * 9_000},
         weights=Weights(),
+        confidence=NO_OPINION,
         context=lambda path, baseline: "",
         mender=mender,
     )

@@ -11,6 +11,7 @@ from typing import cast
 
 import numpy as np
 import pytest
+from choice_builder import NO_OPINION
 
 from localagent.domain.behaviour import Behaviours, Crash, Shown
 from localagent.domain.edit import BY_TOKENS, SPAN, Candidate, Edit, Patch, Reading, Splice, Written
@@ -318,6 +319,7 @@ def repair(
         sink=events,
         sources={M: laboratory.source, T: b"import m\n"},
         weights=Weights(learned=learned, mended=mended),
+        confidence=NO_OPINION,
         context=lambda path, baseline: f"# {len(baseline.failing)} of {path}",
         reader=reader,
         writer=writer,

@@ -19,7 +19,7 @@ from localagent.record.redacted.words import (
     denied,
     each,
 )
-from localagent.record.report import SCHEMA
+from localagent.record.report import READABLE
 
 _TEXTS = Each(never)
 _STAGES = Named(among(frozenset(stage.value for stage in Stage)), never)
@@ -57,7 +57,11 @@ _ASSESSMENT = Fields(
     }
 )
 _FAILING = Fields({**each("id exception message"), "where": Each(Fields(each("path line function")))})
-_PROPOSAL = Fields({**each("number patch"), "edits": _TEXTS, "patch_digest": DIGEST})
+_SIGNAL = matching(r"[a-z][a-z-]{0,40}")
+_CONFIDENCE = Fields(
+    {**each("probability calibrated model"), **each("for against", _TEXTS), "signals": Named(_SIGNAL, never)}
+)
+_PROPOSAL = Fields({**each("number patch"), "edits": _TEXTS, "patch_digest": DIGEST, "confidence": _CONFIDENCE})
 _NUMBER = matching(r"[1-9]")
 _AMBIGUITY = Fields({"call": never, "answers": Named(_NUMBER, never)})
 _PROVENANCE = Fields({**each("edit model"), "operator": among(WRITTEN), "origin": _ORIGIN})
@@ -70,11 +74,12 @@ def redacted_report(report: Mapping[str, Any], rules: frozenset[str]) -> dict[st
         {
             **each("exit seed candidates_enumerated candidates_verified candidates_written plausible rounds threads"),
             **each("rank_of_first_plausible model_tokens text repo reason patch"),
-            "schema": among(frozenset({SCHEMA})),
+            "schema": among(READABLE),
             "task": TASK,
             "outcome": OUTCOME,
             "patch_digest": DIGEST,
             "provenance": Each(_PROVENANCE),
+            "confidence": _CONFIDENCE,
             "proposals": Each(_PROPOSAL),
             "ambiguity": _AMBIGUITY,
             "failing": Each(_FAILING),

@@ -1,0 +1,95 @@
+"""The projects whose plausible patches are labelled: parents of real fixes, and small cases of our own.
+
+Facts of `bench/real/facts.toml` are judged by; those of `bench/right/facts.toml` and `bench/right/small/` are learned
+from.
+"""
+
+import argparse
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench.casefile import Case, read_all
+from bench.real import facts, layout
+from bench.real.facts import Fact
+
+HERE = Path(__file__).resolve().parent
+LEARNING, JUDGING, SMALL = HERE / "facts.toml", facts.FACTS, HERE / "small"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Project:
+    """One broken project. `group`: its repository; `reference`: the repaired files; `hidden`: more tests of a case."""
+
+    name: str
+    group: str
+    half: str
+    tree: Path
+    python: Path
+    tests: tuple[str, ...]
+    reference: Mapping[str, bytes]
+    hidden: Mapping[str, str] = field(default_factory=dict)
+    fact: Fact | None = None
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which projects, and where they are laid out."""
+    parser.add_argument("--repos", type=Path, help="folder of clones (for facts)")
+    parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "localagent-bench-right")
+    parser.add_argument("--half", choices=("learning", "judging", "small"), default="learning")
+    parser.add_argument("--only", default="", metavar="RE", help="names that match")
+    parser.add_argument("--every", type=int, default=1, metavar="N")
+
+
+def names(args: argparse.Namespace) -> tuple[str, ...]:
+    """Names in their order."""
+    if args.half == "small":
+        every = [case.id for case in read_all(SMALL)]
+    else:
+        every = [fact.name for fact in facts.load(LEARNING if args.half == "learning" else JUDGING)]
+    return tuple(name for name in every if re.search(args.only, name))[:: args.every]
+
+
+def lay_out(name: str, args: argparse.Namespace) -> Project:
+    """The broken tree with its environment, made anew."""
+    if args.half == "small":
+        return _case(next(case for case in read_all(SMALL) if case.id == name), args)
+    path = LEARNING if args.half == "learning" else JUDGING
+    fact = next(fact for fact in facts.load(path) if fact.name == name)
+    clone = layout.clone_of(fact, args.repos)
+    tree = args.work / "layouts" / fact.name
+    layout.lay_out(fact, clone, tree)
+    return Project(
+        name=fact.name,
+        group=fact.repository,
+        half=args.half,
+        tree=tree,
+        python=layout.environment(fact, args.work / "venvs", tree),
+        tests=fact.tests,
+        reference=layout.true_fix(fact, clone).after,
+        fact=fact,
+    )
+
+
+def _case(case: Case, args: argparse.Namespace) -> Project:
+    tree = args.work / "layouts" / case.id
+    if tree.exists():
+        shutil.rmtree(tree)
+    for name, text in case.project.items():
+        path = tree / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return Project(
+        name=case.id,
+        group=case.id,
+        half="small",
+        tree=tree,
+        python=Path(sys.executable),
+        tests=("tests",),
+        reference={path: text.encode() for path, text in case.oracle.items()},
+        hidden=case.hidden,
+    )

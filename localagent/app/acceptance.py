@@ -1,0 +1,91 @@
+"""Whether a repair that passes every check is accepted: its confidence against what the policy asks for.
+
+Below it the repair becomes a proposal beside its rivals, with an input on which they differ: whoever knows what that
+input should give knows which of them is right.
+"""
+
+from dataclasses import replace
+
+from localagent.domain.confidence import Confidence
+from localagent.domain.edit import Candidate
+from localagent.domain.policy import Policy
+from localagent.domain.task import Choosing, Event, Task, TaskResult, Verdict
+from localagent.errors import AnswerIsNo
+from localagent.repair.acceptance.confidence import ConfidenceModel, strength_signals
+from localagent.repair.search import Repair
+from localagent.repair.state import Parts
+
+_TAKEN = {
+    Choosing.ASSUME: "taken with confidence {:.2f} because of --assume, where the policy {!r} asks for {:.2f}",
+    Choosing.FIRST: "taken with confidence {:.2f} because of --first, where the policy {!r} asks for {:.2f}",
+}
+
+
+def judged(task: Task, result: TaskResult, repair: Repair, parts: Parts, policy: Policy) -> TaskResult:
+    """The result with the confidence of what was found; `low-confidence` where that does not do for the policy."""
+    if result.chosen is None:
+        told = tuple(_confidence(result, repair, parts.confidence, c) for c in result.proposals)
+        return replace(result, confidences=told)
+    confidence = _confidence(result, repair, parts.confidence, result.chosen)
+    result = replace(result, confidence=confidence)
+    enough = confidence is not None and confidence.probability >= policy.accept_at
+    parts.sink.emit(
+        Event(
+            kind="confidence",
+            at_seconds=round(sum(result.seconds.values()), 3),
+            data={"probability": None if confidence is None else round(confidence.probability, 4), "enough": enough},
+        )
+    )
+    if enough or (confidence is None and not policy.accept_at):
+        return result
+    if task.choosing in _TAKEN:
+        probability = 0.0 if confidence is None else confidence.probability
+        said = _TAKEN[task.choosing].format(probability, policy.name, policy.accept_at)
+        return replace(result, warnings=(*result.warnings, said))
+    return _proposed(result, repair, parts, policy, confidence)
+
+
+def _confidence(result: TaskResult, repair: Repair, model: ConfidenceModel, candidate: Candidate) -> Confidence | None:
+    """None where the candidates were not compared."""
+    known = repair.signals(candidate)
+    if not known:
+        return None
+    mine = result.chosen is not None and candidate.number == result.chosen.number
+    strength = strength_signals(result.assessment if mine else None)
+    return model.judge({**known, **strength}, language_model=result.model_digest or "")
+
+
+def _proposed(
+    result: TaskResult, repair: Repair, parts: Parts, policy: Policy, confidence: Confidence | None
+) -> TaskResult:
+    """The repair and its rivals, for a person to choose from."""
+    assert result.chosen is not None
+    others = repair.rivals(result.chosen)
+    proposals = (result.chosen, *(candidate for candidate, _ in others))
+    checked = (() if result.full is None else (result.full,)) + tuple(full for _, full in others)
+    confidences = (confidence, *(_confidence(result, repair, parts.confidence, c) for c, _ in others))
+    return replace(
+        result,
+        verdict=Verdict.LOW_CONFIDENCE,
+        reason=_reason(confidence, len(others), policy),
+        exit=AnswerIsNo.exit_code,
+        patch=None,
+        chosen=None,
+        confidence=None,
+        proposals=proposals,
+        proposed=checked,
+        confidences=confidences,
+        ambiguity=repair.ambiguity(proposals) if others else None,
+    )
+
+
+def _reason(confidence: Confidence | None, others: int, policy: Policy) -> str:
+    found = "a repair passes every check" if not others else f"{1 + others} repairs pass every check"
+    if confidence is None:
+        return f"{found}, but how likely it is right could not be told, and the policy {policy.name!r} asks for it"
+    best = "it" if not others else "the best of them"
+    why = f": {confidence.opposing[0]}" if confidence.opposing else ""
+    return (
+        f"{found}, but {best} is right with confidence {confidence.probability:.2f}, where the policy {policy.name!r}"
+        f" asks for {policy.accept_at:.2f}{why}"
+    )

@@ -1,0 +1,266 @@
+"""What the search knows of a plausible candidate, as numbers: what a calibrated confidence is made of.
+
+Each number comes with the sentence that a developer would want to read beside it. Pure: nothing runs here. Limitations:
+a number that could not be had is the one that says nothing (0), and a signal of its own tells so.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from localagent.domain.behaviour import Behaviours
+from localagent.domain.collateral import Changes, Collateral
+from localagent.domain.edit import WRITTEN, Candidate
+from localagent.domain.outcome import Baseline
+from localagent.domain.paths import RepoPath
+from localagent.domain.task import Suspicion
+from localagent.repair.choice import Standing
+from localagent.repair.clusters import mass
+from localagent.repair.generality import copied
+from localagent.repair.order import reaches
+
+_MOST_NATS = 6.0
+_MOST_TOKENS = 40
+_CLOSE = 3  # lines
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Signal:
+    """One number of a candidate. `text` says it in words; "" where it is not worth a sentence."""
+
+    value: float
+    text: str = ""
+
+
+Signals = Mapping[str, Signal]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Choice:
+    """All plausible candidates, best first, and what the task knows: what the signals of each are taken from.
+
+    `verified` is how many programs ran; `natural` what the model makes of texts, nats by candidate number; `tested` the
+    literals of the failing tests.
+    """
+
+    order: Sequence[Standing]
+    near: Behaviours
+    baseline: Baseline
+    suspicions: Sequence[Suspicion]
+    verified: int
+    natural: Mapping[int, float]
+    tested: frozenset[bytes]
+
+
+def signals(choice: Choice) -> dict[int, Signals]:
+    """The signals of each candidate, by its number."""
+    rivals = _Rivals.of(choice.order)
+    found: dict[int, Signals] = {}
+    for standing in choice.order:
+        number = standing.candidate.number
+        found[number] = {
+            **rivals.signals(standing, choice.verified),
+            **_collateral(choice.near.collateral.get(number)),
+            **_near(choice, number),
+            **_edit(standing, choice),
+            **_tests(standing.candidate, choice.baseline),
+            **_place(standing.candidate, choice),
+        }
+    return found
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Rivals:
+    """The clusters of equal behaviour: the logarithm of the mass of each, and the least cost in it."""
+
+    masses: Mapping[object, float]
+    costs: Mapping[object, float]
+
+    @classmethod
+    def of(cls, order: Sequence[Standing]) -> "_Rivals":
+        clusters: dict[object, list[Standing]] = {}
+        for standing in order:
+            clusters.setdefault(_behaviour(standing), []).append(standing)
+        return cls(
+            masses={key: mass(members) for key, members in clusters.items()},
+            costs={key: min(s.cost for s in members) for key, members in clusters.items()},
+        )
+
+    def signals(self, standing: Standing, verified: int) -> dict[str, Signal]:
+        key = _behaviour(standing)
+        top = max(self.masses.values())
+        whole = sum(math.exp(m - top) for m in self.masses.values())
+        share = math.exp(self.masses[key] - top) / whole
+        others = [cost for other, cost in self.costs.items() if other != key]
+        lead = _MOST_NATS if not others else min(others) - standing.cost
+        kinds = len(self.masses)
+        told = (
+            "no other repair that was tried passes the tests and behaves otherwise"
+            if kinds == 1
+            else f"{kinds - 1} other behaviours that were tried pass the same tests"
+        )
+        plausible = len(self.masses)
+        return {
+            "share": Signal(value=share),
+            "kinds": Signal(value=math.log(kinds), text=told),
+            "lead": Signal(value=max(-_MOST_NATS, min(_MOST_NATS, lead))),
+            "pass-rate": Signal(
+                value=math.log10(max(plausible, 1) / max(verified, 1)),
+                text=f"{plausible} behaviours of {verified} programs that ran pass the tests",
+            ),
+            "cost": Signal(value=max(0.0, min(2 * _MOST_NATS, standing.cost))),
+        }
+
+
+def _behaviour(standing: Standing) -> object:
+    return standing.row or standing.candidate.number
+
+
+def _collateral(found: Collateral | None) -> dict[str, Signal]:
+    tested, near = (found.tested, found.near) if found is not None else (Changes(), Changes())
+    crashing = found.crashing if found is not None else 0
+    calls = tested.calls + near.calls
+    crashes = tested.crashes + near.crashes
+    return {
+        "collateral-known": Signal(
+            value=float(calls > 0), text="" if calls else "no call of passing tests could be compared with before"
+        ),
+        "collateral-tested": Signal(
+            value=tested.share,
+            text=f"changes the answers to {tested.changed} of {tested.calls} calls that passing tests make"
+            if tested.changed
+            else f"answers all {tested.calls} calls that passing tests make as before"
+            if tested.calls
+            else "",
+        ),
+        "collateral-near": Signal(
+            value=near.share,
+            text=f"changes the answers to {near.changed} of {near.calls} calls like those of passing tests"
+            if near.calls
+            else "",
+        ),
+        "new-crashes": Signal(
+            value=crashes / calls if calls else 0.0,
+            text=f"crashes on {crashes} of {calls} calls that were answered before" if crashes else "",
+        ),
+        "new-refusals": Signal(
+            value=(tested.refused + near.refused) / calls if calls else 0.0,
+            text=f"turns down {tested.refused + near.refused} of {calls} calls that were answered before"
+            if tested.refused + near.refused
+            else "",
+        ),
+        "constant-answer": Signal(
+            value=float(tested.constant or near.constant),
+            text="gives one answer to calls that had different answers before"
+            if tested.constant or near.constant
+            else "",
+        ),
+        "passes-by-crash": Signal(
+            value=float(crashing > 0),
+            text="the failing tests pass because something crashes in the patched program" if crashing else "",
+        ),
+    }
+
+
+def _near(choice: Choice, number: int) -> dict[str, Signal]:
+    """On inputs near those of the failing tests."""
+    near = choice.near
+    row, old = near.rows.get(number, ()), near.rows.get(0, ())
+    crashed = len(near.crashed(number))
+    wide = sum(near.kept) if row else 0
+    changed = sum(a != b for a, b in zip(row, old, strict=True)) / len(row) if row and old else 0.0
+    return {
+        "near-known": Signal(value=float(bool(row))),
+        "near-changed": Signal(value=changed),
+        "near-crashes": Signal(
+            value=crashed / wide if wide else 0.0,
+            text=f"crashes on {crashed} of {wide} inputs near those of the tests" if crashed else "",
+        ),
+    }
+
+
+def _edit(standing: Standing, choice: Choice) -> dict[str, Signal]:
+    candidate = standing.candidate
+    added = sum(len(c.after.split()) - len(c.before.split()) for c in candidate.patch.changes)
+    literals = copied(candidate, choice.tested)
+    natural = choice.natural.get(candidate.number)
+    return {
+        "edits": Signal(
+            value=float(len(candidate.edits) - 1),
+            text=f"{len(candidate.edits)} edits together" if len(candidate.edits) > 1 else "one single edit",
+        ),
+        "written": Signal(
+            value=float(any(e.operator in WRITTEN for e in candidate.edits)),
+            text="the model wrote a part of it" if any(e.operator in WRITTEN for e in candidate.edits) else "",
+        ),
+        "words-removed": Signal(
+            value=math.log1p(min(_MOST_TOKENS, max(0, -added))), text="it takes code away" if added < 0 else ""
+        ),
+        "words-added": Signal(value=math.log1p(min(_MOST_TOKENS, max(0, added)))),
+        "copied": Signal(
+            value=float(min(literals, 2)), text="it brings in a literal of the failing tests" if literals else ""
+        ),
+        "natural-known": Signal(value=float(natural is not None)),
+        "natural": Signal(
+            value=0.0 if natural is None else max(-2 * _MOST_NATS, min(_MOST_NATS, natural)),
+            text=""
+            if natural is None
+            else f"to the model it reads {'more' if natural > 0 else 'less'} naturally than what stood there",
+        ),
+    }
+
+
+def _tests(candidate: Candidate, baseline: Baseline) -> dict[str, Signal]:
+    passing, failing = set(baseline.passing), len(baseline.failing)
+    watching = sum(t.id in passing and bool(t.lines) and reaches(t.lines or {}, candidate) for t in baseline.tests)
+    return {
+        "failing": Signal(
+            value=math.log2(1 + min(failing, 32)), text=f"it turns {failing} failing tests" if failing > 1 else ""
+        ),
+        "watching": Signal(
+            value=math.log2(1 + min(watching, 256)),
+            text=f"{watching} passing tests run what it changes"
+            if watching
+            else "no passing test runs what it changes",
+        ),
+        "tests": Signal(value=math.log2(1 + min(len(baseline.tests) + len(baseline.checks), 1024))),
+    }
+
+
+def _place(candidate: Candidate, choice: Choice) -> dict[str, Signal]:
+    """Where it edits, beside where the failures come from."""
+    wanted = set(choice.baseline.failing)
+    failures = [t.failure for t in choice.baseline.tests if t.id in wanted and t.failure is not None]
+    inner: set[tuple[RepoPath, int]] = set()
+    functions: set[tuple[RepoPath, str]] = set()
+    for failure in failures:
+        frames = [f for f in failure.frames if f.path is not None and f.path not in choice.baseline.test_files]
+        functions |= {(f.path, f.function.rpartition(".")[2]) for f in frames if f.path is not None}
+        inner |= {(f.path, f.line) for f in frames[-1:] if f.path is not None}
+    at_crash = any(
+        path == e.path and e.line - _CLOSE <= line <= e.end_line + _CLOSE
+        for e in candidate.edits
+        for path, line in inner
+    )
+    in_frame = any(e.scope is not None and (e.path, e.scope.name) in functions for e in candidate.edits)
+    best = max((s.score for s in choice.suspicions), default=0.0)
+    score = max(
+        (
+            s.score
+            for s in choice.suspicions
+            for e in candidate.edits
+            if s.path == e.path and s.line <= e.line <= s.end_line
+        ),
+        default=0.0,
+    )
+    return {
+        "at-crash": Signal(
+            value=float(at_crash), text="it edits the place where the exception was raised" if at_crash else ""
+        ),
+        "in-traceback": Signal(
+            value=float(in_frame),
+            text="" if in_frame or not functions else "no traceback of the failing tests goes through what it edits",
+        ),
+        "traceback-known": Signal(value=float(bool(functions))),
+        "suspicion": Signal(value=score / best if best else 0.0),
+    }
