@@ -309,6 +309,13 @@ def land_recorded(
         land(patch, repo, record.dir / "undo")
 
 
+def reject_recorded(settings: Settings, record: TaskRecord, reason: str) -> None:
+    """Keep that a person found the task's patch or proposals to be wrong, on the record (the reason as a digest)."""
+    data = {"task": record.id, "reason": digest_of(reason.encode("utf-8", "surrogateescape"))}
+    audit_log(settings).append(AuditKind.REJECTED, data)
+    record.save_rejection(reason)
+
+
 def undo_recorded(settings: Settings, record: TaskRecord) -> list[str]:
     """Take an applied patch back, on the record; the files restored."""
     data = {"task": record.id, "repo": record.task.repo}

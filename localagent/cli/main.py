@@ -24,6 +24,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "stats": ("stats", "success, candidates, tokens, seconds over past tasks"),
     "apply": ("apply", "write an accepted patch into the repository"),
     "undo": ("undo", "take an applied patch back, exactly"),
+    "reject": ("reject", "record that a task's patch or proposals are wrong, and why"),
     "attest": ("attest", "sign what is known about an accepted patch, or verify such statements"),
     "audit": ("audit", "verify, export, sign the audit journal, report on it"),
     "replay": ("replay", "do a past task again from its record, and say where it first departs"),

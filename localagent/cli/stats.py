@@ -3,6 +3,7 @@
 import argparse
 
 from localagent.app import Settings
+from localagent.app.task_fate import fate_of
 from localagent.cli.render import Render
 from localagent.record.store import TaskStore
 from localagent.record.summary import row_of, stats_of
@@ -16,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     """Show sums over every readable task."""
     listing = TaskStore(settings.state_dir).scan()
-    stats = stats_of(row_of(record) for record in listing.records)
+    stats = stats_of(row_of(record, fate_of(record)) for record in listing.records)
     if args.json:
         render.json(stats)
     else:
@@ -25,6 +26,11 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
         )
         render.line(f"tasks       {stats['tasks']}")
         render.line(f"success     {success}")
+        if told := stats["confidence"]:
+            render.line(
+                f"confidence  {told['predicted']:.1f} of {told['settled']} accepted patches predicted right,"
+                f" {told['kept']} kept"
+            )
         render.line(
             f"candidates  {stats['candidates_enumerated']} enumerated, {stats['candidates_denied']} denied, "
             f"{stats['candidates_verified']} run"

@@ -23,6 +23,7 @@ from localagent.record.report import READABLE, report_json
 
 _T = TypeVar("_T")
 _TASK_SCHEMA = "localagent/task/1"
+_REJECTION_SCHEMA = "localagent/rejection/1"
 _ID = re.compile(r"\d{8}-\d{6}-\d{6}-[0-9a-f]{6}")
 _TASK_BYTES = 4 << 20
 _REPORT_BYTES = 64 << 20
@@ -89,6 +90,20 @@ class TaskRecord:
     def patch(self) -> Patch | None:
         """The kept patch with every digest checked, None if there is none."""
         return self._kept("patch.json")
+
+    def save_rejection(self, reason: str) -> None:
+        """Keep that a person found what the task proposes, or accepted, to be wrong, and why."""
+        write_private(self.dir / "rejection.json", dump({"schema": _REJECTION_SCHEMA, "reason": reason}))
+
+    def rejection(self) -> str | None:
+        """The reason for which a person rejected it, None where nobody did. RecordDamaged if it is no such file."""
+        path = self.dir / "rejection.json"
+        found = _read_object(path, _TASK_BYTES)
+        if found is None:
+            return None
+        if found.get("schema") != _REJECTION_SCHEMA or not isinstance(found.get("reason"), str):
+            raise RecordDamaged(f"{path} is damaged: not a rejection")
+        return str(found["reason"])
 
     def _kept(self, name: str) -> Patch | None:
         path = self.dir / name

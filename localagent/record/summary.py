@@ -1,7 +1,8 @@
 """Past tasks at a glance: one row each, and sums over all of them. Says only what the reports say."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from enum import StrEnum
 from typing import Any
 
 from localagent.record.files import RecordDamaged
@@ -11,9 +12,21 @@ UNFINISHED = "unfinished"
 DAMAGED = "damaged"
 
 
+class Fate(StrEnum):
+    """What persons did with an accepted patch, or with the first of the proposals."""
+
+    OPEN = "open"
+    KEPT = "kept"
+    TAKEN_BACK = "taken-back"
+    REJECTED = "rejected"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
-    """One past task. `outcome` is a verdict's value, or unfinished (running or killed), or damaged."""
+    """One past task. `outcome` is a verdict's value, or unfinished (running or killed), or damaged.
+
+    `confidence` is that of its accepted patch, None where none was accepted or nothing is known.
+    """
 
     id: str
     repo: str
@@ -25,14 +38,16 @@ class Row:
     model_tokens: int
     seconds: float
     rank_of_first_plausible: int | None
+    confidence: float | None = None
+    fate: Fate = Fate.OPEN
 
     def json(self) -> dict[str, Any]:
         """The row as JSON values."""
         return asdict(self)
 
 
-def row_of(record: TaskRecord) -> Row:
-    """The row of one task, whatever state its report is in."""
+def row_of(record: TaskRecord, fate: Fate = Fate.OPEN) -> Row:
+    """The row of one task, whatever state its report is in; `fate` is what persons did with what it found."""
     try:
         report = record.result_json()
         outcome, report = (UNFINISHED, {}) if report is None else (str(report.get("outcome")), report)
@@ -50,7 +65,15 @@ def row_of(record: TaskRecord) -> Row:
         model_tokens=_count(report.get("model_tokens")),
         seconds=round(_total(report.get("seconds"), float), 3),
         rank_of_first_plausible=rank if isinstance(rank, int) else None,
+        confidence=_confidence(report),
+        fate=fate,
     )
+
+
+def _confidence(report: dict[str, Any]) -> float | None:
+    told = report.get("confidence")
+    found = told.get("probability") if isinstance(told, dict) else None
+    return float(found) if isinstance(found, int | float) else None
 
 
 def _count(value: object) -> int:
@@ -79,9 +102,21 @@ def stats_of(rows: Iterable[Row]) -> dict[str, Any]:
         "accepted": accepted,
         "judged": len(judged),
         "success": round(accepted / len(judged), 4) if judged else None,
+        "confidence": _predicted([r for r in every if r.confidence is not None and r.fate is not Fate.OPEN]),
         "candidates_enumerated": sum(r.candidates_enumerated for r in every),
         "candidates_denied": sum(r.candidates_denied for r in every),
         "candidates_verified": sum(r.candidates_verified for r in every),
         "model_tokens": sum(r.model_tokens for r in every),
         "seconds": round(sum(r.seconds for r in every), 3),
+    }
+
+
+def _predicted(settled: Sequence[Row]) -> dict[str, Any] | None:
+    """Accepted patches that persons kept, took back or rejected: how many were kept, beside how many were predicted."""
+    if not settled:
+        return None
+    return {
+        "settled": len(settled),
+        "predicted": round(sum(r.confidence or 0.0 for r in settled), 2),
+        "kept": sum(r.fate is Fate.KEPT for r in settled),
     }

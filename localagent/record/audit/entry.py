@@ -33,6 +33,7 @@ class AuditKind(StrEnum):
     APPLIED = "applied"
     UNDOING = "undoing"
     UNDONE = "undone"
+    REJECTED = "rejected"
     NOTING = "noting"
     NOTED = "noted"
     REFUSED = "refused"

@@ -1,0 +1,71 @@
+"""Puts labels and signals of plausible patches together into `labels.jsonl`: facts, never text of a project.
+
+  collect.py --work DIR
+
+A line per patch: repository and name of the project, digest of the patch, places that it edits, what it costs in the
+choice, its signals, the strength of the tests where it was measured, and its label. `readings.json` beside this file
+holds the labels that readers gave, by digest; they win over what was compared by machine.
+
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+HERE = Path(__file__).resolve().parent
+LABELS, READINGS = HERE / "labels.jsonl", HERE / "readings.json"
+
+
+def lines(features: dict[str, Any], labels: dict[str, Any], readings: dict[str, str]) -> list[dict[str, Any]]:
+    """The patches of one project."""
+    found = []
+    for row in features["candidates"]:
+        digest = row["digest"]
+        label = readings.get(digest) or labels.get(digest, {}).get("label", "unclear")
+        strength = row.get("strength") or {}
+        found.append(
+            {
+                "name": features["name"],
+                "group": features["group"],
+                "half": features["half"],
+                "digest": digest,
+                "label": label,
+                "read": digest in readings,
+                "cost": row["cost"],
+                "full": row.get("full"),
+                "grade": strength.get("grade"),
+                "behaviour": row["behaviour"],
+                "edits": row["edits"],
+                "signals": {**row["signals"], **strength.get("signals", {})},
+            }
+        )
+    return found
+
+
+def main() -> int:
+    """0."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--out", type=Path, default=LABELS)
+    args = parser.parse_args()
+    readings = json.loads(READINGS.read_text("utf-8")) if READINGS.exists() else {}
+    made = []
+    for path in sorted((args.work / "features").glob("*.json")):
+        labels = args.work / "labels" / path.name
+        if labels.exists():
+            made += lines(json.loads(path.read_text("utf-8")), json.loads(labels.read_text("utf-8")), readings)
+    args.out.write_text("".join(json.dumps(line, sort_keys=True) + "\n" for line in made), encoding="utf-8")
+    counts: dict[str, int] = {}
+    for line in made:
+        counts[line["label"]] = counts.get(line["label"], 0) + 1
+    print(f"{len(made)} patches of {len({m['name'] for m in made})} projects: {counts}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

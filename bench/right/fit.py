@@ -1,0 +1,329 @@
+"""Fits the confidence of repairs on labelled patches, and says how well it holds on projects that it never saw.
+
+  fit.py                                leave one project out on the learning half; nothing is written
+  fit.py --write models/confidence.json the weights of the whole learning half
+  fit.py --judge models/confidence.json the judging half: precision, calibration, intervals by bootstrap over projects
+
+Reads `labels.jsonl` beside it: one line per patch with its digest, label and signals, made by `collect.py`. Two things
+are fitted: what signals add to the cost in the choice (a conditional logit: among the plausible patches of one project
+the right ones should cost least), and the probability that the one that is chosen is right (logistic, L2).
+"""
+
+import argparse
+import json
+import math
+import random
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from localagent.repair.acceptance.confidence import SCHEMA, ConfidenceModel, load_confidence
+from localagent.repair.acceptance.signals import Signal
+
+HERE = Path(__file__).resolve().parent
+LABELS = HERE / "labels.jsonl"
+RIGHT, WRONG = frozenset({"same", "equal", "right"}), frozenset({"differs", "wrong"})
+ORDERING = (
+    "collateral-tested", "collateral-near", "new-crashes", "new-refusals", "constant-answer", "passes-by-crash",
+    "near-crashes", "hard-contradictions", "soft-contradictions", "supports", "at-crash", "in-traceback", "written",
+    "test-literals",
+)  # fmt: skip
+AT = (0.7, 0.8, 0.9, 0.95, 0.97)
+_RESAMPLED = 2000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """One labelled patch. `first`: it is what the hand's order would have taken of those that pass the full check."""
+
+    name: str
+    group: str
+    half: str
+    digest: str
+    cost: float
+    right: bool
+    full: bool | None
+    signals: Mapping[str, float]
+
+
+def read(path: Path) -> list[Row]:
+    """The labelled patches; whatever is unclear is left out."""
+    rows = []
+    for line in path.read_text("utf-8").splitlines():
+        told = json.loads(line)
+        if told["label"] in RIGHT | WRONG:
+            rows.append(
+                Row(
+                    name=told["name"],
+                    group=told["group"],
+                    half=told["half"],
+                    digest=told["digest"],
+                    cost=told["cost"],
+                    right=told["label"] in RIGHT,
+                    full=told["full"],
+                    signals=told["signals"],
+                )
+            )
+    return rows
+
+
+def by_name(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """The patches of each project."""
+    found: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        found[row.name].append(row)
+    return found
+
+
+def matrix(rows: Sequence[Row], names: Sequence[str]) -> np.ndarray:
+    """A row for each patch, a column for each signal; 0 where a patch has none."""
+    return np.array([[row.signals.get(name, 0.0) for name in names] for row in rows], dtype=float).reshape(
+        len(rows), len(names)
+    )
+
+
+def fit_order(rows: Sequence[Row], names: Sequence[str], *, l2: float) -> dict[str, float]:
+    """Nats that a unit of each signal adds to the cost, at least 0 for what can only speak against a patch."""
+    groups = [g for g in by_name(rows).values() if any(r.right for r in g) and not all(r.right for r in g)]
+    if not groups:
+        return {}
+    parts = [(matrix(g, names), np.array([r.cost for r in g]), np.array([r.right for r in g])) for g in groups]
+    spread = np.concatenate([x for x, _, _ in parts]).std(axis=0)
+    spread[spread == 0] = 1.0
+    weights = np.zeros(len(names))
+    for _ in range(3000):
+        slope = l2 * weights
+        for x, cost, right in parts:
+            z = -(cost + (x / spread) @ weights)
+            every = np.exp(z - z.max())
+            among = every / every.sum()
+            good = np.where(right, every, 0.0)
+            wanted = good / good.sum()
+            slope += (x / spread).T @ (wanted - among)
+        weights -= 0.02 * slope
+    return {name: round(float(w / s), 4) for name, w, s in zip(names, weights, spread, strict=True) if abs(w) > 1e-3}
+
+
+def fit_logistic(x: np.ndarray, y: np.ndarray, weight: np.ndarray, *, l2: float) -> tuple[np.ndarray, float]:
+    """Weights of standardised columns and a bias, by Newton's method; the bias is not punished."""
+    n, k = x.shape
+    z = np.hstack([x, np.ones((n, 1))])
+    beta = np.zeros(k + 1)
+    ridge = l2 * np.eye(k + 1)
+    ridge[-1, -1] = 1e-6
+    for _ in range(50):
+        p = 1 / (1 + np.exp(-np.clip(z @ beta, -30, 30)))
+        slope = z.T @ (weight * (p - y)) + ridge @ beta
+        curve = (z * (weight * p * (1 - p))[:, None]).T @ z + ridge
+        step = np.linalg.solve(curve, slope)
+        beta -= step
+        if np.abs(step).max() < 1e-8:
+            break
+    return beta[:-1], float(beta[-1])
+
+
+def fit(
+    rows: Sequence[Row], *, name: str, models: Sequence[str], l2: float = 3.0, l2_order: float = 2.0
+) -> ConfidenceModel:
+    """Order first, then the probability of what that order takes; others count a little, for rivals are judged too."""
+    order = fit_order(rows, ORDERING, l2=l2_order)
+    flat = ConfidenceModel(name="", bias=0.0, weights={}, centres={}, order=order, models=frozenset())
+    firsts = {row.digest + row.name for row in chosen(rows, flat).values()}
+    names = sorted({n for row in rows for n in row.signals})
+    x = matrix(rows, names)
+    centres, spread = x.mean(axis=0), x.std(axis=0)
+    used = spread > 1e-9
+    weight = np.array([1.0 if row.digest + row.name in firsts else 0.15 for row in rows])
+    y = np.array([float(row.right) for row in rows])
+    scaled = (x[:, used] - centres[used]) / spread[used]
+    beta, bias = fit_logistic(scaled, y, weight, l2=l2)
+    kept = [n for n, u in zip(names, used, strict=True) if u]
+    return ConfidenceModel(
+        name=name,
+        bias=round(bias, 4),
+        weights={n: round(float(b / s), 4) for n, b, s in zip(kept, beta, spread[used], strict=True)},
+        centres={n: round(float(c), 4) for n, c in zip(kept, centres[used], strict=True)},
+        order=order,
+        models=frozenset(models),
+    )
+
+
+def _signals(row: Row) -> dict[str, Signal]:
+    return {name: Signal(value=value) for name, value in row.signals.items()}
+
+
+def chosen(rows: Sequence[Row], model: ConfidenceModel) -> dict[str, Row]:
+    """What the order takes of each project: the cheapest that the full check lets pass, as far as that is known."""
+    found = {}
+    for name, group in by_name(rows).items():
+        ranked = sorted(group, key=lambda r: r.cost + model.penalty(_signals(r)))
+        ranked = [r for r in ranked if r.full is not False]
+        if ranked:
+            found[name] = ranked[0]
+    return found
+
+
+def probability(row: Row, model: ConfidenceModel) -> float:
+    """As `fix` has it."""
+    return model.judge(_signals(row), language_model="").probability
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Judged:
+    """What is chosen of one project, how likely that is right, whether it is, and whether a right one was found."""
+
+    group: str
+    probability: float
+    right: bool
+    possible: bool
+
+
+def judge(rows: Sequence[Row], model_of: Callable[[str], ConfidenceModel]) -> list[Judged]:
+    """One for each project; `model_of` gives the weights for a group of projects."""
+    out = []
+    every = by_name(rows)
+    for name, group in every.items():
+        model = model_of(group[0].group)
+        taken = chosen(group, model).get(name)
+        if taken is not None:
+            out.append(
+                Judged(
+                    group=taken.group,
+                    probability=probability(taken, model),
+                    right=taken.right,
+                    possible=any(r.right for r in group),
+                )
+            )
+    return out
+
+
+def interval(found: Sequence[Judged], of: Callable[[Sequence[Judged]], float], seed: int = 0) -> tuple[float, float]:
+    """The middle 95 % of a figure when projects are drawn anew."""
+    groups: dict[str, list[Judged]] = defaultdict(list)
+    for one in found:
+        groups[one.group].append(one)
+    names, chance = sorted(groups), random.Random(seed)
+    values = []
+    for _ in range(_RESAMPLED):
+        drawn = [one for _ in names for one in groups[chance.choice(names)]]
+        value = of(drawn)
+        if not math.isnan(value):
+            values.append(value)
+    values.sort()
+    return (values[int(0.025 * len(values))], values[int(0.975 * len(values)) - 1]) if values else (math.nan, math.nan)
+
+
+def precision(at: float) -> Callable[[Sequence[Judged]], float]:
+    """Right ones among those accepted at a threshold."""
+
+    def of(found: Sequence[Judged]) -> float:
+        taken = [one.right for one in found if one.probability >= at]
+        return sum(taken) / len(taken) if taken else math.nan
+
+    return of
+
+
+def kept(at: float) -> Callable[[Sequence[Judged]], float]:
+    """Right ones that are accepted, among projects for which a right one was found."""
+
+    def of(found: Sequence[Judged]) -> float:
+        possible = [one for one in found if one.possible]
+        return sum(one.right and one.probability >= at for one in possible) / len(possible) if possible else math.nan
+
+    return of
+
+
+def calibration_error(found: Sequence[Judged], bins: int = 5) -> float:
+    """Expected calibration error over bins of equal size, by what is chosen."""
+    ranked = sorted(found, key=lambda one: one.probability)
+    if not ranked:
+        return math.nan
+    parts = [ranked[k * len(ranked) // bins : (k + 1) * len(ranked) // bins] for k in range(bins)]
+    return sum(
+        len(p) / len(ranked) * abs(sum(x.probability for x in p) / len(p) - sum(x.right for x in p) / len(p))
+        for p in parts
+        if p
+    )
+
+
+def show(title: str, found: Sequence[Judged]) -> None:
+    """A table for people."""
+    possible = [one for one in found if one.possible]
+    first = sum(one.right for one in possible)
+    print(f"{title}: {len(found)} projects with a plausible patch, {len(possible)} of them with a right one")
+    print(f"  the first is right: {first} of {len(possible)}; of all {sum(o.right for o in found)} of {len(found)}")
+    print(f"  calibration error {calibration_error(found):.3f}")
+    for at in AT:
+        taken = [one for one in found if one.probability >= at]
+        low, high = interval(found, precision(at))
+        low2, high2 = interval(found, kept(at))
+        print(
+            f"  at {at:.2f}: {sum(o.right for o in taken)} right of {len(taken)} accepted"
+            f" = {precision(at)(found):.2f} [{low:.2f}, {high:.2f}];"
+            f" right ones kept {kept(at)(found):.2f} [{low2:.2f}, {high2:.2f}]"
+        )
+
+
+def as_json(model: ConfidenceModel) -> str:
+    """The file."""
+    told: dict[str, Any] = {
+        "schema": SCHEMA,
+        "name": model.name,
+        "bias": model.bias,
+        "models": sorted(model.models),
+        "order": dict(sorted(model.order.items())),
+        "weights": dict(sorted(model.weights.items())),
+        "centres": dict(sorted(model.centres.items())),
+    }
+    return json.dumps(told, indent=1) + "\n"
+
+
+def main() -> int:
+    """0."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--labels", type=Path, default=LABELS)
+    parser.add_argument("--write", type=Path, metavar="FILE")
+    parser.add_argument("--judge", type=Path, metavar="FILE")
+    parser.add_argument("--name", default="right-1")
+    parser.add_argument("--model", action="append", default=[], metavar="DIGEST", help='of a language model; "": none')
+    parser.add_argument("--l2", type=float, default=3.0)
+    parser.add_argument("--l2-order", type=float, default=2.0)
+    args = parser.parse_args()
+    rows = read(args.labels)
+    if args.judge:
+        model = load_confidence(args.judge)
+        show("judging half", judge([r for r in rows if r.half == "judging"], lambda _: model))
+        return 0
+    learning = [r for r in rows if r.half != "judging"]
+
+    def fitted(some: Sequence[Row]) -> ConfidenceModel:
+        return fit(some, name=args.name, models=args.model, l2=args.l2, l2_order=args.l2_order)
+
+    without: dict[str, ConfidenceModel] = {}
+
+    def model_of(group: str) -> ConfidenceModel:
+        if group not in without:
+            without[group] = fitted([r for r in learning if r.group != group])
+        return without[group]
+
+    for half in ("learning", "small"):
+        some = [r for r in learning if r.half == half]
+        by_hand = ConfidenceModel(name="", bias=0.0, weights={}, centres={}, order={}, models=frozenset())
+        before = judge(some, lambda _, hand=by_hand: hand)  # type: ignore[misc]
+        print(f"{half}: by the hand's order the first is right in {sum(x.right for x in before)} of {len(before)}")
+        show(f"{half}, each project left out once", judge(some, model_of))
+    if args.write:
+        args.write.write_text(as_json(fitted(learning)), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,41 @@
+"""`localagent reject`: record that what a task found is wrong. Nothing in the repository changes."""
+
+import argparse
+
+from localagent.app import Settings
+from localagent.app.evidence import reject_recorded
+from localagent.cli.render import Render
+from localagent.errors import AnswerIsNo, UsageFault
+from localagent.record.store import TaskStore
+from localagent.tree.land import landing_state
+from localagent.tree.landing import LandState
+
+_MOST_CHARACTERS = 2_000
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the verb."""
+    parser.add_argument("id", metavar="ID", help="the task whose patch or proposals are wrong")
+    parser.add_argument("--reason", required=True, metavar="TEXT", help="what is wrong with them; kept with the task")
+    parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
+
+
+def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
+    """0 recorded, 1 there is nothing to reject, or it is applied."""
+    reason = args.reason.strip()
+    if not 0 < len(reason) <= _MOST_CHARACTERS:
+        raise UsageFault(f"--reason: 1 to {_MOST_CHARACTERS:,} characters")
+    record = TaskStore(settings.state_dir).open(args.id)
+    report = record.result_json() or {}
+    if report.get("patch") is None and not report.get("proposals"):
+        raise AnswerIsNo(
+            f"task {record.id} has no patch and no proposals", remedy=f"`localagent show {record.id}` says why"
+        )
+    if landing_state(record.dir / "undo") is LandState.LANDED:
+        raise AnswerIsNo(f"the patch of task {record.id} is applied", remedy=f"`localagent undo {record.id}` first")
+    reject_recorded(settings, record, reason)
+    if args.json:
+        render.json({"task": record.id, "rejected": True, "reason": reason})
+    else:
+        render.line(f"recorded: what task {record.id} found is wrong")
+    return 0

@@ -1,0 +1,69 @@
+"""The signals: what is known of a candidate beside its rivals, and what is not known is told as that."""
+
+from choice_builder import SWAP, M, candidate, standings
+
+from localagent.domain.behaviour import Behaviours
+from localagent.domain.collateral import Changes, Collateral
+from localagent.domain.outcome import Baseline, Failure, Frame, Outcome, TestResult
+from localagent.domain.task import Suspicion
+from localagent.repair.acceptance.signals import Choice, signals
+from localagent.repair.choice import Standing
+
+NOTHING = Baseline(tests=(), failing=(), passing=())
+
+
+def choice(order: list[Standing], near: Behaviours | None = None, baseline: Baseline = NOTHING) -> Choice:
+    return Choice(
+        order=order,
+        near=near or Behaviours(),
+        baseline=baseline,
+        suspicions=[Suspicion(path=M, line=1, end_line=1, score=0.5)],
+        verified=100,
+        natural={},
+        tested=frozenset(),
+    )
+
+
+def test_a_lone_behaviour_has_the_whole_share() -> None:
+    alike = standings(1.0, 2.0, row="ok:same")
+    found = signals(choice(alike))
+    assert found[1]["share"].value == 1.0
+    assert found[1]["kinds"].value == 0.0
+    assert "no other repair" in found[1]["kinds"].text
+
+
+def test_rivals_share_by_their_costs() -> None:
+    found = signals(choice(standings(1.0, 3.0)))
+    assert found[1]["share"].value > 0.8 > found[2]["share"].value
+    assert (found[1]["lead"].value, found[2]["lead"].value) == (2.0, -2.0)
+    assert "1 other behaviours" in found[1]["kinds"].text
+
+
+def test_collateral_is_told_with_its_counts() -> None:
+    told = Collateral(tested=Changes(calls=10, changed=2, crashes=1), near=Changes(calls=30, changed=3))
+    found = signals(choice(standings(1.0), Behaviours(collateral={1: told})))[1]
+    assert found["collateral-tested"].value == 0.2
+    assert "2 of 10 calls" in found["collateral-tested"].text
+    assert found["new-crashes"].value == 1 / 40
+    unknown = signals(choice(standings(1.0)))[1]
+    assert unknown["collateral-known"].value == 0.0
+    assert unknown["collateral-tested"].value == 0.0
+    assert "could be compared" in unknown["collateral-known"].text
+
+
+def test_tests_that_pass_by_a_crash_are_told() -> None:
+    found = signals(choice(standings(1.0), Behaviours(collateral={1: Collateral(crashing=1)})))[1]
+    assert found["passes-by-crash"].value == 1.0
+    assert "crashes" in found["passes-by-crash"].text
+
+
+def test_where_it_edits_beside_where_the_failure_comes_from() -> None:
+    frame = Frame(path=M, line=3, function="f")
+    test = TestResult(
+        id="t", outcome=Outcome.FAILED, failure=Failure(exception="KeyError", message="", frames=(frame,))
+    )
+    baseline = Baseline(tests=(test,), failing=("t",), passing=())
+    found = signals(choice([Standing(candidate=candidate(1, 0.0, SWAP), cost=0.0, row=())], baseline=baseline))[1]
+    assert found["at-crash"].value == 1.0
+    assert found["traceback-known"].value == 1.0
+    assert found["suspicion"].value == 1.0
