@@ -11,9 +11,10 @@ caller makes may be what tells two right programs apart; a reader's word, kept i
 
 import argparse
 import json
+import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -51,11 +52,11 @@ def labels(project: projects.Project, found: Found, settings: Settings) -> dict[
     for candidate in found.candidates:
         if _same(candidate, project.reference):
             out[candidate.patch.digest] = {"label": "same", "why": ""}
-        elif project.hidden:
-            out[candidate.patch.digest] = _by_hidden_tests(project, candidate)
         else:
             rest.append(candidate)
-    if rest:
+    if rest and project.hidden:
+        out.update(_by_hidden_tests(project, rest))
+    elif rest:
         out.update(_by_answers(project, rest, settings))
     return out
 
@@ -68,15 +69,42 @@ def _same(candidate: Candidate, reference: Mapping[str, bytes]) -> bool:
     )
 
 
-def _by_hidden_tests(project: projects.Project, candidate: Candidate) -> dict[str, str]:
+_EACH = """
+import os, resource, sys
+import pytest
+for name in sorted(os.listdir("/case")):
+    child = os.fork()
+    if not child:
+        resource.setrlimit(resource.RLIMIT_CPU, (10, 10))
+        out = os.open("/dev/null", os.O_WRONLY)
+        os.dup2(out, 1)
+        os.dup2(out, 2)
+        os.chdir("/case/" + name)
+        sys.path.insert(0, os.getcwd())
+        os._exit(int(pytest.main(["-q", "-x", "-p", "no:cacheprovider", "--rootdir", ".", "tests"])))
+    open("/out/" + name, "w").write(str(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])))
+"""
+
+
+def _by_hidden_tests(project: projects.Project, rest: Sequence[Candidate]) -> dict[str, Any]:
+    """Every candidate of a small case in one jail, each in a process of its own, after the reference."""
     case = next(case for case in read_all(projects.SMALL) if case.id == project.name)
-    after = {str(c.path): c.after.decode() for c in candidate.patch.changes}
-    everything = {**case.files, **case.visible, **case.hidden}
-    right = cases.passing({**everything, **case.oracle})
-    mine = cases.passing({**everything, **after})
-    if right and mine == right:
-        return {"label": "equal", "why": f"{right} visible and hidden tests pass"}
-    return {"label": "differs", "why": "a hidden test fails"}
+    everything = {**case.project, **case.hidden}
+    trees = {"reference": case.oracle}
+    trees |= {str(c.number): {str(x.path): x.after.decode() for x in c.patch.changes} for c in rest}
+    with tempfile.TemporaryDirectory(prefix="label-") as folder:
+        tree, out = Path(folder, "trees"), Path(folder, "out")
+        out.mkdir()
+        for name, files in trees.items():
+            cases.write(tree / name, {**everything, **files})
+        argv = cases.jail_argv(tree, out, Path(sys.executable).absolute())
+        at = argv.index("-I")
+        subprocess.run([*argv[:at], "-I", "-B", "-c", _EACH], capture_output=True, check=False, timeout=600)
+        passed = {path.name: path.read_text() == "0" for path in out.iterdir()}
+    if not passed.get("reference"):
+        raise cases.JudgeError(f"{project.name}: the reference does not pass its tests")
+    right, wrong = {"label": "equal", "why": "every test passes"}, {"label": "differs", "why": "a hidden test fails"}
+    return {c.patch.digest: right if passed.get(str(c.number)) else wrong for c in rest}
 
 
 def _by_answers(project: projects.Project, rest: list[Candidate], settings: Settings) -> dict[str, Any]:
@@ -163,7 +191,7 @@ def main() -> int:
             continue
         try:
             made = labels(projects.lay_out(name, args), load(source), settings)
-        except (LocalagentError, layout.LayoutError) as fault:
+        except (LocalagentError, layout.LayoutError, cases.JudgeError) as fault:
             print(f"{name:34} not labelled: {fault}", flush=True)
             continue
         out.parent.mkdir(parents=True, exist_ok=True)
