@@ -1,6 +1,7 @@
 """What speaks against a patch and for it, read from its files before and after.
 
-Pure: no I/O, nothing is run, and nothing is read from an edit's notes or operator. Files that do not parse are not asked.
+Pure: no I/O, nothing is run, and nothing is read from an edit's notes or operator. Files that do not parse are not
+asked.
 
 Limitations: the rules are precise rather than complete; silence says nothing. Each module of rules states its own.
 """
@@ -106,7 +107,7 @@ def _says_nothing(patch: Patch) -> Iterator[Contradiction]:
         return
     if degenerate(candidate):
         yield _whole(
-            patch, ContradictionKind.DEGENERATE, "the edit brings in an expression that says nothing, as `a > a`"
+            patch, ContradictionKind.DEGENERATE, "the edit brings in an expression that says nothing (`a > a`, `x = x`)"
         )
     if half_mended(candidate) or left_undefined(candidate) > left_undefined(back):
         yield _whole(patch, ContradictionKind.UNDEFINED_NAME, "the edit leaves a name that nothing defines")

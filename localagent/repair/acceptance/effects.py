@@ -3,8 +3,8 @@
 Laws, tested: trees that are equal (layout and comments aside) have no effects, all others have at least one; the same
 pair has the same effects every time. Only statements that differ are looked into.
 
-Limitations: a file that does not parse, or whose expressions are nested too deep to compare, has one effect OTHER at the
-first line that differs. Renamed definitions are one dropped and one added.
+Limitations: a file that does not parse, or whose expressions are nested too deep to compare, has one effect OTHER at
+the first line that differs. Renamed definitions are one dropped and one added.
 """
 
 import re

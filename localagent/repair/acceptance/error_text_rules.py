@@ -44,7 +44,7 @@ _EXCLUDED: tuple[tuple[re.Pattern[str], frozenset[_Fact]], ...] = (
     (re.compile(r"\b(?:unknown|unrecogni[sz]ed|no such|does ?n[o']t exist|not found|undefined)\b"),
      frozenset({_Fact.PRESENT, _Fact.IS_NOT_NONE})),
     (re.compile(r"\b(?:already|duplicated?)\b"), frozenset({_Fact.ABSENT, _Fact.IS_NONE})),
-    (re.compile(r"(?:must|should|can(?:not|'t)) (?:not )?be (?:negative|non-negative|positive)|greater than (?:0|zero)"),
+    (re.compile(r"(?:must|should|cannot|can't) (?:not )?be (?:non-)?(?:negative|positive)|greater than (?:0|zero)"),
      frozenset({_Fact.POSITIVE})),
     (re.compile(r"(?:must|should|has to) be (?:an? |of type |instance)|expected an? |\bis not an? "),
      frozenset({_Fact.OF_TYPE})),

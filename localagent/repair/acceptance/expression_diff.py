@@ -3,7 +3,8 @@
 The first rule that has something to say says all of it; pairs of parts are compared the same way, so that a change is
 named where it lies. Every pair of different expressions has at least one effect.
 
-Limitations: a minimal diff is not looked for; two expressions without a likeness are one effect of the place's own kind.
+Limitations: a minimal diff is not looked for; two expressions without a likeness are one effect of the place's
+own kind.
 """
 
 import ast

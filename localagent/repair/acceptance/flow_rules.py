@@ -156,7 +156,9 @@ def loops(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
 
 
 def _loop_head(loop: ast.AST) -> str:
-    return key(loop.test) if isinstance(loop, ast.While) else key(loop.iter) if isinstance(loop, _LOOPS) else ""
+    if isinstance(loop, ast.While):
+        return key(loop.test)
+    return key(loop.iter) if isinstance(loop, ast.For | ast.AsyncFor) else ""
 
 
 def _ends_at_once(loop: ast.For | ast.AsyncFor | ast.While) -> bool:

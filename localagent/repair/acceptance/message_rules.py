@@ -1,6 +1,7 @@
 """Patches that change nothing but text that people read.
 
-Limitations: whether a test asserts a message is told by what its failure shows of the two sides, not by reading the test.
+Limitations: whether a test asserts a message is told by what its failure shows of the two sides, not by reading the
+test.
 """
 
 import re
@@ -57,8 +58,7 @@ def _why(effect: Effect) -> str:
 
 def asserted(effect: Effect, failures: Sequence[Failure]) -> bool:
     """Whether a failing comparison shows a piece of the message around an effect."""
-    pieces = [p.strip() for p in _PIECE.findall(effect.message_text)]
-    pieces = [p for p in pieces if len(p) >= 3]
+    pieces = [p.strip() if len(p.strip()) >= 3 else p for p in _PIECE.findall(effect.message_text)]
     for failure in failures:
         shown = f"{failure.left}\n{failure.right}"
         if failure.exception.rpartition(".")[2] in _ASSERTIONS:

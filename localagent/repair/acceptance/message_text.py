@@ -1,7 +1,7 @@
 """Which expressions are text that only people read: messages of exceptions, logs and warnings, `print`, `__repr__`.
 
-Limitations: a message is told by the usual names (`logger.info`, `warnings.warn`); text that a program prints for another
-program, or whose words are matched later, looks the same.
+Limitations: a message is told by the usual names (`logger.info`, `warnings.warn`); text that a program prints for
+another program, or whose words are matched later, looks the same.
 """
 
 import ast

@@ -54,7 +54,7 @@ def _forms(pair: FunctionPair) -> Iterator[tuple[str, str, Effect]]:
         forms = (effect.form_old, effect.form_new)
         if effect.in_message or forms in seen or forms[0] == forms[1]:
             continue
-        if all(_FEWEST_WORDS <= len(re.findall(r"\w+", f)) and len(f) < LONGEST_TEXT for f in forms):
+        if all(len(re.findall(r"\w+", f)) >= _FEWEST_WORDS and len(f) < LONGEST_TEXT for f in forms):
             seen.add(forms)
             yield *forms, effect
 

@@ -1,9 +1,10 @@
-"""The effects between two lists of statements: what was added, dropped, moved, wrapped, and what changed inside the rest.
+"""The effects between two lists of statements: what was added, dropped, moved, wrapped, or changed inside.
 
 Statements that stand unchanged are found by their text and never looked into, so that a large file costs little. The
 others are paired with the most similar one of the same type.
 
-Limitations: among a great many changed statements in one block (more than `_MOST_PAIRED` each side) pairs are made in order.
+Limitations: among a great many changed statements in one block (more than `_MOST_PAIRED` on a side) only equal ones
+and definitions of one name are paired. What else changed inside a block that was wrapped is not told.
 """
 
 import ast
@@ -83,7 +84,8 @@ def _wrapped(old: list[ast.stmt], new: list[ast.stmt]) -> Iterator[Wrap]:
                 continue
             held = _held(block)
             same = [n for n in inside if key(n) in held and key(n) not in still and not isinstance(n, ast.Pass)]
-            twins = [n for n in inside if type(n) is type(block) and any(key(s) in _held(n) for s in same)]
+            alike = [n for n in inside if type(n) is type(block)]
+            twins = [n for n in alike if _head(n) == _head(block) or any(key(s) in _held(n) for s in same)]
             if same and not twins:
                 yield _wrap_kind(block, added=added), same, block
                 return
@@ -179,8 +181,19 @@ def _likeness(old: ast.stmt, new: ast.stmt) -> float:
         return 2.0
     if isinstance(old, _LEAVES):
         return _LIKENESS + 0.05
+    floor = 0.5 if _head(old) == _head(new) else 0.0
     was, now = _words(old), _words(new)
-    return 2 * sum((was & now).values()) / max(1, sum(was.values()) + sum(now.values()))
+    return max(floor, 2 * sum((was & now).values()) / max(1, sum(was.values()) + sum(now.values())))
+
+
+def _head(node: ast.stmt) -> str:
+    """What a statement is about, whatever it does with it: a target, a condition; itself where there is no such part."""
+    for field in ("targets", "target", "test", "items"):
+        parts_of = getattr(node, field, None)
+        if parts_of is not None:
+            found = parts_of if isinstance(parts_of, list) else [parts_of]
+            return " ".join(key(n) for n in found) + (key(node.iter) if isinstance(node, ast.For) else "")
+    return key(node)
 
 
 @lru_cache(maxsize=2048)
@@ -200,10 +213,7 @@ def _loose(node: ast.stmt, at: Place, block: int, *, added: bool) -> Loose:
     else:
         kind = EffectKind.DROPS_GUARD if guard else EffectKind.DROPS_STATEMENT
     at = _message_place(node, at)
-    if added:
-        effect = at.effect(kind, "", node)
-    else:
-        effect = replace(at, line=node.lineno).effect(kind, node, "")
+    effect = at.effect(kind, "", node) if added else replace(at, line=node.lineno).effect(kind, node, "")
     return Loose(effect=effect, key=key(node), block=block, added=added)
 
 
@@ -405,7 +415,8 @@ def _signature(old: Function, new: Function, at: Place) -> Iterator[Effect]:
                 yield replace(at, keyword=name, line=was[name].lineno).effect(
                     EffectKind.CHANGES_DEFAULT, was[name], now[name]
                 )
-    if _annotations(old) != _annotations(new):
+    hints_before, hints_after = _annotations(old), _annotations(new)
+    if any(hints_before[name] != hints_after[name] for name in hints_before.keys() & hints_after.keys()):
         yield at.effect(EffectKind.CHANGES_ANNOTATION, _called(old), _called(new))
 
 
@@ -425,6 +436,6 @@ def _defaults(args: ast.arguments) -> dict[str, ast.expr]:
     return found | {a.arg: d for a, d in zip(args.kwonlyargs, args.kw_defaults, strict=True) if d is not None}
 
 
-def _annotations(node: Function) -> list[str]:
-    hints = [a.annotation for a in ast.walk(node.args) if isinstance(a, ast.arg)]
-    return [_optional_key(h) for h in (*hints, node.returns)]
+def _annotations(node: Function) -> dict[str, str]:
+    hints = {a.arg: _optional_key(a.annotation) for a in ast.walk(node.args) if isinstance(a, ast.arg)}
+    return hints | {"->": _optional_key(node.returns)}

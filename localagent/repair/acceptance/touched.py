@@ -1,6 +1,7 @@
 """The functions that a patch touches, each before and after.
 
-Limitations: a function that was renamed, added or dropped is no pair; of functions with one qualified name the last counts.
+Limitations: a function that was renamed, added or dropped is no pair; of functions with one qualified name the
+last counts.
 """
 
 import ast
