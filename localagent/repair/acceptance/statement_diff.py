@@ -187,7 +187,7 @@ def _likeness(old: ast.stmt, new: ast.stmt) -> float:
 
 
 def _head(node: ast.stmt) -> str:
-    """What a statement is about, whatever it does with it: a target, a condition; itself where there is no such part."""
+    """What a statement is about, whatever it does with it: a target, a condition; itself where it has no such part."""
     for field in ("targets", "target", "test", "items"):
         parts_of = getattr(node, field, None)
         if parts_of is not None:
