@@ -73,6 +73,8 @@ def _empty(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def _same(pair: Sequence[ast.expr]) -> bool:
+    if type(pair[0]) is not type(pair[1]):
+        return False
     one, other = (ast.unparse(side) for side in pair)
     calls = any(isinstance(n, ast.Call) for n in ast.walk(pair[0]))  # `next(it) - next(it)` may differ
     literal = isinstance(pair[0], ast.Constant)
@@ -80,5 +82,7 @@ def _same(pair: Sequence[ast.expr]) -> bool:
 
 
 def _twice(nodes: Sequence[ast.expr]) -> bool:
+    if len(nodes) < 2:
+        return False
     texts = [ast.unparse(n) for n in nodes if not any(isinstance(x, ast.Call) for x in ast.walk(n))]
     return len(set(texts)) < len(texts)

@@ -1,1 +1,1 @@
-"""Whether a repair that passes its tests is right: what speaks for and against it, and how likely it is."""
+"""What speaks for and against a plausible patch, read from its two syntax trees alone."""

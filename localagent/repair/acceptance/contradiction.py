@@ -1,0 +1,88 @@
+"""What speaks against a patch, and for it, without a reference: the kinds, and what they may be told besides the patch.
+
+Limitations: a contradiction is a reason for doubt and no proof; a patch without one may be as wrong.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from localagent.domain.outcome import Failure
+from localagent.domain.paths import RepoPath
+
+
+class Severity(StrEnum):
+    """How much a contradiction weighs by itself."""
+
+    HARD = "hard"  # never accepted with this alone
+    SOFT = "soft"  # speaks against
+
+
+class ContradictionKind(StrEnum):
+    """What an edit contradicts."""
+
+    MESSAGE_ONLY = "message-only"
+    DOCSTRING = "docstring"
+    COMMENT = "comment"
+    ANNOTATION = "annotation"
+    NAME = "name"
+    ERROR_TEXT = "error-text"
+    UNREACHABLE = "unreachable"
+    LOOP_ENDS_EARLY = "loop-ends-early"
+    LOOP_BODY_LEFT = "loop-body-left"
+    OPTION_LOST = "option-lost"
+    VALUE_UNUSED = "value-unused"
+    CONSTANT_ANSWER = "constant-answer"
+    CONSTANT_CONDITION = "constant-condition"
+    BRANCH_NEGATED = "branch-negated"
+    SIBLINGS = "siblings"
+    NO_FAILING_BEHAVIOUR = "no-failing-behaviour"
+    TESTING_SUPPORT = "testing-support"
+    ASSIGNMENT_REVERSED = "assignment-reversed"
+    DEGENERATE = "degenerate"
+    UNDEFINED_NAME = "undefined-name"
+
+
+class SupportKind(StrEnum):
+    """What an edit agrees with."""
+
+    SIBLINGS_AGREE = "siblings-agree"
+    DOCSTRING_AGREES = "docstring-agrees"
+    ERROR_NAMES_IT = "error-names-it"
+    ERROR_TEXT_AGREES = "error-text-agrees"
+    NAME_AGREES = "name-agrees"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Contradiction:
+    """One reason against a patch. `line` is 1-based in the file before; `why` is one sentence for people."""
+
+    kind: ContradictionKind
+    severity: Severity
+    path: RepoPath
+    line: int
+    function: str
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Support:
+    """One reason for a patch; as Contradiction."""
+
+    kind: SupportKind
+    path: RepoPath
+    line: int
+    function: str
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Context:
+    """What is known besides the patch: other files, how the failing tests failed, and the lines each of them ran.
+
+    `covered` is empty where no test was traced.
+    """
+
+    sources: Mapping[RepoPath, bytes] = field(default_factory=dict)
+    failures: tuple[Failure, ...] = ()
+    covered: Mapping[str, Mapping[RepoPath, frozenset[int]]] = field(default_factory=dict)

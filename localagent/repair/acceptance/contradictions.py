@@ -1,0 +1,146 @@
+"""What speaks against a patch and for it, read from its files before and after.
+
+Pure: no I/O, nothing is run, and nothing is read from an edit's notes or operator. Files that do not parse are not
+asked.
+
+Limitations: the rules are precise rather than complete; silence says nothing. Each module of rules states its own.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from localagent.domain.edit import Candidate, Patch
+from localagent.domain.escaping import escaped
+from localagent.repair.acceptance import (
+    documentation_rules,
+    error_text_rules,
+    flow_rules,
+    message_rules,
+    naming_rules,
+    option_rules,
+    place_rules,
+    sibling_rules,
+)
+from localagent.repair.acceptance.contradiction import (
+    Context,
+    Contradiction,
+    ContradictionKind,
+    Severity,
+    Support,
+    SupportKind,
+)
+from localagent.repair.acceptance.effect import Effect, EffectKind
+from localagent.repair.acceptance.identifier_words import last_name, mentions
+from localagent.repair.acceptance.touched import FunctionPair, TouchedFile, touched_file
+from localagent.repair.degenerate import degenerate
+from localagent.repair.remaining import half_mended, left_undefined
+
+__all__ = ["Context", "Contradiction", "ContradictionKind", "Severity", "Support", "SupportKind"]
+__all__ += ["contradictions", "supports"]
+
+Rule = Callable[[TouchedFile, FunctionPair], Iterator[Contradiction] | Iterator[Contradiction | Support]]
+_RULES: tuple[Rule, ...] = (
+    documentation_rules.documented,
+    documentation_rules.commented,
+    documentation_rules.annotated,
+    naming_rules.opposite_names,
+    naming_rules.predicate_answers,
+    naming_rules.keyword_values,
+    naming_rules.swapped_arguments,
+    error_text_rules.error_texts,
+    flow_rules.unreachable,
+    flow_rules.loops,
+    flow_rules.constant_answers,
+    flow_rules.branch_negated,
+    option_rules.lost_options,
+    option_rules.reversed_assignments,
+    sibling_rules.siblings,
+)
+_IDENTIFIERS = frozenset({EffectKind.CHANGES_NAME, EffectKind.CHANGES_ATTRIBUTE, EffectKind.CHANGES_CALLEE})
+_LONGEST_WHY = 400
+
+
+def contradictions(patch: Patch, context: Context) -> tuple[Contradiction, ...]:
+    """What speaks against a patch, in the order of its files and the rules; each said once."""
+    files = _files(patch)
+    found: list[Contradiction] = [
+        *place_rules.testing_support(patch),
+        *message_rules.message_only(patch, files, context),
+        *place_rules.no_failing_behaviour(files, context),
+        *_says_nothing(patch),
+        *(r for r in _by_function(files) if isinstance(r, Contradiction)),
+    ]
+    return tuple(dict.fromkeys(replace(c, why=_plain(c.why)) for c in found))
+
+
+def supports(patch: Patch, context: Context) -> tuple[Support, ...]:
+    """What speaks for a patch, in the same order."""
+    files = _files(patch)
+    found = [
+        *(r for r in _by_function(files) if isinstance(r, Support)),
+        *(s for f in files for s in _named_by_errors(f, context)),
+    ]
+    return tuple(dict.fromkeys(replace(s, why=_plain(s.why)) for s in found))
+
+
+def _plain(why: str) -> str:
+    shown, _ = escaped(why)
+    return shown[:_LONGEST_WHY]
+
+
+def _files(patch: Patch) -> list[TouchedFile]:
+    return [f for f in map(touched_file, patch.changes) if f is not None]
+
+
+def _by_function(files: Sequence[TouchedFile]) -> Iterator[Contradiction | Support]:
+    for file in files:
+        for pair in file.functions:
+            for rule in _RULES:
+                yield from rule(file, pair)
+
+
+def _says_nothing(patch: Patch) -> Iterator[Contradiction]:
+    """Expressions such as `a > a` or `x = x`, and names that nothing binds, which the patch brings in."""
+    candidate = Candidate(number=0, patch=patch, edits=(), cost=0.0)
+    back = Candidate(number=0, patch=_reversed(patch), edits=(), cost=0.0)
+    if not patch.changes:
+        return
+    if degenerate(candidate):
+        yield _whole(
+            patch, ContradictionKind.DEGENERATE, "the edit brings in an expression that says nothing (`a > a`, `x = x`)"
+        )
+    if half_mended(candidate) or left_undefined(candidate) > left_undefined(back):
+        yield _whole(patch, ContradictionKind.UNDEFINED_NAME, "the edit leaves a name that nothing defines")
+
+
+def _reversed(patch: Patch) -> Patch:
+    return Patch(changes=tuple(replace(c, before=c.after, after=c.before) for c in patch.changes))
+
+
+def _whole(patch: Patch, kind: ContradictionKind, why: str) -> Contradiction:
+    file = next(iter(_files(patch)), None)
+    first: Effect | None = file.effects[0] if file is not None and file.effects else None
+    return Contradiction(
+        kind=kind,
+        severity=Severity.HARD,
+        path=patch.changes[0].path,
+        line=first.line if first else 1,
+        function=first.function if first else "",
+        why=why,
+    )
+
+
+def _named_by_errors(file: TouchedFile, context: Context) -> Iterator[Support]:
+    """The failing test's message names what the edit puts in, and not what it takes out."""
+    told = "\n".join(f.message for f in context.failures)
+    for effect in file.effects:
+        if effect.kind in _IDENTIFIERS:
+            new = last_name(effect.new)
+            if len(new) >= 3 and mentions(told, new) and new != last_name(effect.old):
+                yield Support(
+                    kind=SupportKind.ERROR_NAMES_IT,
+                    path=file.path,
+                    line=effect.line,
+                    function=effect.function,
+                    why=f"the failing test's message names `{new}`",
+                )

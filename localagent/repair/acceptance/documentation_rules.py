@@ -1,0 +1,177 @@
+"""Edits against what the docstring, a comment or a type hint beside them says.
+
+Limitations: only literal mentions are understood (`returns -1`, `default: 80`, `# 0 means none`), in English.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from localagent.repair.acceptance.contradiction import (
+    Contradiction,
+    ContradictionKind,
+    Severity,
+    Support,
+    SupportKind,
+)
+from localagent.repair.acceptance.effect import Effect, EffectKind
+from localagent.repair.acceptance.expression_diff import is_constant, key
+from localagent.repair.acceptance.identifier_words import last_name, mentions
+from localagent.repair.acceptance.touched import Function, FunctionPair, TouchedFile
+
+_LITERALS = frozenset(
+    {
+        EffectKind.CHANGES_NUMBER, EffectKind.CHANGES_CONSTANT, EffectKind.CHANGES_TEXT, EffectKind.CHANGES_DEFAULT,
+        EffectKind.EXPRESSION_FOR_CONSTANT, EffectKind.CONSTANT_FOR_EXPRESSION,
+    }
+)  # fmt: skip
+_IDENTIFIERS = frozenset({EffectKind.CHANGES_NAME, EffectKind.CHANGES_ATTRIBUTE, EffectKind.CHANGES_CALLEE})
+_STRINGS = re.compile(r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"")
+_ROW_END = re.compile(rb"\r\n|\r|\n")
+_PLAIN_HINTS: dict[str, tuple[type, ...]] = {
+    "bool": (bool,), "str": (str,), "bytes": (bytes,), "int": (int,), "float": (float, int), "None": (type(None),),
+    "list": (), "dict": (), "set": (), "tuple": (),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Statement:
+    """What a text says of a literal: `old` stands there and `new` does not, or the other way round."""
+
+    where: str
+    agrees: bool
+
+
+def documented(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction | Support]:
+    """Literals and identifiers that the function's docstring states."""
+    doc = ast.get_docstring(pair.new) or ""
+    if not doc:
+        return
+    for effect in pair.effects:
+        if effect.kind in _LITERALS and not effect.in_message:
+            said = _stated(doc, effect)
+            if said is not None and said.agrees:
+                yield _support(file, effect, f"the docstring says so: {said.where}")
+            elif said is not None:
+                yield _against(file, effect, ContradictionKind.DOCSTRING, f"the docstring says: {said.where}")
+        elif effect.kind in _IDENTIFIERS and not effect.in_message:
+            was, now = last_name(effect.old), last_name(effect.new)
+            if len(now) >= 4 and mentions(doc, now) and was and not mentions(doc, was):
+                yield _support(file, effect, f"the docstring speaks of `{now}` and not of `{was}`")
+
+
+def _stated(doc: str, effect: Effect) -> _Statement | None:
+    was, now = _sentence(doc, effect, effect.old), _sentence(doc, effect, effect.new)
+    if was and not now:
+        return _Statement(where=f'"{was}", the edit makes it {effect.new}', agrees=False)
+    if now and not was:
+        return _Statement(where=f'"{now}"', agrees=True)
+    return None
+
+
+def _sentence(doc: str, effect: Effect, literal: str) -> str:
+    """The words of a docstring that state a literal as a default or as what is returned, or ""."""
+    shape = _literal_shape(literal)
+    if not shape:
+        return ""
+    if effect.kind is EffectKind.CHANGES_DEFAULT and effect.keyword:
+        name = re.escape(effect.keyword)
+        pattern = (
+            rf"(?<!\w){name}\b[^\n]*(?:\n[^\n]+){{0,2}}?[^\n]*?\bdefault(?:s|ing)?\b(?: is| to| value|[:=])*\s*{shape}"
+        )
+    elif effect.in_return:
+        pattern = rf"\breturn(?:s|ed|ing)?\b:?[^.\n]{{0,50}}?{shape}|{shape}[^.\n]{{0,20}}\b(?:is|are|be) returned\b"
+    else:
+        return ""
+    found = re.search(pattern, doc, re.IGNORECASE)
+    return " ".join(found.group().split())[:120] if found else ""
+
+
+def _literal_shape(literal: str) -> str:
+    """A pattern for a literal as a docstring writes it; "" for what is no literal or too short to be sure."""
+    try:
+        value = ast.literal_eval(literal)
+    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+        return ""
+    if isinstance(value, str):
+        return rf"[`'\"]{re.escape(value)}[`'\"]" if value and len(value) <= 40 else ""
+    if value is None or isinstance(value, bool | int | float):
+        return rf"(?<![\w.+-]){re.escape(literal)}(?!\w|\.\d)"
+    return ""
+
+
+def commented(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
+    """A comment on the line, still there afterwards, that states the old literal."""
+    rows = _ROW_END.split(file.before)
+    for effect in pair.effects:
+        if effect.kind not in _LITERALS or effect.in_message or not 0 < effect.line <= len(rows):
+            continue
+        shape = _literal_shape(effect.old)
+        row = rows[effect.line - 1].decode("utf-8", "replace")
+        comment = _STRINGS.sub("", row).partition("#")[2].strip()
+        if not shape or not comment or comment.encode() not in file.after or not re.search(shape, comment):
+            continue
+        if not mentions(comment, effect.new):
+            why = f'the comment on the line says "{comment[:80]}", and the edit makes {effect.old} {effect.new or "go"}'
+            yield _against(file, effect, ContradictionKind.COMMENT, why)
+
+
+def annotated(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
+    """A constant that is returned now and that the return annotation excludes."""
+    hint = pair.new.returns
+    if hint is None or pair.old.returns is None or key(hint) != key(pair.old.returns) or _yields(pair.new):
+        return
+    text = ast.unparse(hint)
+    allowed = _PLAIN_HINTS.get(text.partition("[")[0])
+    if allowed is None:
+        return
+    had = {key(r) for r in _returned(pair.old)}
+    for value in _returned(pair.new):
+        if is_constant(value) and key(value) not in had and not _is_a(value, allowed):
+            yield Contradiction(
+                kind=ContradictionKind.ANNOTATION,
+                severity=Severity.HARD,
+                path=file.path,
+                line=pair.effects[0].line,
+                function=pair.qualname,
+                why=f"`{pair.new.name}` is annotated `-> {text[:60]}` and now returns {ast.unparse(value)[:60]}",
+            )
+            return
+
+
+def _is_a(value: ast.expr, allowed: tuple[type, ...]) -> bool:
+    held = ast.literal_eval(value)
+    return isinstance(held, allowed) if allowed else False
+
+
+def _returned(function: Function) -> Iterator[ast.expr]:
+    for node in own_nodes(function):
+        if isinstance(node, ast.Return):
+            yield node.value if node.value is not None else ast.Constant(value=None)
+
+
+def _yields(function: Function) -> bool:
+    return any(isinstance(n, ast.Yield | ast.YieldFrom) for n in own_nodes(function))
+
+
+def own_nodes(function: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a function's body, not those of functions and classes inside it."""
+    queue: list[ast.AST] = list(function.body) if isinstance(function, Function) else [function]
+    while queue:
+        node = queue.pop()
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            queue += ast.iter_child_nodes(node)
+
+
+def _against(file: TouchedFile, effect: Effect, kind: ContradictionKind, why: str) -> Contradiction:
+    return Contradiction(
+        kind=kind, severity=Severity.HARD, path=file.path, line=effect.line, function=effect.function, why=why
+    )
+
+
+def _support(file: TouchedFile, effect: Effect, why: str) -> Support:
+    return Support(
+        kind=SupportKind.DOCSTRING_AGREES, path=file.path, line=effect.line, function=effect.function, why=why
+    )

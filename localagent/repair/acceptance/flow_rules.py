@@ -1,0 +1,291 @@
+"""Code that no longer runs, loops that end at once, conditions and answers that no longer depend on anything.
+
+Each counts only what the edit brings in.
+
+Limitations: reachability is read off the syntax; calls that never return, and values that need running, are not seen.
+"""
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from localagent.repair.acceptance.contradiction import Contradiction, ContradictionKind, Severity
+from localagent.repair.acceptance.documentation_rules import own_nodes
+from localagent.repair.acceptance.effect import EffectKind
+from localagent.repair.acceptance.expression_diff import is_constant, key
+from localagent.repair.acceptance.touched import Function, FunctionPair, TouchedFile
+
+_LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Fault:
+    """One place of a function; `same` tells whether the function before had it too."""
+
+    same: str
+    why: str
+
+
+def unreachable(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
+    """Statements and branches that the edit cuts off."""
+    for find in (_after_a_leave, _repeated_conditions, _decided_locals):
+        had = Counter(f.same for f in find(pair.old))
+        for fault in find(pair.new):
+            if had[fault.same] <= 0:
+                yield _against(file, pair, ContradictionKind.UNREACHABLE, Severity.HARD, fault.why)
+            had[fault.same] -= 1
+
+
+def _blocks(function: Function) -> Iterator[list[ast.stmt]]:
+    for node in (function, *own_nodes(function)):
+        if node is not function and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            continue
+        for field in ("body", "orelse", "finalbody"):
+            block = getattr(node, field, None)
+            if isinstance(block, list) and block:
+                yield block
+
+
+def _after_a_leave(function: Function) -> Iterator[_Fault]:
+    for block in _blocks(function):
+        for one, other in pairwise(block):
+            if isinstance(one, _LEAVES) and not _only_yields(other):
+                word = type(one).__name__.lower()
+                yield _Fault(same=key(other), why=f"`{_line(other)}` can no longer run: it stands after a `{word}`")
+                break
+
+
+def _only_yields(node: ast.stmt) -> bool:
+    """`yield` after `return` makes a generator of a function, on purpose."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Yield)
+
+
+def _line(node: ast.AST) -> str:
+    return ast.unparse(node).split("\n", 1)[0][:80]
+
+
+def _repeated_conditions(function: Function) -> Iterator[_Fault]:
+    """An `elif` that asks what an earlier branch of the chain asked."""
+    inner = {id(n.orelse[0]) for n in own_nodes(function) if isinstance(n, ast.If) and len(n.orelse) == 1}
+    for node in own_nodes(function):
+        if not isinstance(node, ast.If) or id(node) in inner:
+            continue
+        seen: set[str] = set()
+        at: ast.stmt | None = node
+        while isinstance(at, ast.If):
+            asked = key(at.test)
+            if asked in seen and not any(isinstance(n, ast.Call | ast.NamedExpr) for n in ast.walk(at.test)):
+                yield _Fault(
+                    same=asked, why=f"the branch `{_line(at.test)}` can no longer run: it is asked for earlier"
+                )
+            seen.add(asked)
+            at = at.orelse[0] if len(at.orelse) == 1 else None
+
+
+def _decided_locals(function: Function) -> Iterator[_Fault]:
+    """Tests on a local that only ever holds constants which all answer the same."""
+    held = _constant_locals(function)
+    for node in own_nodes(function):
+        if isinstance(node, ast.If | ast.IfExp):
+            answers = {_answer(node.test, value) for value in held.get(_asked(node.test), ())}
+            if len(answers) == 1 and None not in answers:
+                says = "true" if True in answers else "false"
+                why = f"`{_line(node.test)}` is now always {says}: `{_asked(node.test)}` never holds anything else"
+                yield _Fault(same=key(node.test) + says, why=why)
+
+
+def _constant_locals(function: Function) -> dict[str, list[object]]:
+    """The values of locals that are bound by plain assignments of constants only."""
+    bound: dict[str, list[object]] = {}
+    plain: set[int] = set()
+    shared = {a.arg for a in ast.walk(function) if isinstance(a, ast.arg)}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Global | ast.Nonlocal):
+            shared |= set(node.names)
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
+            for target in node.targets:
+                if isinstance(target, ast.Name):
+                    bound.setdefault(target.id, []).append(node.value.value)
+                    plain.add(id(target))
+    stores = (n for n in ast.walk(function) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load))
+    other = {n.id for n in stores if id(n) not in plain}
+    other |= {h.name for h in ast.walk(function) if isinstance(h, ast.ExceptHandler) and h.name}
+    return {name: values for name, values in bound.items() if name not in other | shared}
+
+
+def _asked(test: ast.expr) -> str:
+    """The one local that a simple test is about."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return _asked(test.operand)
+    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.comparators[0], ast.Constant):
+        return test.left.id if isinstance(test.left, ast.Name) else ""
+    return test.id if isinstance(test, ast.Name) else ""
+
+
+def _answer(test: ast.expr, value: object) -> bool | None:
+    if isinstance(test, ast.UnaryOp):
+        inner = _answer(test.operand, value)
+        return None if inner is None else not inner
+    if isinstance(test, ast.Name):
+        return bool(value)
+    if not isinstance(test, ast.Compare) or not isinstance(test.comparators[0], ast.Constant):
+        return None
+    other, op = test.comparators[0].value, test.ops[0]
+    if isinstance(op, ast.Is | ast.IsNot) and (other is None or isinstance(other, bool)):
+        return (value is other) == isinstance(op, ast.Is)
+    if isinstance(op, ast.Eq | ast.NotEq):
+        return (value == other) == isinstance(op, ast.Eq)
+    return None
+
+
+def loops(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
+    """Loops that now end on their first pass, and statements that left a loop's body."""
+    had = Counter(_loop_head(n) for n in own_nodes(pair.old) if isinstance(n, _LOOPS) and _ends_at_once(n))
+    for loop in own_nodes(pair.new):
+        if isinstance(loop, _LOOPS) and _ends_at_once(loop):
+            if had[_loop_head(loop)] <= 0 and _loop_head(loop) in {
+                _loop_head(n) for n in own_nodes(pair.old) if isinstance(n, _LOOPS)
+            }:
+                why = f"the loop `{_line(loop)}` now ends on its first pass"
+                yield _against(file, pair, ContradictionKind.LOOP_ENDS_EARLY, Severity.HARD, why)
+            had[_loop_head(loop)] -= 1
+    yield from _left_loops(file, pair)
+
+
+def _loop_head(loop: ast.AST) -> str:
+    if isinstance(loop, ast.While):
+        return key(loop.test)
+    return key(loop.iter) if isinstance(loop, ast.For | ast.AsyncFor) else ""
+
+
+def _ends_at_once(loop: ast.For | ast.AsyncFor | ast.While) -> bool:
+    if not isinstance(loop.body[-1], ast.Return | ast.Break | ast.Raise):
+        return False
+    return not any(isinstance(n, ast.Continue) for s in loop.body for n in ast.walk(s))
+
+
+def _left_loops(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
+    """A statement of a loop's body that now stands after the loop, and uses what the loop binds."""
+    if not any(e.kind is EffectKind.CHANGES_INDENT for e in pair.effects):
+        return
+    after = {_loop_head(n): n for n in own_nodes(pair.new) if isinstance(n, _LOOPS)}
+    for loop in own_nodes(pair.old):
+        now = after.get(_loop_head(loop)) if isinstance(loop, _LOOPS) else None
+        if now is None or not isinstance(loop, ast.For | ast.AsyncFor):
+            continue
+        inside = {key(n) for n in ast.walk(now) if isinstance(n, ast.stmt)}
+        elsewhere = {key(n) for n in own_nodes(pair.new) if isinstance(n, ast.stmt)} - inside
+        bound = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
+        for statement in loop.body:
+            uses = bound & {n.id for n in ast.walk(statement) if isinstance(n, ast.Name)}
+            if key(statement) not in inside and key(statement) in elsewhere and uses:
+                why = (
+                    f"`{_line(statement)}` left the loop over `{_line(loop.iter)}`: it now runs for the last "
+                    f"`{min(uses)}` only"
+                )
+                yield _against(file, pair, ContradictionKind.LOOP_BODY_LEFT, Severity.HARD, why)
+
+
+def constant_answers(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
+    """Functions that computed and now always answer the same; conditions that became constants."""
+    old, new = _returns(pair.old), _returns(pair.new)
+    if new and len({key(v) for v in new}) == 1 and is_constant(new[0]) and not _yields(pair.new):
+        computed = any(not is_constant(v) for v in old) or len({key(v) for v in old}) > 1
+        if computed and not (isinstance(new[0], ast.Constant) and new[0].value is None):
+            why = f"`{pair.new.name}` computed its answer before and now always returns {ast.unparse(new[0])[:60]}"
+            yield _against(file, pair, ContradictionKind.CONSTANT_ANSWER, Severity.HARD, why)
+    for effect in pair.effects:
+        if effect.in_condition and effect.kind is EffectKind.CONSTANT_FOR_EXPRESSION and effect.whole:
+            why = f"the condition `{effect.old}` becomes the constant {effect.new}"
+            yield _against(file, pair, ContradictionKind.CONSTANT_CONDITION, Severity.HARD, why, effect.line)
+    yield from _independent(file, pair)
+
+
+def _returns(function: Function) -> list[ast.expr]:
+    found = [n.value for n in own_nodes(function) if isinstance(n, ast.Return)]
+    return [v if v is not None else ast.Constant(value=None) for v in found]
+
+
+def _yields(function: Function) -> bool:
+    return any(isinstance(n, ast.Yield | ast.YieldFrom) for n in own_nodes(function))
+
+
+def _independent(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
+    """Conditions that depended on a parameter and depend on none any more."""
+    for effect in pair.effects:
+        if not effect.in_condition or not effect.whole or effect.kind is EffectKind.CONSTANT_FOR_EXPRESSION:
+            continue
+        was, now = _names_in(effect.old), _names_in(effect.new)
+        if not was or not now:
+            continue
+        depending, still = _depending(pair.old), _depending(pair.new)
+        if was & depending and not now & still and not _calls(effect.new):
+            why = f"the condition `{effect.new}` no longer depends on any argument, `{effect.old}` did"
+            yield _against(file, pair, ContradictionKind.CONSTANT_CONDITION, Severity.SOFT, why, effect.line)
+
+
+def _names_in(text: str) -> set[str]:
+    tree = _expression(text)
+    return {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)} if tree is not None else set()
+
+
+def _calls(text: str) -> bool:
+    tree = _expression(text)
+    return tree is None or any(isinstance(n, ast.Call) for n in ast.walk(tree))
+
+
+def _expression(text: str) -> ast.AST | None:
+    try:
+        return ast.parse(text, mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _depending(function: Function) -> set[str]:
+    """Names whose values may depend on a parameter; names of an outer scope are not among them."""
+    found = {a.arg for a in ast.walk(function.args) if isinstance(a, ast.arg)}
+    nodes = list(own_nodes(function))
+    for _ in range(10):
+        size = len(found)
+        for node in nodes:
+            read = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+            if isinstance(node, ast.stmt) and read & found:
+                found |= {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        if len(found) == size:
+            break
+    return found
+
+
+def branch_negated(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
+    """An `if` turned round as a whole whose two ways both do work."""
+    for effect in pair.effects:
+        if effect.kind is not EffectKind.NEGATES_CONDITION or not effect.whole:
+            continue
+        for block in _blocks(pair.old):
+            for at, node in enumerate(block):
+                if isinstance(node, ast.If) and node.test.lineno == effect.line and _works(node, block[at + 1 :]):
+                    why = f"the condition `{effect.old}` is turned round, and both ways of the branch do work"
+                    yield _against(file, pair, ContradictionKind.BRANCH_NEGATED, Severity.SOFT, why, effect.line)
+
+
+def _works(node: ast.If, rest: list[ast.stmt]) -> bool:
+    """Whether both ways of a branch do something else than pass or raise."""
+    other = node.orelse or (rest if isinstance(node.body[-1], _LEAVES) else [])
+    ways = (node.body, other)
+    return all(any(not isinstance(s, ast.Pass | ast.Raise) for s in way) for way in ways)
+
+
+def _against(
+    file: TouchedFile, pair: FunctionPair, kind: ContradictionKind, severity: Severity, why: str, line: int = 0
+) -> Contradiction:
+    return Contradiction(
+        kind=kind,
+        severity=severity,
+        path=file.path,
+        line=line or pair.effects[0].line,
+        function=pair.qualname,
+        why=why,
+    )

@@ -1,0 +1,68 @@
+"""Patches that change nothing but text that people read.
+
+Limitations: whether a test asserts a message is told by what its failure shows of the two sides, not by reading the
+test.
+"""
+
+import re
+from collections.abc import Sequence
+
+from localagent.domain.edit import Patch
+from localagent.domain.outcome import Failure
+from localagent.repair.acceptance.contradiction import Context, Contradiction, ContradictionKind, Severity
+from localagent.repair.acceptance.effect import Effect, EffectKind, Message
+from localagent.repair.acceptance.touched import TouchedFile
+
+_NOT_BEHAVIOUR = frozenset({EffectKind.CHANGES_DOCUMENTATION, EffectKind.CHANGES_ANNOTATION})
+_ASSERTIONS = frozenset({"AssertionError", "Failed", "ComparisonFailure"})
+_WHERE = {
+    Message.RAISE: "the message of an exception",
+    Message.LOG: "a log message",
+    Message.WARNING: "a warning's text",
+    Message.PRINT: "printed text",
+    Message.ASSERT: "the message of an assertion",
+    Message.REPR: "a repr text",
+}
+_PIECE = re.compile(r"[^\n{}%]{3,}")
+
+
+def message_only(patch: Patch, files: Sequence[TouchedFile], context: Context) -> tuple[Contradiction, ...]:
+    """Every effect of the patch lies in messages, and no failing test asks for their text."""
+    effects = [(f, e) for f in files for e in f.effects if e.kind not in _NOT_BEHAVIOUR]
+    if not effects or len(files) != len(patch.changes) or not all(e.in_message for _, e in effects):
+        return ()
+    if any(asserted(e, context.failures) for _, e in effects):
+        return ()
+    file, effect = effects[0]
+    printed = all(e.message in (Message.PRINT, Message.REPR) for _, e in effects)
+    return (
+        Contradiction(
+            kind=ContradictionKind.MESSAGE_ONLY,
+            severity=Severity.SOFT if printed and not context.failures else Severity.HARD,
+            path=file.path,
+            line=effect.line,
+            function=effect.function,
+            why=_why(effect),
+        ),
+    )
+
+
+def _why(effect: Effect) -> str:
+    where = _WHERE[effect.message]
+    if effect.kind in (EffectKind.CHANGES_MESSAGE, EffectKind.CHANGES_TEXT):
+        return f"only {where} changes, which the failing test does not ask for"
+    if effect.old and effect.new:
+        return f"only {where} changes (`{effect.old}` becomes `{effect.new}`), which the failing test does not ask for"
+    return f"only {where} is {'dropped' if effect.old else 'added'}, which the failing test does not ask for"
+
+
+def asserted(effect: Effect, failures: Sequence[Failure]) -> bool:
+    """Whether a failing comparison shows a piece of the message around an effect."""
+    pieces = [p.strip() if len(p.strip()) >= 3 else p for p in _PIECE.findall(effect.message_text)]
+    for failure in failures:
+        shown = f"{failure.left}\n{failure.right}"
+        if failure.exception.rpartition(".")[2] in _ASSERTIONS:
+            shown += "\n" + failure.message
+        if any(p in shown for p in pieces):
+            return True
+    return False

@@ -1,0 +1,90 @@
+"""Options, arguments and values that a function used and no longer uses; assignments turned round.
+
+Limitations: whatever is read by its name as text (`locals()`, `getattr`) is not followed; such functions are not asked.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from localagent.repair.acceptance.contradiction import Contradiction, ContradictionKind, Severity
+from localagent.repair.acceptance.effect import EffectKind
+from localagent.repair.acceptance.touched import Function, FunctionPair, TouchedFile
+
+_BY_TEXT = frozenset({"locals", "vars", "eval", "exec"})
+
+
+def lost_options(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
+    """Parameters, attributes of `self` in a condition, and locals that were read before and are not any more."""
+    was, now = _loads(pair.old), _loads(pair.new)
+    if (was | now) & _BY_TEXT:
+        return
+    parameters = {a.arg for a in _parameters(pair.old)} & {a.arg for a in _parameters(pair.new)}
+    doc = ast.get_docstring(pair.new) or ""
+    for name in sorted(parameters & was - now):
+        documented = re.search(rf"(?m)(?::param[^:\n]* {re.escape(name)}:|^\s*\*{{0,2}}{re.escape(name)}\s*[:(])", doc)
+        said = "the documented parameter" if documented else "the parameter"
+        why = f"{said} `{name}` was used before and is not used any more"
+        yield _against(file, pair, ContradictionKind.OPTION_LOST, Severity.HARD, why)
+    for attribute in sorted(_asked_attributes(pair.old) - _attributes(pair.new)):
+        why = f"`self.{attribute}` was asked about before and is not read in `{pair.new.name}` any more"
+        yield _against(file, pair, ContradictionKind.OPTION_LOST, Severity.SOFT, why)
+    for name in sorted((_stores(pair.old) & _stores(pair.new) & was) - now - parameters):
+        why = f"`{name}` is still computed and its value is not used any more"
+        yield _against(file, pair, ContradictionKind.VALUE_UNUSED, Severity.HARD, why)
+
+
+def _parameters(function: Function) -> Iterator[ast.arg]:
+    args = function.args
+    yield from (*args.posonlyargs, *args.args, *args.kwonlyargs)
+    yield from (a for a in (args.vararg, args.kwarg) if a is not None)
+
+
+def _loads(function: Function) -> set[str]:
+    nodes = [n for s in function.body for n in ast.walk(s)]
+    read = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load | ast.Del)}
+    return read | {n.target.id for n in nodes if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)}
+
+
+def _stores(function: Function) -> set[str]:
+    """Names that plain assignments bind, none of which is of an outer scope."""
+    nodes = [n for s in function.body for n in ast.walk(s)]
+    outer = {name for n in nodes if isinstance(n, ast.Global | ast.Nonlocal) for name in n.names}
+    assigned = {t.id for n in nodes if isinstance(n, ast.Assign) for t in n.targets if isinstance(t, ast.Name)}
+    return {name for name in assigned if not name.startswith("_")} - outer
+
+
+def _attributes(function: Function) -> set[str]:
+    return {n.attr for s in function.body for n in ast.walk(s) if isinstance(n, ast.Attribute)}
+
+
+def _asked_attributes(function: Function) -> set[str]:
+    """Attributes of `self` that conditions of a function ask about."""
+    tests = [n.test for s in function.body for n in ast.walk(s) if isinstance(n, ast.If | ast.IfExp | ast.While)]
+    return {
+        n.attr
+        for test in tests
+        for n in ast.walk(test)
+        if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value.id == "self"
+    }
+
+
+def reversed_assignments(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
+    """`a = b` that becomes `b = a`."""
+    for effect in pair.effects:
+        if effect.kind is EffectKind.SWAPS_ASSIGNMENT:
+            why = f"the assignment `{effect.old}` is turned round: its target is not set any more"
+            yield _against(file, pair, ContradictionKind.ASSIGNMENT_REVERSED, Severity.HARD, why, effect.line)
+
+
+def _against(
+    file: TouchedFile, pair: FunctionPair, kind: ContradictionKind, severity: Severity, why: str, line: int = 0
+) -> Contradiction:
+    return Contradiction(
+        kind=kind,
+        severity=severity,
+        path=file.path,
+        line=line or pair.effects[0].line,
+        function=pair.qualname,
+        why=why,
+    )

@@ -1,0 +1,83 @@
+"""The functions that a patch touches, each before and after.
+
+Limitations: a function that was renamed, added or dropped is no pair; of functions with one qualified name the
+last counts.
+"""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from localagent.domain.edit import FileChange
+from localagent.domain.paths import RepoPath
+from localagent.repair.acceptance.effect import Effect
+from localagent.repair.acceptance.effects import effects_of
+from localagent.repair.functions import parsed
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FunctionPair:
+    """One function before and after, and the effects that lie in it, not in a function inside it."""
+
+    qualname: str
+    class_name: str
+    old: Function
+    new: Function
+    effects: tuple[Effect, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TouchedFile:
+    """One changed Python file whose both versions parse."""
+
+    path: RepoPath
+    before: bytes
+    after: bytes
+    old: ast.Module
+    new: ast.Module
+    effects: tuple[Effect, ...]
+    functions: tuple[FunctionPair, ...]
+
+
+def touched_file(change: FileChange) -> TouchedFile | None:
+    """What a change touches; None for a file that is not Python's, or of which one version does not parse."""
+    if not change.path.is_python:
+        return None
+    old, new = parsed(change.before), parsed(change.after)
+    if old is None or new is None:
+        return None
+    effects = effects_of(change.before, change.after)
+    touched = {e.function for e in effects}
+    was = {name: node for name, node in functions_of(old) if name in touched}
+    now = {name: node for name, node in functions_of(new) if name in touched}
+    pairs = tuple(
+        FunctionPair(
+            qualname=name,
+            class_name=next((e.class_name for e in effects if e.function == name), ""),
+            old=node,
+            new=now[name],
+            effects=tuple(e for e in effects if e.function == name),
+        )
+        for name, node in was.items()
+        if name in now
+    )
+    return TouchedFile(
+        path=change.path, before=change.before, after=change.after, old=old, new=new, effects=effects, functions=pairs
+    )
+
+
+def functions_of(tree: ast.Module) -> Iterator[tuple[str, Function]]:
+    """Each function of a file by its qualified name, those inside others included."""
+    queue: list[tuple[str, ast.AST]] = [("", tree)]
+    while queue:
+        prefix, node = queue.pop()
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, Function):
+                yield prefix + child.name, child
+                queue.append((f"{prefix}{child.name}.<locals>.", child))
+            elif isinstance(child, ast.ClassDef):
+                queue.append((f"{prefix}{child.name}.", child))
+            elif isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
+                queue.append((prefix, child))

@@ -1,0 +1,374 @@
+"""Every kind of contradiction: an edit that is one, a like edit that is none, and the sentence that says so."""
+
+import pytest
+from acceptance_builder import M, against, one_file, reasons, speaking_for, swapped
+
+from localagent.domain.edit import FileChange, Patch
+from localagent.domain.outcome import Failure, Frame
+from localagent.domain.paths import RepoPath
+from localagent.repair.acceptance.contradictions import Context, Severity, contradictions, supports
+
+DESCRIPTOR = """
+class cached:
+    def __get__(self, obj, owner):
+        if self.name is None:
+            raise TypeError(f"No '__dict__' attribute on {type(obj).__name__!r} to cache {self.name!r}")
+        return obj.__dict__[self.name]
+"""
+
+
+class TestMessages:
+    def test_an_edit_of_an_exceptions_text_alone(self) -> None:
+        patch = swapped(DESCRIPTOR, "type(obj).__name__", "type(obj).cache")
+        assert "message-only" in against(patch)
+        assert "the message of an exception" in reasons(patch)
+        crash = Failure(exception="TypeError", message="No '__dict__' attribute on 'NoneType' to cache 'x'")
+        assert "message-only" in against(patch, crash)
+
+    def test_not_where_the_failing_test_asks_for_the_text(self) -> None:
+        patch = swapped(DESCRIPTOR, "type(obj).__name__", "type(obj).cache")
+        failure = Failure(exception="AssertionError", message="", left="\"No '__dict__' attribute on 'A'\"", right="''")
+        assert "message-only" not in against(patch, failure)
+        regex = Failure(exception="Failed", message="Pattern 'a' not found in \"No '__dict__' attribute on 'A'\"")
+        assert "message-only" not in against(patch, regex)
+
+    @pytest.mark.parametrize(
+        "line", ["logger.debug('x %s', a)", "warnings.warn('x %s' % a)", "assert a, f'x {a}'", "raise E('x %s' % a)"]
+    )
+    def test_logs_warnings_and_assertions(self, line: str) -> None:
+        before = f"def f(a, b):\n    {line}\n    return a + b\n"
+        after = before.replace("a)", "b)", 1) if "a)" in line else before.replace("{a}", "{b}")
+        assert "message-only" in against(one_file(before, before.replace(line, line.replace("x", "y"))))
+        assert "message-only" not in against(one_file(before, after.replace("a + b", "a - b")))
+
+    def test_repr(self) -> None:
+        before = "class A:\n    def __repr__(self):\n        return f'<A {self.x}>'\n"
+        assert against(swapped(before, "self.x", "self.y")) >= {"message-only"}
+        shown = Failure(exception="AssertionError", message="", left="'<A 1>'", right="'<A 2>'")
+        assert "message-only" not in against(swapped(before, "self.x", "self.y"), shown)
+
+    def test_another_file_that_changes_is_no_message(self) -> None:
+        one = swapped(DESCRIPTOR, "type(obj).__name__", "type(obj).cache").changes[0]
+        data = FileChange(path=RepoPath("src/words.json"), before=b"{}", after=b"[]")
+        assert "message-only" not in against(Patch(changes=(one, data)))
+
+
+FIND = '''
+def find(xs, x, start=0, sep=":"):
+    """Where x stands.
+
+    Args:
+        xs: a list
+        start: where to begin (default: 0)
+        sep: what stands between, default is ":"
+
+    Returns the place, or -1 if it is not there.
+    """
+    for i in range(start, len(xs)):
+        if xs[i] == x:
+            return i
+    return -1  # -1 means it is not there
+'''
+
+
+class TestDocumentation:
+    @pytest.mark.parametrize(
+        ("old", "new"),
+        [
+            ("    return -1 ", "    return None "), ("    return -1 ", "    return len(xs) "),
+            ("start=0", "start=1"), ('sep=":"', 'sep=","'),
+        ],
+    )  # fmt: skip
+    def test_a_documented_value_is_changed(self, old: str, new: str) -> None:
+        patch = swapped(FIND, old, new)
+        assert "docstring" in against(patch)
+        assert "docstring says" in reasons(patch)
+        assert "docstring" not in against(swapped(FIND, "return i\n", "return 7\n"))
+
+    def test_the_other_way_round_agrees(self) -> None:
+        wrong = swapped(FIND, "    return -1 ", "    return None ").changes[0]
+        patch = Patch(changes=(FileChange(path=M, before=wrong.after, after=wrong.before),))
+        assert "docstring" not in against(patch)
+        assert "docstring-agrees" in speaking_for(patch)
+
+    def test_a_docstring_that_changes_with_the_code_is_no_contradiction(self) -> None:
+        after = FIND.replace("return -1", "return None").replace("or -1 if", "or None if").replace("# -1 means", "#")
+        assert not {"docstring", "comment"} & against(one_file(FIND, after))
+
+    def test_a_comment_that_states_the_literal(self) -> None:
+        assert "comment" in against(swapped(FIND, "    return -1 ", "    return None "))
+        before = "def f(a):\n    x = 3  # see issue 12\n    return a + x\n"
+        assert "comment" not in against(swapped(before, "x = 3", "x = 4"))
+        before = "def f(a):\n    x = '#' + 3\n    return a + x\n"
+        assert "comment" not in against(swapped(before, "+ 3", "+ 4"))
+
+    def test_a_return_annotation(self) -> None:
+        before = "def f(a) -> str:\n    if a:\n        return str(a)\n    return ''\n"
+        assert "annotation" in against(swapped(before, "return ''", "return None"))
+        assert "annotation" not in against(swapped(before, "return ''", "return 'none'"))
+        optional = before.replace("-> str", "-> str | None")
+        assert "annotation" not in against(swapped(optional, "return ''", "return None"))
+        assert "annotation" in against(swapped("def f(a) -> bool:\n    return a > 1\n", "a > 1", "3"))
+
+    def test_a_name_that_the_docstring_speaks_of(self) -> None:
+        before = 'def f(m, n):\n    """The bytes, in the encoding of the header."""\n    return m.encode(n.charset)\n'
+        assert "docstring-agrees" in speaking_for(swapped(before, "n.charset", "n.encoding"))
+        assert "docstring-agrees" not in speaking_for(swapped(before, "n.charset", "n.language"))
+
+
+class TestNames:
+    def test_the_opposite_word(self) -> None:
+        before = "def get_first(xs):\n    return xs.take(xs.start)\n\ndef copy(xs):\n    return xs.first\n"
+        assert "name" in against(swapped(before.replace("xs.start", "xs.first_key"), "xs.first_key", "xs.last_key"))
+        assert "name" not in against(swapped(before, "return xs.first", "return xs.last"))
+        both = before.replace("get_first", "get_first_or_last")
+        assert "name" not in against(swapped(both, "xs.start", "xs.last"))
+        assert "name-agrees" in speaking_for(swapped(before.replace("xs.start", "xs.last"), "xs.last", "xs.start"))
+
+    def test_a_question_that_is_answered_with_a_number(self) -> None:
+        before = "def is_even(n):\n    return n % 2 == 0\n"
+        assert "name" in against(swapped(before, "n % 2 == 0", "3"))
+        assert "name" not in against(swapped(before, "n % 2 == 0", "n % 2 == 1"))
+        assert "name" not in against(swapped(before.replace("is_even", "parity"), "n % 2 == 0", "3"))
+        assert "name" not in against(swapped(before.replace("is_even", "isolate"), "n % 2 == 0", "3"))
+
+    def test_a_value_passed_by_another_name(self) -> None:
+        before = "def f(width, height):\n    return Box(width=width, height=1)\n"
+        assert "name" in against(swapped(before, "width=width", "width=height"))
+        assert "name" not in against(swapped(before, "height=1", "height=width"))
+        assert "name-agrees" in speaking_for(swapped(before.replace("=width", "=height"), "=height,", "=width,"))
+
+    def test_arguments_swapped_against_the_parameters(self) -> None:
+        before = "def box(width, height):\n    return width, height\n\ndef f(width, height):\n    return box({})\n"
+        right, wrong = before.format("width, height"), before.format("height, width")
+        assert "name" in against(one_file(right, wrong))
+        assert "name" not in against(one_file(wrong, right))
+        assert "name-agrees" in speaking_for(one_file(wrong, right))
+        unknown = "def f(a, b):\n    return box(a, b)\n"
+        assert "name" not in against(swapped(unknown, "(a, b)\n", "(b, a)\n"))
+
+
+class TestErrorTexts:
+    @pytest.mark.parametrize(
+        ("right", "wrong", "text"),
+        [
+            ("x is None", "x is not None", "x must not be None"),
+            ("x is None", "x is not None", "x is required"),
+            ("not x", "x", "x must be given"),
+            ("x < 0", "x > 0", "x must not be negative"),
+            ("x <= 0", "x >= 1", "x must be positive"),
+            ("x not in self.known", "x in self.known", "unknown x"),
+            ("x in self.known", "x not in self.known", "x is already there"),
+            ("not isinstance(x, int)", "isinstance(x, int)", "x must be an int"),
+            ("len(x) > 5", "len(x) > 6", "at most 5 of them"),
+        ],
+    )
+    def test_a_guard_against_its_text(self, right: str, wrong: str, text: str) -> None:
+        before = "class A:\n    def f(self, x):\n        if {}:\n            raise E('{}')\n        return x\n"
+        patch = one_file(before.format(right, text), before.format(wrong, text))
+        assert "error-text" in against(patch)
+        assert text in reasons(patch)
+        back = one_file(before.format(wrong, text), before.format(right, text))
+        assert "error-text" not in against(back)
+        assert "error-text-agrees" in speaking_for(back)
+        silent = one_file(before.format(right, "no"), before.format(wrong, "no"))
+        assert "error-text" not in against(silent)
+
+
+LOOP = """
+def total(rows, style, limit=None):
+    out = []
+    for row in rows:
+        if limit is not None and len(out) >= limit:
+            continue
+        cell = style.shown(row)
+        out.append(cell)
+    return out
+"""
+
+
+class TestFlow:
+    @pytest.mark.parametrize(
+        ("before", "old", "new", "kind"),
+        [
+            ("def f(a):\n    if a:\n        b = 1\n    return b\n", "b = 1", "return 1\n        b = 1", "unreachable"),
+            (
+                "def f(a):\n    if a == 1:\n        return b\n    elif a == 2:\n        return c\n",
+                "a == 2",
+                "a == 1",
+                "unreachable",
+            ),
+            (
+                "def f(a):\n    m = None\n    if m is None:\n        m = True\n    return m\n",
+                "= None",
+                "= 0",
+                "unreachable",
+            ),
+            ("def f(xs):\n    for x in xs:\n        g(x)\n    return xs\n", "g(x)", "return x", "loop-ends-early"),
+            ("def f(a):\n    return a + 1\n", "a + 1", "0", "constant-answer"),
+            ("def f(a):\n    if a:\n        return 1\n    return g(a)\n", "if a:", "if True:", "constant-condition"),
+            (
+                "def f(a):\n    if a:\n        return h(a)\n    return g(a)\n",
+                "if a:",
+                "if DEBUG:",
+                "constant-condition",
+            ),
+        ],
+    )
+    def test_code_that_no_longer_runs_or_depends(self, before: str, old: str, new: str, kind: str) -> None:
+        patch = swapped(before, old, new)
+        assert kind in against(patch)
+        change = patch.changes[0]
+        back = Patch(changes=(FileChange(path=M, before=change.after, after=change.before),))
+        assert kind not in against(back)
+
+    def test_what_is_left_of_a_loops_body(self) -> None:
+        patch = swapped(LOOP, "        out.append(cell)", "    out.append(cell)")
+        assert "loop-body-left" not in against(patch), "nothing of the loop's own target is used there"
+        patch = swapped(
+            LOOP,
+            "        cell = style.shown(row)\n        out.append(cell)",
+            "    cell = style.shown(row)\n    out.append(cell)",
+        )
+        assert "loop-body-left" in against(patch)
+        assert "for the last `row` only" in reasons(patch)
+
+    def test_a_while_loop_that_waits_for_a_flag_is_no_contradiction(self) -> None:
+        before = "def f(q):\n    done = False\n    while not done:\n        done = q.get()\n    return q\n"
+        assert not against(swapped(before, "q.get()", "q.take()"))
+
+    def test_a_generator_that_returns_at_once_may_yield_after_it(self) -> None:
+        before = "def f(q):\n    if q:\n        yield q\n"
+        after = "def f(q):\n    return\n    yield\n"
+        assert "unreachable" not in against(one_file(before, after))
+
+    def test_a_branch_that_is_turned_round(self) -> None:
+        before = "def f(a):\n    if a is None:\n        g()\n    else:\n        h(a)\n    return a\n"
+        patch = swapped(before, "a is None", "a is not None")
+        assert "branch-negated" in against(patch)
+        (found,) = [c for c in contradictions(patch, Context()) if c.kind == "branch-negated"]
+        assert found.severity is Severity.SOFT
+        guard = "def f(a):\n    if a is None:\n        raise E\n    return a\n"
+        assert "branch-negated" not in against(swapped(guard, "a is None", "a is not None"))
+
+
+class TestOptions:
+    def test_a_parameter_that_is_no_longer_used(self) -> None:
+        patch = swapped(LOOP, "limit is not None and len(out) >= limit", "not style")
+        assert "option-lost" in against(patch)
+        assert "`limit`" in reasons(patch)
+        assert "option-lost" not in against(swapped(LOOP, "len(out) >= limit", "len(out) > limit"))
+        gone = LOOP.replace(", limit=None", "").replace("limit is not None and len(out) >= limit", "not style")
+        assert "option-lost" not in against(one_file(LOOP, gone)), "the parameter went with its use"
+
+    def test_an_attribute_that_a_condition_asked_about(self) -> None:
+        before = (
+            "class A:\n    def f(self, x):\n        if self.strict:\n            return x\n        return self.g(x)\n"
+        )
+        assert "option-lost" in against(swapped(before, "self.strict", "self.lazy"))
+        assert "option-lost" not in against(swapped(before, "self.strict", "not self.strict"))
+
+    def test_a_value_that_is_computed_for_nothing(self) -> None:
+        patch = swapped(LOOP, "out.append(cell)", "out.append(row)")
+        assert "value-unused" in against(patch)
+        assert "`cell`" in reasons(patch)
+        assert "value-unused" not in against(swapped(LOOP, "out.append(cell)", "out.insert(0, cell)"))
+
+    def test_an_assignment_turned_round(self) -> None:
+        before = "class A:\n    def f(self, at):\n        self.at = at\n        return self.g(at)\n"
+        assert "assignment-reversed" in against(swapped(before, "self.at = at", "at = self.at"))
+        assert "assignment-reversed" not in against(swapped(before, "self.at = at", "self.at = at + 1"))
+
+    def test_functions_that_read_names_as_text_are_not_asked(self) -> None:
+        before = "def f(a, b):\n    return g(b, locals())\n"
+        assert "option-lost" not in against(swapped(before, "g(b,", "g(a,"))
+
+
+SIBLINGS = """
+class Table:
+    def first(self):
+        return self.rows[0] if self.rows else None
+    def last(self):
+        return self.rows[-1] if self.rows else None
+    def count(self):
+        return len(self.rows) if self.rows else None
+    def other(self):
+        return {}
+"""
+
+
+class TestSiblings:
+    def test_the_old_form_stands_in_siblings(self) -> None:
+        before = SIBLINGS.format("self.rows[0] if self.rows else None").replace("[-1]", "[0]")
+        after = SIBLINGS.format("self.rows[2] if self.rows else None").replace("[-1]", "[0]")
+        patch = one_file(before, after)
+        assert "siblings" in against(patch)
+        assert "other methods of `Table`" in reasons(patch)
+
+    def test_the_new_form_stands_in_siblings(self) -> None:
+        patch = one_file(
+            SIBLINGS.format("self.rows[0] if self.columns else None"),
+            SIBLINGS.format("self.rows[0] if self.rows else None"),
+        )
+        assert "siblings-agree" in speaking_for(patch)
+        assert "siblings" not in against(patch)
+
+
+class TestPlaces:
+    @pytest.mark.parametrize(
+        "path", ["src/p/testing/client.py", "p/testutils.py", "p/_testing/__init__.py", "noxfile.py"]
+    )
+    def test_support_for_tests(self, path: str) -> None:
+        patch = one_file("x = 1\n", "x = 2\n", path)
+        assert "testing-support" in against(patch)
+        assert "testing-support" not in against(one_file("x = 1\n", "x = 2\n", "src/p/attesting.py"))
+
+    def test_no_failing_test_runs_the_function(self) -> None:
+        before = "def f(a):\n    return a + 1\n\n\ndef g(a):\n    return a - 1\n"
+        patch = swapped(before, "a + 1", "a + 2")
+        assert "no-failing-behaviour" not in against(patch), "unknown coverage says nothing"
+
+        def kinds(*lines: int, failures: tuple[Failure, ...] = ()) -> set[str]:
+            covered = {"t.py::t": {M: frozenset(lines)}}
+            return {c.kind.value for c in contradictions(patch, Context(covered=covered, failures=failures))}
+
+        assert "no-failing-behaviour" in kinds(1, 5, 6)
+        assert "no-failing-behaviour" not in kinds(1, 2)
+        frame = Failure(exception="E", message="", frames=(Frame(path=M, line=2, function="f"),))
+        assert "no-failing-behaviour" not in kinds(6, failures=(frame,))
+
+
+class TestWhatSaysNothing:
+    def test_expressions_that_say_nothing_and_names_that_nobody_binds(self) -> None:
+        before = "def f(a, b):\n    return a > b\n"
+        assert "degenerate" in against(swapped(before, "a > b", "a > a"))
+        assert "degenerate" not in against(swapped(before, "a > b", "b > a"))
+        assert "undefined-name" in against(swapped(before, "a > b", "a > c"))
+        assert "undefined-name" not in against(
+            one_file("def f(a):\n    return a > c\n", "def f(a):\n    return a > 0\n")
+        )
+
+
+def test_an_error_that_names_what_is_put_in() -> None:
+    patch = swapped("def f(a):\n    return a.colour\n", "a.colour", "a.color")
+    failure = Failure(
+        exception="AttributeError", message="'A' object has no attribute 'colour'. Did you mean: 'color'?"
+    )
+    assert "error-names-it" in speaking_for(patch, failure)
+    assert "error-names-it" not in speaking_for(patch, Failure(exception="AttributeError", message="no 'colours'"))
+
+
+def test_files_that_do_not_parse_and_other_files_say_nothing() -> None:
+    assert against(one_file("def f(:\n", "def f():\n    pass\n")) == set()
+    assert against(one_file("a", "b", "README.md")) == set()
+    assert contradictions(Patch(changes=()), Context()) == ()
+    assert supports(Patch(changes=()), Context()) == ()
+
+
+def test_a_reason_from_a_hostile_file_is_bounded_and_harmless() -> None:
+    name = "x" * 5000
+    patch = one_file(f"def f({name}):\n    return {name}\n", f"def f({name}):\n    return 1 # \x1b[2J\n")
+    assert "option-lost" in against(patch)
+    assert all(len(c.why) <= 400 for c in contradictions(patch, Context()))
+    text = one_file("def f(a):\n    raise E('a must be given' + a)\n", "def f(a):\n    raise E('\\x1b[2J\u202e' + a)\n")
+    assert not any(c in reasons(text) for c in "\x1b\u202e")
