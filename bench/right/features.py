@@ -84,6 +84,7 @@ def features(project: projects.Project, found: Found, settings: Settings, *, che
                 near=near,
                 baseline=baseline,
                 suspicions=suspicions,
+                sources=sources,
                 verified=found.verified,
                 natural={},
                 tested=tested,

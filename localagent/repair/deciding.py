@@ -151,6 +151,7 @@ def _told_by_signals(run: Run, order: Sequence[Standing], near: Behaviours) -> l
         near=near,
         baseline=run.baseline,
         suspicions=run.suspicions,
+        sources=run.parts.sources,
         verified=s.verified,
         natural={},
         tested=_tested(run),

@@ -14,6 +14,9 @@ from localagent.domain.edit import WRITTEN, Candidate
 from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Suspicion
+from localagent.ports import Sources
+from localagent.repair.acceptance.contradictions import Context, Severity, contradictions, supports
+from localagent.repair.acceptance.effects import EffectKind, patch_effects
 from localagent.repair.choice import Standing
 from localagent.repair.clusters import mass
 from localagent.repair.generality import copied
@@ -22,6 +25,31 @@ from localagent.repair.order import reaches
 _MOST_NATS = 6.0
 _MOST_TOKENS = 40
 _CLOSE = 3  # lines
+_MOST_REASONS = 2  # more contradictions of one patch say no more
+_GROUPS: Mapping[str, frozenset[EffectKind]] = {
+    "negates": frozenset({EffectKind.NEGATES_CONDITION}),
+    "condition": frozenset({EffectKind.WIDENS_CONDITION, EffectKind.NARROWS_CONDITION, EffectKind.CHANGES_COMPARISON}),
+    "drops": frozenset(
+        {
+            EffectKind.DROPS_STATEMENT,
+            EffectKind.DROPS_GUARD,
+            EffectKind.DROPS_ARGUMENT,
+            EffectKind.DROPS_ELEMENT,
+            EffectKind.UNWRAPS_IF,
+            EffectKind.UNWRAPS_BLOCK,
+            EffectKind.CONSTANT_FOR_EXPRESSION,
+        }
+    ),
+    "guards": frozenset({EffectKind.ADDS_GUARD, EffectKind.WRAPS_IN_IF}),
+    "constant": frozenset({EffectKind.CHANGES_NUMBER, EffectKind.CHANGES_CONSTANT}),
+    "text": frozenset({EffectKind.CHANGES_TEXT, EffectKind.CHANGES_MESSAGE}),
+    "name": frozenset({EffectKind.CHANGES_NAME, EffectKind.CHANGES_ATTRIBUTE, EffectKind.CHANGES_CALLEE}),
+    "argument": frozenset(
+        {EffectKind.ADDS_ARGUMENT, EffectKind.CHANGES_ARGUMENT, EffectKind.SWAPS_ARGUMENTS, EffectKind.CHANGES_DEFAULT}
+    ),
+    "statement": frozenset({EffectKind.ADDS_STATEMENT, EffectKind.MOVES_STATEMENT, EffectKind.CHANGES_INDENT}),
+    "operator": frozenset({EffectKind.CHANGES_OPERATOR, EffectKind.SWAPS_OPERANDS}),
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,6 +75,7 @@ class Choice:
     near: Behaviours
     baseline: Baseline
     suspicions: Sequence[Suspicion]
+    sources: Sources
     verified: int
     natural: Mapping[int, float]
     tested: frozenset[bytes]
@@ -55,6 +84,7 @@ class Choice:
 def signals(choice: Choice) -> dict[int, Signals]:
     """The signals of each candidate, by its number."""
     rivals = _Rivals.of(choice.order)
+    context = _context(choice)
     found: dict[int, Signals] = {}
     for standing in choice.order:
         number = standing.candidate.number
@@ -65,6 +95,8 @@ def signals(choice: Choice) -> dict[int, Signals]:
             **_edit(standing, choice),
             **_tests(standing.candidate, choice.baseline),
             **_place(standing.candidate, choice),
+            **_read(standing.candidate, context),
+            **_effects(standing.candidate),
         }
     return found
 
@@ -208,6 +240,37 @@ def _edit(standing: Standing, choice: Choice) -> dict[str, Signal]:
             else f"to the model it reads {'more' if natural > 0 else 'less'} naturally than what stood there",
         ),
     }
+
+
+def _context(choice: Choice) -> Context:
+    wanted = set(choice.baseline.failing)
+    failing = [t for t in choice.baseline.tests if t.id in wanted]
+    failures = [t.failure for t in failing if t.failure is not None]
+    failures += [c.failure for c in choice.baseline.checks if c.failure is not None]
+    return Context(
+        sources=choice.sources,
+        failures=tuple(failures),
+        covered={t.id: t.lines for t in failing if t.lines},
+    )
+
+
+def _read(candidate: Candidate, context: Context) -> dict[str, Signal]:
+    """What the patch contradicts and what it agrees with, by reading alone."""
+    against, agreeing = contradictions(candidate.patch, context), supports(candidate.patch, context)
+    hard = [c.why for c in against if c.severity is Severity.HARD]
+    soft = [c.why for c in against if c.severity is Severity.SOFT]
+    return {
+        "hard-contradictions": Signal(value=float(min(len(hard), _MOST_REASONS)), text="; ".join(hard[:_MOST_REASONS])),
+        "soft-contradictions": Signal(value=float(min(len(soft), _MOST_REASONS)), text="; ".join(soft[:_MOST_REASONS])),
+        "supports": Signal(
+            value=float(min(len(agreeing), _MOST_REASONS)), text="; ".join(s.why for s in agreeing[:_MOST_REASONS])
+        ),
+    }
+
+
+def _effects(candidate: Candidate) -> dict[str, Signal]:
+    kinds = {effect.kind for effect in patch_effects(candidate.patch)}
+    return {f"effect-{name}": Signal(value=float(bool(kinds & group))) for name, group in _GROUPS.items()}
 
 
 def _tests(candidate: Candidate, baseline: Baseline) -> dict[str, Signal]:

@@ -18,6 +18,7 @@ def choice(order: list[Standing], near: Behaviours | None = None, baseline: Base
         near=near or Behaviours(),
         baseline=baseline,
         suspicions=[Suspicion(path=M, line=1, end_line=1, score=0.5)],
+        sources={},
         verified=100,
         natural={},
         tested=frozenset(),
