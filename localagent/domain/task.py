@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from localagent.domain.edit import Candidate, Patch
+from localagent.domain.guard import Guard
 from localagent.domain.outcome import Baseline, FullResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.verification import Assessment
@@ -35,7 +36,10 @@ class Choosing(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Task:
-    """One request. `repo` is the absolute real path; `tests` are pytest arguments; `checks` are shell-less commands."""
+    """One request. `repo` is the absolute real path; `tests` are pytest arguments; `checks` are shell-less commands.
+
+    They name the goal; `guard` says what must stay beside it.
+    """
 
     id: str
     repo: str
@@ -46,6 +50,7 @@ class Task:
     seed: int = 0
     budget: Budget = field(default_factory=Budget)
     choosing: Choosing = Choosing.ASK
+    guard: Guard = field(default_factory=Guard)
 
 
 class FileKind(StrEnum):
@@ -101,6 +106,7 @@ class Stage(StrEnum):
     LOCALIZE = "localize"
     SEARCH = "search"
     FULL = "full-check"
+    GUARD = "guard"
     CHOOSE = "choose"
     STRENGTH = "strength"
     RECORD = "record"

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from localagent.domain.edit import WRITTEN, Candidate
+from localagent.domain.guard import GuardResult
 from localagent.domain.outcome import Baseline, Failure
 from localagent.domain.task import Ambiguity, Diagnosis, NearMiss, Suspicion, Task, TaskResult, TextFinding
 from localagent.record.assessment import assessment_json
 from localagent.record.files import write_through
+from localagent.record.guard import guard_json
 from localagent.record.jsontext import dump
 from localagent.record.text import render_text
 
@@ -46,11 +48,14 @@ def report_json(
         "patch": None if diff is None else diff.decode("utf-8", "surrogateescape"),
         "patch_digest": None if result.patch is None else result.patch.digest,
         "provenance": _provenance(result),
-        "proposals": [_proposal(*p) for p in zip(itertools.count(1), result.proposals, proposed, strict=False)],
+        "proposals": [
+            _proposal(*p) for p in zip(itertools.count(1), result.proposals, _guards(result), proposed, strict=False)
+        ],
         "ambiguity": _ambiguity(result.ambiguity),
         "failing": _failing(baseline),
         "fail_to_pass": list(full.fail_to_pass) if full else [],
         "pass_to_pass": list(full.pass_to_pass) if full else [],
+        "guard": guard_json(full.guard if full else None),
         "flaky": list(baseline.flaky) if baseline else [],
         "localization": [_suspicion(s) for s in result.localization[:_TOP]],
         "diagnosis": _diagnosis(result.diagnosis),
@@ -105,12 +110,19 @@ def _provenance(result: TaskResult) -> list[dict[str, Any]]:
     ]
 
 
-def _proposal(number: int, candidate: Candidate, diff: bytes) -> dict[str, Any]:
+def _guards(result: TaskResult) -> tuple[GuardResult | None, ...]:
+    """Of each proposal, None where it has none."""
+    checked = [full.guard for full in result.proposed]
+    return tuple(checked + [None] * (len(result.proposals) - len(checked)))
+
+
+def _proposal(number: int, candidate: Candidate, guard: GuardResult | None, diff: bytes) -> dict[str, Any]:
     return {
         "number": number,
         "edits": [f"{e.path}:{e.line} {e.note or e.operator}" for e in candidate.edits],
         "patch": diff.decode("utf-8", "surrogateescape"),
         "patch_digest": candidate.patch.digest,
+        "guard": guard_json(guard),
     }
 
 

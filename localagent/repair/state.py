@@ -83,5 +83,6 @@ class State:
     by_hand: bool = False  # it was dropped: what it said counts no more
     awaits_order: bool = False  # the model was asked about the order, and has said nothing: who writes waits
     reading_on: bool = False  # the model is at the likeliest edits: who writes waits
+    guard_seconds: float = 0.0  # spent on guard checks, beside the budget
     hardened: set[int] = field(default_factory=set)
     parts: list[tuple[Candidate, tuple[str, ...]]] = field(default_factory=list)

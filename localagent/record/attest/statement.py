@@ -123,7 +123,10 @@ def _dependencies(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _provenance(facts: Mapping[str, Any]) -> dict[str, Any]:
     asked, builder, origin = facts["asked"], _builder(facts), facts.get("origin", {})
-    outside = ("tests", "checks", "text", "seed", "max_candidates", "max_seconds", "use_model", "model", "choosing")
+    outside = (
+        *("tests", "checks", "guard", "guard_seconds", "text", "seed"),
+        *("max_candidates", "max_seconds", "use_model", "model", "choosing"),
+    )
     return {
         "buildDefinition": {
             "buildType": f"urn:localagent:build-type:{builder}:1",
