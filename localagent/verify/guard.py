@@ -33,7 +33,7 @@ from localagent.verify.suite_jail import LEAST_SECONDS, SuiteJail, TestLimits, W
 
 LIMITS = TestLimits(cpu_seconds=20.0, wall_seconds=30.0)
 PATIENT = TestLimits(cpu_seconds=40.0, wall_seconds=60.0)  # where a patched test is run again
-FIRST_BATCH, GROWTH = 50, 4
+FIRST_BATCH, GROWTH = 16, 4
 COMPARED_AT_ONCE = 20
 MORE_RUNS = 3  # of a test that the unpatched tree has good, before the patch is blamed
 MOST_NEIGHBOURS = 100
@@ -110,10 +110,14 @@ class GuardChecker:
         before = self._collected_before(until)
         if before.why:
             return GuardResult(seconds=time.monotonic() - begin, why=before.why)
-        items = self._in_order(_outside(before.items, baseline), candidate)
+        near, far = self._by_reach(_outside(before.items, baseline), candidate)
+        items = [*near, *far]
         count = _Count(found=len(items))
         if before.errors:
-            count.why.append(f"{len(before.errors)} files do not collect without the patch either")
+            number = len(before.errors)
+            count.why.append(
+                f"{number} {'file does' if number == 1 else 'files do'} not collect without the patch either"
+            )
         if not items:
             count.why.append("no tests found outside --test")
             return count.result(begin)
@@ -129,7 +133,9 @@ class GuardChecker:
         )
         try:
             if comparison.collects(items):
-                comparison.run(items, until - min(MOST_RESERVED_SECONDS, RESERVED_SHARE * seconds), tell)
+                until -= min(MOST_RESERVED_SECONDS, RESERVED_SHARE * seconds)
+                comparison.run(near, until, tell)
+                comparison.run(far, until, tell)
         finally:
             comparison.close()
         return count.result(begin)
@@ -164,13 +170,14 @@ class GuardChecker:
             why = f"the suite does not collect without the patch: {files}"[:500] if files else "no tests found"
         return _Unpatched(request=collecting.request, items=found.items, errors=frozenset(found.errors), why=why)
 
-    def _in_order(self, items: Sequence[Item], candidate: Candidate) -> list[Item]:
-        """Those that the edit can reach first, nearest first; else as collected."""
+    def _by_reach(self, items: Sequence[Item], candidate: Candidate) -> tuple[list[Item], list[Item]]:
+        """Those that the edit can reach, nearest first; and the others. As collected where nothing else tells."""
         if self._sources is None:
             self._sources = _sources(self._rooms.place.store)
-        near = import_distances([c.path for c in candidate.patch.changes], self._sources)
-        far = len(self._sources) + 1
-        return sorted(items, key=lambda item: far if item.path is None else near.get(item.path, far))
+        distances = import_distances([c.path for c in candidate.patch.changes], self._sources)
+        near = [(distances[i.path], i) for i in items if i.path is not None and i.path in distances]
+        far = [item for item in items if item.path not in distances]
+        return [item for _, item in sorted(near, key=lambda pair: pair[0])], far
 
 
 @dataclass(kw_only=True, slots=True)
