@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,9 @@ from house_builder import House, house
 from localagent.domain.edit import Candidate
 from localagent.domain.guard import Guard, GuardResult, guard_of
 from localagent.domain.outcome import Baseline
+from localagent.domain.paths import RepoPath
+from localagent.verify.place import Use
+from localagent.verify.rooms import Room
 
 PACKAGE = {
     "shop/__init__.py": "",
@@ -204,9 +208,12 @@ def test_outcomes_of_the_unpatched_tree_are_kept_for_the_next_candidate(monkeypa
         baseline = built.verifier.baseline()
         starts: list[bool] = []
         begin = built.verifier.rooms.start
-        monkeypatch.setattr(
-            built.verifier.rooms, "start", lambda changes, use: (starts.append(bool(changes)), begin(changes, use))[1]
-        )
+
+        def start(changes: Mapping[RepoPath, bytes], use: Use) -> Room:
+            starts.append(bool(changes))
+            return begin(changes, use)
+
+        monkeypatch.setattr(built.verifier.rooms, "start", start)
         for number in (1, 2):
             said = guarded(built, built.variant(number, "shop/price.py", *RIGHT), baseline)
             assert (said.ran, said.passed, said.broken) == (4, 3, ())
