@@ -8,6 +8,7 @@ from typing import Protocol
 from localagent.domain.behaviour import Behaviours
 from localagent.domain.edit import Candidate, Edit, Reading, Written
 from localagent.domain.gate import Decision
+from localagent.domain.guard import GuardResult
 from localagent.domain.jailspec import JailResult, JailSpec
 from localagent.domain.outcome import Baseline, Failure, FullResult, QuickResult
 from localagent.domain.paths import RepoPath
@@ -240,6 +241,15 @@ class Verifier(Protocol):
         self, candidate: Candidate, baseline: Baseline, *, seed: int, may_fail: Collection[str] = ()
     ) -> FullResult:
         """`may_fail`: of what failed before, what may go on failing."""
+        ...
+
+    def guard(
+        self, candidate: Candidate, baseline: Baseline, *, seconds: float, tell: Callable[[int, int], None]
+    ) -> GuardResult:
+        """What the task's guard says of a candidate that the full check accepted; never raises for what tests do.
+
+        `tell` hears now and then how many of how many tests have run.
+        """
         ...
 
     def behaviours(self, candidates: Sequence[Candidate], baseline: Baseline, *, seed: int) -> Behaviours:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypedDict, Unpack
 
 from localagent.domain.edit import Candidate, Edit, FileChange, Patch, Scope, Splice
+from localagent.domain.guard import Guard
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Budget, Event, Snapshot, Task
 from localagent.jail.open import open_jail
@@ -25,6 +26,7 @@ class TaskOptions(TypedDict, total=False):
     text: str
     python: str
     seed: int
+    guard: Guard
 
 
 class Silent:

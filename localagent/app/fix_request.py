@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from localagent.domain.guard import Guard
 from localagent.domain.task import Budget, Choosing
 from localagent.jail.open import Kind
 
@@ -40,6 +41,7 @@ class FixRequest:
     model_line: int | None = None
     gpu_layers: str = ""
     choosing: Choosing = Choosing.ASK
+    guard: Guard = field(default_factory=Guard)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

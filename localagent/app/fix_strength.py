@@ -31,8 +31,12 @@ def assessed(
     seed: int,
     policy: Policy,
     took: float,
+    beside: float,
 ) -> Assessment | None:
-    """The evidence for an accepted repair, told to the sink; None where none was accepted."""
+    """The evidence for an accepted repair, told to the sink; None where none was accepted.
+
+    `took`: the seconds of the task so far, `beside` of them those of the guard, which buy no more of it.
+    """
     if result.chosen is None or result.full is None or result.baseline is None:
         return None
 
@@ -49,7 +53,7 @@ def assessed(
             space=parts.space,
             key=behaviour_key,
             seed=seed,
-            seconds=allowed_seconds(policy, took),
+            seconds=allowed_seconds(policy, took - beside),
             warm=verifier.warm() if policy.min_strength is LeastStrength.NONE else None,
             others=result.others,
         )

@@ -164,6 +164,7 @@ def _measured(asked: FixWork, ground: _Ground, parts: Parts, result: TaskResult,
         seed=asked.task.seed,
         policy=asked.policy,
         took=time.monotonic() - begin,
+        beside=result.seconds.get(Stage.GUARD.value, 0.0),
     )
     spent = {Stage.STRENGTH.value: round(assessment.seconds, 3)} if assessment is not None else {}
     return replace(result, assessment=assessment, seconds={**result.seconds, **spent})

@@ -42,6 +42,7 @@ def run_fix(request: FixRequest, settings: Settings, sink: Sink, stop: Stop | No
         seed=request.seed,
         budget=request.budget,
         choosing=request.choosing,
+        guard=request.guard,
     )
     try:
         opened = open_policy(settings, request.policy, request.repo)

@@ -17,6 +17,7 @@ from localagent.app.fix_work import FixWork, work
 from localagent.app.policies import open_policy
 from localagent.app.settings import Settings
 from localagent.app.stop import Stop
+from localagent.domain.guard import Guard, GuardScope
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Budget, Task, TaskResult, Verdict
 from localagent.jail.open import scratch_folder
@@ -102,7 +103,8 @@ def holds(bug: Repairable, text: str, settings: Settings) -> bool:
 def _run(files: dict[str, str], request: FixRequest, settings: Settings, budget: Budget) -> TaskResult:
     """A task on a project of its own, nothing of it kept."""
     with _project(files, settings) as repo:
-        task = Task(id="bench", repo=str(repo), tests=("tests",), budget=budget)
+        guard = Guard(scope=GuardScope.NONE)  # there is no test but those of the goal
+        task = Task(id="bench", repo=str(repo), tests=("tests",), budget=budget, guard=guard)
         policy = open_policy(settings).policy
         asked = FixWork(
             request=request,

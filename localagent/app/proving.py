@@ -16,6 +16,7 @@ from localagent.app.least_level import least_level
 from localagent.app.settings import Settings
 from localagent.app.stop import Stop
 from localagent.domain.edit import Candidate, Patch
+from localagent.domain.guard import Guard, GuardScope
 from localagent.domain.outcome import Baseline, FullResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Permission, Policy
@@ -213,6 +214,7 @@ def open_tree(
         python=request.python,
         seed=request.seed,
         budget=Budget(max_seconds=request.max_seconds),
+        guard=Guard(scope=GuardScope.NONE),  # a suggestion is one of seconds, for a person to judge
     )
     with scratch_folder(settings.scratch_dir) as scratch:
         snapshot = overlaid(take_snapshot(Path(task.repo), scratch / "store"), request.overlay)

@@ -16,6 +16,7 @@ from localagent.app.policies import reopened
 from localagent.app.settings import Settings
 from localagent.app.stop import Stop
 from localagent.domain.edit import digest_of
+from localagent.domain.guard import Guard, GuardScope
 from localagent.domain.policy import Policy
 from localagent.domain.task import Event, Snapshot, Task, TaskResult
 from localagent.errors import AnswerIsNo
@@ -83,6 +84,8 @@ def replay(record: TaskRecord, settings: Settings, sink: Sink, stop: Stop, *, re
     policy = _policy(record, facts)
     _same_model(facts, settings)
     task = replace(record.task, repo=os.path.realpath(repo or record.task.repo))
+    if "guard" not in facts["asked"]:  # a task of before there was one
+        task = replace(task, guard=Guard(scope=GuardScope.NONE))
     request = _request(task, facts, recorded)
     kept, pace = _Kept(), Followed(recorded)
     result: TaskResult | None = None
@@ -122,6 +125,7 @@ def _request(task: Task, facts: dict[str, Any], recorded: list[dict[str, Any]]) 
         seed=task.seed,
         budget=task.budget,
         choosing=task.choosing,
+        guard=task.guard,
         use_model=asked["use_model"],
         model=asked["model"],
         gpu_layers="0",  # whatever the environment says: answers of a GPU are not the processor's

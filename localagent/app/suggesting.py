@@ -11,6 +11,7 @@ from localagent.app.proving import Ground
 from localagent.app.settings import Settings
 from localagent.domain.behaviour import Behaviours
 from localagent.domain.edit import Candidate, Patch
+from localagent.domain.guard import GuardResult
 from localagent.domain.outcome import Baseline, FullResult
 from localagent.domain.policy import Policy
 from localagent.domain.task import Budget
@@ -74,6 +75,12 @@ class _Begun:
     ) -> FullResult:
         """As the verifier says."""
         return self._verifier.full(candidate, baseline, seed=seed, may_fail=may_fail)
+
+    def guard(
+        self, candidate: Candidate, baseline: Baseline, *, seconds: float, tell: Callable[[int, int], None]
+    ) -> GuardResult:
+        """As the verifier says, within the time that is left."""
+        return self._verifier.guard(candidate, baseline, seconds=min(seconds, max(0.0, self._left())), tell=tell)
 
     def behaviours(self, candidates: Sequence[Candidate], baseline: Baseline, *, seed: int) -> Behaviours:
         """As the verifier says, or nothing where there is no time to ask."""

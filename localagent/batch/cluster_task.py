@@ -84,7 +84,7 @@ def request_of(fleet: Fleet, number: int, tree: str, seconds: float, tool: str, 
         "seed": member.seed,
         "policy": "policy.toml",
     }
-    lists = {"tests": member.tests, "checks": member.checks, "rules": member.rules}
+    lists = {"tests": member.tests, "guard": member.guard, "checks": member.checks, "rules": member.rules}
     values |= {name: list(texts) for name, texts in lists.items() if texts}
     values |= {"python": member.python} if member.python else {}
     logs = tuple(path.read_bytes().decode("utf-8") for path in member.sarif)

@@ -35,13 +35,15 @@ class Source:
 class Member:
     """One repository and its budget. `name` is unique in the fleet and fit to be a file's name.
 
-    `sarif` are other tools' logs, made where the repository stands or at `sarif_was_at`.
+    `guard`: as `fix --guard` says it, empty for the whole suite. `sarif` are other tools' logs, made where the
+    repository stands or at `sarif_was_at`.
     """
 
     name: str
     source: Source
     work: tuple[Work, ...]
     tests: tuple[str, ...] = ()
+    guard: tuple[str, ...] = ()
     checks: tuple[str, ...] = ()
     python: str = ""
     rules: tuple[str, ...] = ()

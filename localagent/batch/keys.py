@@ -50,6 +50,7 @@ def key_of(member: Member, tree: str, basis: Basis, settings: Settings) -> str:
     request = {
         "work": member.work,
         "tests": member.tests,
+        "guard": member.guard,
         "checks": member.checks,
         "rules": member.rules,
         "seed": member.seed,

@@ -17,6 +17,7 @@ from localagent.batch.certificates import Role, faults_of
 from localagent.batch.fleet import Cluster, DiskPriority, Fleet, Member, Source, Window, Work
 from localagent.batch.sheet import LineFaults, Sheet
 from localagent.domain.edit import digest_of
+from localagent.domain.guard import DEFAULT_SECONDS, guard_faults
 from localagent.domain.policy import JailLevel
 from localagent.errors import UsageFault
 
@@ -186,6 +187,7 @@ def _member(table: Sheet, place: _Place, defaults: Member) -> Member:
         name=_name(table, "name", table.text("name", folder.name.removesuffix(".git"))),
         source=Source(folder=folder, revision=revision),
         tests=table.texts("tests", ()),
+        guard=_guard(table),
         checks=table.texts("checks", (), _command_fault),
         python=_python(table, place),
         sarif=_logs(table, place),
@@ -197,6 +199,13 @@ def _member(table: Sheet, place: _Place, defaults: Member) -> Member:
         table.fault("sarif", f"is for the work {Work.SARIF.value!r}, which is not asked for")
     table.close()
     return member
+
+
+def _guard(table: Sheet) -> tuple[str, ...]:
+    found = table.texts("guard", ())
+    for fault in guard_faults(found, DEFAULT_SECONDS):
+        table.fault("guard", fault.removeprefix("--guard: "))
+    return found
 
 
 def _logs(table: Sheet, place: _Place) -> tuple[Path, ...]:

@@ -19,11 +19,13 @@ from localagent.batch.keys import policy_of
 from localagent.batch.patches import Patches, Proofs, too_late
 from localagent.batch.ports import Codemods
 from localagent.domain.edit import FileChange, Patch
+from localagent.domain.guard import DEFAULT_SECONDS, MOST_CHECKS, Guard, guard_of
 from localagent.domain.task import Budget, Event, Stage, Verdict
 from localagent.record.store import TaskStore
 from localagent.tree.diff import unified_diff
 
 _SHOWN = 200
+GUARD_SHARE = 0.25  # of a repository's seconds, for the guard checks of all candidates
 _RAN = frozenset(
     {
         Verdict.ACCEPTED,
@@ -61,6 +63,11 @@ class _Seen:
             self.digest = str(event.data.get("digest"))
 
 
+def guard_within(member: Member, seconds: float) -> Guard:
+    """The guard of a repository that has so many seconds: all its checks take at most a share of them."""
+    return guard_of(member.guard, min(DEFAULT_SECONDS, GUARD_SHARE * seconds / MOST_CHECKS))
+
+
 def failing_tests(
     member: Member, folder: Path, patches: Patches, settings: Settings, left: Callable[[], float]
 ) -> tuple[Step, tuple[str, ...]]:
@@ -69,10 +76,13 @@ def failing_tests(
     if seconds < 1:
         return too_late(Work.FAILING_TESTS, "the tests were not run"), ()
     seen = _Seen()
-    budget = Budget(max_candidates=member.max_candidates, max_seconds=seconds, jobs=1)
+    guard = guard_within(member, seconds)
+    search_seconds = seconds - (guard.task_seconds if member.tests or guard.tests else 0.0)
+    budget = Budget(max_candidates=member.max_candidates, max_seconds=search_seconds, jobs=1)
     request = FixRequest(
         repo=folder,
         tests=member.tests,
+        guard=guard,
         checks=member.checks,
         python=member.python,
         seed=member.seed,
@@ -85,7 +95,7 @@ def failing_tests(
     if Verdict(outcome.report["outcome"]) in _RAN:
         patches.tested, patches.baseline_seconds = True, outcome.report["seconds"].get(Stage.BASELINE.value, 0.0)
     spent = time.monotonic() - began
-    step = _fix_step(outcome, spent=spent, by_clock=spent >= seconds)
+    step = _fix_step(outcome, spent=spent, by_clock=spent >= search_seconds)
     if step.patch and (patch := TaskStore(settings.state_dir).open(outcome.task_id).patch()) is not None:
         patches.add(patch)
     warnings = outcome.warnings

@@ -19,11 +19,13 @@ from localagent.cli.gpu_layers import add_gpu_layers
 from localagent.cli.progress import JsonSink, PlainSink, TerminalSink
 from localagent.cli.render import Render
 from localagent.daemon.remote import run_remote
+from localagent.domain.guard import DEFAULT_SECONDS, guard_faults, guard_of
 from localagent.domain.task import Budget, Choosing
 from localagent.errors import UsageFault
 from localagent.llm.offload import checked_layers
 from localagent.ports import Sink
 from localagent.record.assessment import assessment_lines
+from localagent.record.guard import guard_line
 from localagent.record.text import confidence_lines
 from localagent.wire.service.client import DEFAULT_SOCKET
 
@@ -35,6 +37,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     p = parser
     p.add_argument("--repo", default=".", metavar="DIR", help="a git repository or a plain folder (default: .)")
     p.add_argument("--test", action="append", default=[], metavar="SPEC", help="pytest argument; may be repeated")
+    p.add_argument(
+        "--guard",
+        action="append",
+        default=[],
+        metavar="SPEC|none",
+        help="what must stay as it is beside --test: a pytest argument, may be repeated (default: the whole suite)",
+    )
+    p.add_argument(
+        "--guard-seconds",
+        type=float,
+        default=DEFAULT_SECONDS,
+        metavar="S",
+        help=f"time for it at most, beside --max-seconds ({DEFAULT_SECONDS:.0f})",
+    )
     p.add_argument("--check", action="append", default=[], metavar="CMD", help="a command that must exit 0 (no shell)")
     p.add_argument("--task", default="", metavar="TEXT", help="what is wanted, in words")
     p.add_argument("--python", default="", metavar="PY", help="the project's interpreter or virtual environment")
@@ -101,6 +117,7 @@ def _request(args: argparse.Namespace) -> FixRequest:
         faults.append("--max-seconds: must be positive and finite")
     if args.jobs < 0:
         faults.append("--jobs: must not be negative (0 means: free cores)")
+    faults += guard_faults(args.guard, args.guard_seconds)
     faults += [fault for fault in map(command_fault, args.check) if fault]
     for name, value in (("--out", args.out), ("--report", args.report)):
         if value and not Path(value).absolute().parent.is_dir():
@@ -131,6 +148,7 @@ def _request(args: argparse.Namespace) -> FixRequest:
         report=Path(args.report) if args.report else None,
         apply=args.apply,
         choosing=_choosing(args),
+        guard=guard_of(args.guard, args.guard_seconds),
         backend=backend_of(args),
     )
 
@@ -171,6 +189,8 @@ def _show(outcome: FixOutcome, render: Render) -> None:
     render.line(outcome.reason)
     if outcome.remedy:
         render.line(f"  what to do: {outcome.remedy}")
+    if guard := outcome.report.get("guard"):
+        render.note(guard_line(guard))
     for line in confidence_lines(outcome.report.get("confidence")):
         render.note(line)
     for proposal in outcome.report.get("proposals", ()):

@@ -16,6 +16,7 @@ _STAGES = {
     "search": "searching the edit space",
     "choose": "comparing what the plausible candidates do",
     "full-check": "full check in a new jail",
+    "guard": "running the tests outside --test with the patch",
     "gates": "asking the gates; nothing runs yet",
     "coverage": "running the tests as patched, line by line",
     "differential": "asking old and new with equal inputs",
@@ -49,6 +50,8 @@ def describe(event: Event) -> str:
             return f"  candidate {data.get('number')} got further; searching on top of it"
         case "checked" if data.get("plausible"):
             return f"  plausible: candidate {data.get('number')}: {'; '.join(data.get('edit', []))}"
+        case "guard":
+            return f"  guard: {data.get('ran')} of {data.get('found')} tests ran, {len(data.get('broken', []))} broken"
         case "full-check":
             reasons = "; ".join(data.get("reasons", []))
             return f"  candidate {data.get('number')}: " + (
@@ -133,6 +136,8 @@ class _Rate:
         if now - self._shown < self._every:
             return ""
         self._shown = now
+        if "guard_ran" in event.data:
+            return f"  guard: {event.data['guard_ran']} of {event.data.get('guard_found')} tests ran"
         seconds = event.at_seconds - self._first[0]
         rate = (done - self._first[1]) / seconds if seconds > 0.2 else 0.0
         best = f", {event.data['plausible']} plausible" if event.data.get("plausible") else ""

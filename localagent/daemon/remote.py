@@ -126,6 +126,8 @@ def order_for(request: FixRequest, manifest: str, priority: int) -> TaskOrder:
         model=request.model,
         priority=priority,
         choosing=request.choosing,
+        guard=request.guard.specs,
+        guard_seconds=request.guard.seconds,
     )
 
 
@@ -173,6 +175,8 @@ def _followed(client: Client, request: FixRequest, task: str, settings: Settings
             python=request.python,
             seed=request.seed,
             budget=request.budget,
+            choosing=request.choosing,
+            guard=request.guard,
         ),
         named=task,
     )

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from localagent.domain.guard import GuardResult
 from localagent.domain.paths import RepoPath
 
 # an object's address, whole or with an end cut off by a report that puts "..." for the middle of a long text
@@ -158,7 +159,10 @@ class QuickResult:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FullResult:
-    """The full check's answer: accepted only if `reasons` is empty. `remarks`: what was asked for and had no say."""
+    """The full check's answer: accepted only if `reasons` is empty. `remarks`: what was asked for and had no say.
+
+    `guard`: what tests outside the goal said of it, None where the guard was not come to.
+    """
 
     accepted: bool
     reasons: tuple[str, ...]
@@ -169,3 +173,4 @@ class FullResult:
     checks: Mapping[str, str] = field(default_factory=dict)
     seconds: float = 0.0
     remarks: tuple[str, ...] = ()
+    guard: GuardResult | None = None

@@ -7,6 +7,7 @@ from typing import Any
 
 from localagent.domain.confidence import Confidence
 from localagent.domain.edit import Candidate, Patch
+from localagent.domain.guard import Guard
 from localagent.domain.outcome import Baseline, FullResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.verification import Assessment
@@ -36,7 +37,10 @@ class Choosing(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Task:
-    """One request. `repo` is the absolute real path; `tests` are pytest arguments; `checks` are shell-less commands."""
+    """One request. `repo` is the absolute real path; `tests` are pytest arguments; `checks` are shell-less commands.
+
+    They name the goal; `guard` says what must stay beside it.
+    """
 
     id: str
     repo: str
@@ -47,6 +51,7 @@ class Task:
     seed: int = 0
     budget: Budget = field(default_factory=Budget)
     choosing: Choosing = Choosing.ASK
+    guard: Guard = field(default_factory=Guard)
 
 
 class FileKind(StrEnum):
@@ -102,6 +107,7 @@ class Stage(StrEnum):
     LOCALIZE = "localize"
     SEARCH = "search"
     FULL = "full-check"
+    GUARD = "guard"
     CHOOSE = "choose"
     STRENGTH = "strength"
     RECORD = "record"

@@ -117,7 +117,11 @@ class AtDaemon:
         manifest = digest_of(data)
         upload(self._client, self._tree.snapshot, manifest, data)
         order = TaskOrder(
-            snapshot=manifest, tests=self._tree.task.tests, max_candidates=MOST_CANDIDATES, max_seconds=seconds
+            snapshot=manifest,
+            tests=self._tree.task.tests,
+            guard=self._tree.task.guard.specs,
+            max_candidates=MOST_CANDIDATES,
+            max_seconds=seconds,
         )
         key = {"idempotency-key": secrets.token_hex(16)}
         found = self._client.post("/v1/tasks", pack_order(order), headers=key).json()

@@ -242,6 +242,8 @@ _OF_KIND: Mapping[str, Callable[[Data, Data, Names], Explanation]] = {
         f"the model wrote something else: other weights, another number of threads; or its time was up: {_BUSY}"
     ),
     "read": _because("the model reads the texts otherwise: other weights, or another number of threads"),
-    "full-check": _because(f"tests, ruff or mypy of the same patch ended otherwise: {_CHANCE}, or a limit was reached"),
+    "full-check": _because(
+        f"tests, ruff, mypy or the guard of the same patch ended otherwise: {_CHANCE}, or a limit was reached"
+    ),
     "snapshot": _because("the tree is another one"),
 }

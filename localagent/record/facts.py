@@ -14,6 +14,7 @@ from localagent.domain.outcome import FullResult
 from localagent.domain.task import Task, TaskResult
 from localagent.record.assessment import strength_event
 from localagent.record.files import RecordDamaged
+from localagent.record.guard import guard_json
 from localagent.record.jsontext import load
 
 SCHEMA = "localagent/evidence/1"
@@ -93,6 +94,7 @@ def facts_of(
             "max_seconds": task.budget.max_seconds,
             "jobs": task.budget.jobs,
             "choosing": task.choosing.value,
+            **_guard_asked(task, setting),
             "use_model": setting.use_model,
             "model": setting.model,
             "backend": setting.backend,
@@ -118,6 +120,7 @@ def facts_of(
         "fail_to_pass": list(full.fail_to_pass) if full else [],
         "pass_to_pass": list(full.pass_to_pass) if full else [],
         "still_failing": list(full.still_failing) if full else [],
+        "guard": guard_json(full.guard if full else None),
         "flaky": list(baseline.flaky) if baseline else [],
         "checks": dict(result.checks) or (dict(full.checks) if full else {}),
         "strength": None if result.assessment is None else strength_event(result.assessment),
@@ -128,6 +131,13 @@ def facts_of(
         "limits_hit": dict(sorted(result.limits_hit.items())),
         "journal": {"lines": journal[0], "tip": journal[1]},
     }
+
+
+def _guard_asked(task: Task, setting: Setting) -> dict[str, Any]:
+    """The guard that was asked for; only the search has one."""
+    if setting.origin.builder is not Builder.FIX:
+        return {}
+    return {"guard": list(task.guard.specs), "guard_seconds": task.guard.seconds}
 
 
 def _files(patch: Patch | None) -> list[dict[str, str]]:
@@ -145,6 +155,7 @@ def _proposal(number: int, candidate: Candidate, full: FullResult, diff: bytes) 
         "fail_to_pass": list(full.fail_to_pass),
         "pass_to_pass": list(full.pass_to_pass),
         "still_failing": list(full.still_failing),
+        "guard": guard_json(full.guard),
         "checks": dict(full.checks),
     }
 

@@ -10,10 +10,12 @@ from typing import Any
 
 from localagent.domain.confidence import Confidence
 from localagent.domain.edit import WRITTEN, Candidate
+from localagent.domain.guard import GuardResult
 from localagent.domain.outcome import Baseline, Failure
 from localagent.domain.task import Ambiguity, Diagnosis, NearMiss, Suspicion, Task, TaskResult, TextFinding
 from localagent.record.assessment import assessment_json
 from localagent.record.files import write_through
+from localagent.record.guard import guard_json
 from localagent.record.jsontext import dump
 from localagent.record.text import render_text
 
@@ -54,6 +56,7 @@ def report_json(
         "failing": _failing(baseline),
         "fail_to_pass": list(full.fail_to_pass) if full else [],
         "pass_to_pass": list(full.pass_to_pass) if full else [],
+        "guard": guard_json(full.guard if full else None),
         "flaky": list(baseline.flaky) if baseline else [],
         "localization": [_suspicion(s) for s in result.localization[:_TOP]],
         "diagnosis": _diagnosis(result.diagnosis),
@@ -108,18 +111,28 @@ def _provenance(result: TaskResult) -> list[dict[str, Any]]:
     ]
 
 
+def _guards(result: TaskResult) -> tuple[GuardResult | None, ...]:
+    """Of each proposal, None where it has none."""
+    checked = [full.guard for full in result.proposed]
+    return tuple(checked + [None] * (len(result.proposals) - len(checked)))
+
+
 def _proposals(result: TaskResult, proposed: Sequence[bytes]) -> list[dict[str, Any]]:
     told = itertools.chain(result.confidences, itertools.repeat(None))
-    return [_proposal(*p) for p in zip(itertools.count(1), result.proposals, proposed, told, strict=False)]
+    parts = zip(itertools.count(1), result.proposals, proposed, told, _guards(result), strict=False)
+    return [_proposal(*p) for p in parts]
 
 
-def _proposal(number: int, candidate: Candidate, diff: bytes, confidence: Confidence | None) -> dict[str, Any]:
+def _proposal(
+    number: int, candidate: Candidate, diff: bytes, confidence: Confidence | None, guard: GuardResult | None
+) -> dict[str, Any]:
     return {
         "number": number,
         "edits": [f"{e.path}:{e.line} {e.note or e.operator}" for e in candidate.edits],
         "patch": diff.decode("utf-8", "surrogateescape"),
         "patch_digest": candidate.patch.digest,
         "confidence": confidence_json(confidence),
+        "guard": guard_json(guard),
     }
 
 

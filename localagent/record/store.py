@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from localagent.domain.edit import Patch
+from localagent.domain.guard import DEFAULT_SECONDS, Guard, guard_faults, guard_of
 from localagent.domain.task import Budget, Choosing, Task, TaskResult
 from localagent.errors import UsageFault
 from localagent.record.files import CannotRecord, RecordDamaged, read_bounded, sync_directory, write_private
@@ -230,6 +231,7 @@ def _task_json(task: Task) -> dict[str, Any]:
             "jobs": budget.jobs,
         },
         **({} if task.choosing is Choosing.ASK else {"choosing": task.choosing.value}),
+        **({} if task.guard == Guard() else {"guard": task.guard.specs, "guard_seconds": task.guard.seconds}),
     }
 
 
@@ -245,6 +247,15 @@ def _typed(value: object, wanted: type[_T]) -> _T:
     return value
 
 
+def _guard(specs: object, seconds: object) -> Guard:
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        raise TypeError(f"{seconds!r} is no number of seconds")
+    named = _texts(specs)
+    if faults := guard_faults(named, seconds):
+        raise ValueError("; ".join(faults))
+    return guard_of(named, seconds)
+
+
 def _exactly(found: object, keys: set[str]) -> dict[str, Any]:
     if not isinstance(found, dict) or set(found) != keys:
         raise TypeError(f"not exactly the keys {', '.join(sorted(keys))}")
@@ -254,6 +265,7 @@ def _exactly(found: object, keys: set[str]) -> dict[str, Any]:
 def _parse_task(found: dict[str, Any], name: str, path: Path) -> Task:
     try:
         choosing = Choosing(found.pop("choosing", Choosing.ASK))
+        guard = _guard(found.pop("guard", []), found.pop("guard_seconds", DEFAULT_SECONDS))
         _exactly(found, {"schema", "id", "repo", "tests", "checks", "text", "python", "seed", "budget"})
         budget = _exactly(found["budget"], {"max_candidates", "max_seconds", "jobs"})
         if found["schema"] != _TASK_SCHEMA or found["id"] != name:
@@ -272,6 +284,7 @@ def _parse_task(found: dict[str, Any], name: str, path: Path) -> Task:
                 jobs=_typed(budget["jobs"], int),
             ),
             choosing=choosing,
+            guard=guard,
         )
     except (TypeError, ValueError) as error:
         raise RecordDamaged(f"{path} is damaged: {error}") from error

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from localagent.record.assessment import assessment_lines
+from localagent.record.guard import guard_line
 
 _SHOWN = 10
 _NONE_TURNED = "accepted: a patch passes every check that there was"  # what rules repair turns no test
@@ -139,6 +140,8 @@ def _proposals(report: Mapping[str, Any]) -> Iterator[str]:
         yield f"{proposal['number']}. {'; '.join(proposal['edits'])}"
         yield from confidence_lines(proposal.get("confidence"))
         yield from proposal["patch"].rstrip("\n").split("\n")
+        if guard := proposal.get("guard"):
+            yield guard_line(guard)
     if proposals:
         numbers = "|".join(str(p["number"]) for p in proposals)
         yield f"Each passes every check. To take one: localagent apply {report['task']} --choose {numbers}"
@@ -191,6 +194,8 @@ def _rests_on(report: Mapping[str, Any]) -> Iterator[str]:
         return
     yield from _capped([f"now passes: {name}" for name in report["fail_to_pass"]], "that now pass")
     yield f"{len(report['pass_to_pass'])} tests that passed before still pass"
+    if guard := report.get("guard"):  # reports of older tasks have none
+        yield guard_line(guard)
     yield from (f"{check}: {answer}" for check, answer in report["checks"].items())
     jail = report["jail"]
     if jail["level"]:

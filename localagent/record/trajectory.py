@@ -1,8 +1,8 @@
 """The trajectory of a task: its events in order, without times. Two of them compared; a digest of one.
 
-Left out: progress notes, measured times and strength, which go by the clock; how much of an answer a limit of time cut
-off and which questions began anew, which shows in what the answers say; and by which route a check ran, which tells of
-a warm worker's health and not of the candidate.
+Left out: progress notes, measured times, strength and how much of the guard ran, which go by the clock; how much of an
+answer a limit of time cut off and which questions began anew, which shows in what the answers say; and by which route a
+check ran, which tells of a warm worker's health and not of the candidate.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +12,7 @@ from typing import Any
 from localagent.domain.edit import digest_of
 from localagent.record.jsontext import canonical, load
 
-_BY_THE_CLOCK = {"progress", "timed", "strength"}
+_BY_THE_CLOCK = {"progress", "timed", "strength", "guard"}
 _NOT_COMPARED = {"route", "late", "fresh"}
 _ENDS = {"record", "strength"}  # stages after the answer: not part of the work
 

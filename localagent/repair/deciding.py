@@ -13,6 +13,7 @@ from localagent.repair.clusters import by_mass
 from localagent.repair.doubt import FEW_TESTS, explained, settled, undecided, unproven, weak
 from localagent.repair.followed import PATIENCE
 from localagent.repair.generality import literals
+from localagent.repair.guard import guarded
 from localagent.repair.hardening import Hardening
 from localagent.repair.naturalness import naturalness
 from localagent.repair.opened import repriced
@@ -330,7 +331,10 @@ def part(run: Run) -> Accepted | None:
 
 
 def _full(run: Run, candidate: Candidate, baseline: Baseline) -> FullResult:
+    """The full check on the goal's tests, then the guard on the others: the one way to acceptance."""
     with run.timed(Stage.FULL):
         full = run.parts.verifier.full(candidate, baseline, seed=run.task.seed)
+    if full.accepted:
+        full = guarded(run, candidate, full)
     run.emit("full-check", number=candidate.number, accepted=full.accepted, reasons=list(full.reasons))
     return full

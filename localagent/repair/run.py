@@ -32,8 +32,8 @@ class Run:
         self._open_paths: dict[RepoPath, bool] = {}
 
     def left(self) -> float:
-        """Seconds of the budget that are left; negative when it is used up."""
-        return self.task.budget.max_seconds - (self.clock() - self.start)
+        """Seconds of the budget that are left; negative when it is used up. The guard's are beside it."""
+        return self.task.budget.max_seconds - (self.clock() - self.start - self.state.guard_seconds)
 
     def emit(self, kind: str, **data: object) -> None:
         """Tell the sink."""

@@ -87,6 +87,7 @@ class State:
     by_hand: bool = False  # it was dropped: what it said counts no more
     awaits_order: bool = False  # the model was asked about the order, and has said nothing: who writes waits
     reading_on: bool = False  # the model is at the likeliest edits: who writes waits
+    guard_seconds: float = 0.0  # spent on guard checks, beside the budget
     hardened: set[int] = field(default_factory=set)
     behaviours: Behaviours = field(default_factory=Behaviours)  # of the plausible candidates, once they were compared
     order: tuple[Standing, ...] = ()  # of them, best first

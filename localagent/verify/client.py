@@ -65,13 +65,17 @@ class OpenRequest:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunRequest:
-    """A run of some items, in this order. `inline` runs in the session itself, as plain pytest would."""
+    """A run of some items, in this order. `inline` runs in the session itself, as plain pytest would.
+
+    `hard_budget`: when the budget is used up the session is ended in the middle of a test, and no test is blamed.
+    """
 
     items: Sequence[Item]
     session: str = "main"
     swap: Sequence[dict[str, Any]] = ()
     trace: bool = False
     inline: bool = False
+    hard_budget: bool = False
     stop_on_bad: bool = False
     grace_tests: int = 0
     cpu_seconds: float = 2.0
@@ -161,6 +165,7 @@ class WorkerClient:
             "swap": list(request.swap),
             "trace": request.trace,
             "inline": request.inline,
+            "hard_budget": request.hard_budget,
             "stop_on_bad": request.stop_on_bad,
             "grace_tests": request.grace_tests,
             "cpu_seconds": bounds.cpu(request.cpu_seconds),

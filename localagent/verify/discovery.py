@@ -45,7 +45,8 @@ _OPTION_PLUGINS = (
 )
 
 
-def _python_files(store: Path) -> Iterator[str]:
+def python_files(store: Path) -> Iterator[str]:
+    """Names of all Python files but those of folders that are hidden or made by tools, by folder."""
     for base, folders, files in os.walk(store):
         folders[:] = sorted(f for f in folders if f not in _SKIPPED and not f.startswith("."))
         relative = os.path.relpath(base, store)
@@ -56,13 +57,13 @@ def _python_files(store: Path) -> Iterator[str]:
 
 def test_like_files(store: Path) -> tuple[str, ...]:
     """Python files whose names say test but that pytest's default patterns or folders may miss."""
-    found = [path for path in _python_files(store) if _TEST_NAME.fullmatch(path.rsplit("/", 1)[-1])]
+    found = [path for path in python_files(store) if _TEST_NAME.fullmatch(path.rsplit("/", 1)[-1])]
     return tuple(found[:FILES_LIMIT])
 
 
 def conftest_files(store: Path) -> frozenset[RepoPath]:
     """Every conftest.py."""
-    return frozenset(RepoPath(path) for path in _python_files(store) if path.rsplit("/", 1)[-1] == "conftest.py")
+    return frozenset(RepoPath(path) for path in python_files(store) if path.rsplit("/", 1)[-1] == "conftest.py")
 
 
 def missing_module(failure: Failure) -> str:
@@ -86,7 +87,7 @@ def in_repository(store: Path, module: str) -> bool:
     """True when some file or folder of the repository has the module's name."""
     return any(
         path == f"{module}.py" or f"/{module}.py" in f"/{path}" or f"/{module}/" in f"/{path}"
-        for path in _python_files(store)
+        for path in python_files(store)
     )
 
 

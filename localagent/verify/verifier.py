@@ -1,10 +1,11 @@
 """ports.Verifier on jails: keeps what the baseline learned for the quick and the full check."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from localagent.domain.behaviour import Behaviours
 from localagent.domain.edit import Candidate
+from localagent.domain.guard import GuardResult
 from localagent.domain.outcome import Baseline, FullResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy
@@ -16,6 +17,7 @@ from localagent.verify.behaviour import behaviours
 from localagent.verify.client import OpenRequest
 from localagent.verify.delta import Delta
 from localagent.verify.full import FullChecker
+from localagent.verify.guard import GuardChecker
 from localagent.verify.place import Place, Use
 from localagent.verify.quick import WarmQuickCheck
 from localagent.verify.rooms import Rooms
@@ -55,6 +57,7 @@ class JailVerifier:
         self._runner = BaselineRunner(self._rooms, task)
         self._quick: list[WarmQuickCheck] = []
         self._full: FullChecker | None = None
+        self._guard: GuardChecker | None = None
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -99,6 +102,14 @@ class JailVerifier:
         if self._full is None:
             self._full = FullChecker(self._rooms, self._runner.request, Delta(self._rooms, self._policy))
         return self._full.check(candidate, baseline, seed=seed, may_fail=may_fail)
+
+    def guard(
+        self, candidate: Candidate, baseline: Baseline, *, seconds: float, tell: Callable[[int, int], None]
+    ) -> GuardResult:
+        """The task's guard in cold jails."""
+        if self._guard is None:
+            self._guard = GuardChecker(self._rooms, self._task, self._runner.request)
+        return self._guard.check(candidate, baseline, seconds=seconds, tell=tell)
 
     def behaviours(self, candidates: Sequence[Candidate], baseline: Baseline, *, seed: int) -> Behaviours:
         """What candidates do on inputs near the tests'; empty when that cannot be told."""

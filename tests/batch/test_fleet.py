@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localagent.batch.fleet import DiskPriority, Fleet, Window, Work
+from localagent.batch.fleet import DiskPriority, Fleet, Member, Source, Window, Work
 from localagent.batch.parse import parse_fleet
+from localagent.batch.repairing import guard_within
 from localagent.batch.where import lines_of
 from localagent.errors import UsageFault
 
@@ -35,7 +36,8 @@ def test_what_is_said_once_holds_for_each(tmp_path: Path) -> None:
         "[each]\nwork = ['codemods']\nmax_seconds = 20.5\nmodel = false\nmemory_mib = 1024\n"
         "rules = ['mutable-default']\n"
         "[[repository]]\npath = 'one'\n[[repository]]\nname = 'zwei'\npath = 'two'\n"
-        "work = ['codemods', 'failing-tests']\nmax_candidates = 7\ntests = ['tests']\nchecks = ['make']\nseed = 4\n",
+        "work = ['codemods', 'failing-tests']\nmax_candidates = 7\ntests = ['tests']\nguard = ['none']\n"
+        "checks = ['make']\nseed = 4\n",
         tmp_path,
     )
     one, two = fleet.members
@@ -44,6 +46,26 @@ def test_what_is_said_once_holds_for_each(tmp_path: Path) -> None:
     assert (one.memory_bytes, one.rules, one.source.folder) == (1 << 30, ("mutable-default",), tmp_path / "one")
     assert (two.name, two.work) == ("zwei", (Work.FAILING_TESTS, Work.CODEMODS))
     assert (two.max_candidates, two.tests, two.checks, two.seed) == (7, ("tests",), ("make",), 4)
+    assert (one.guard, two.guard) == ((), ("none",))
+
+
+def test_faults_of_a_guard(tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    with pytest.raises(UsageFault) as fault:
+        read(HEAD + "[[repository]]\npath = 'one'\nguard = ['none', '']\n", tmp_path)
+    said = str(fault.value)
+    assert "guard: none stands alone" in said
+    assert "guard: is empty" in said
+
+
+@pytest.mark.parametrize("seconds", [4.0, 600.0, 100_000.0])
+def test_the_guard_of_a_repository_takes_a_share_of_its_time(tmp_path: Path, seconds: float) -> None:
+    source = Source(folder=tmp_path)
+    guard = guard_within(Member(name="m", source=source, work=(Work.FAILING_TESTS,)), seconds)
+    assert 0 < guard.task_seconds <= 0.25 * seconds
+    assert guard.seconds <= 120
+    named = guard_within(Member(name="m", source=source, work=(Work.FAILING_TESTS,), guard=("none",)), seconds)
+    assert named.task_seconds == 0
 
 
 def test_every_fault_at_once_with_its_line(tmp_path: Path) -> None:

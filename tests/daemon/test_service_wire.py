@@ -29,6 +29,8 @@ def test_an_order_comes_through() -> None:
         priority=9,
         model="m",
         choosing=Choosing.ASSUME,
+        guard=("tests/unit", "-x"),
+        guard_seconds=9.5,
     )
     assert order_of(json.loads(json.dumps(pack_order(order)))) == order
 
@@ -57,6 +59,12 @@ def test_an_order_comes_through() -> None:
         ({"use_model": "no"}, "use_model"),
         ({"choosing": "best"}, "choosing: one of ask, assume, first"),
         ({"choosing": ["ask"]}, "choosing: one of"),
+        ({"guard": "none"}, "guard: a list"),
+        ({"guard": ["none", "x"]}, "guard: none stands alone"),
+        ({"guard": [" "]}, "guard: is empty"),
+        ({"guard_seconds": 0}, "guard_seconds: more than 0"),
+        ({"guard_seconds": 1e999}, "guard_seconds: more than 0 and at most 3600"),
+        ({"guard_seconds": True}, "guard_seconds: a number"),
         ({"repo": "/home/alice"}, "unknown: 'repo'"),
         ({"policy": "x"}, "unknown: 'policy'"),
     ],

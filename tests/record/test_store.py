@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localagent.domain.edit import FileChange, Patch
+from localagent.domain.guard import Guard, guard_of
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Budget, Choosing, Task, TaskResult, Verdict
 from localagent.errors import UsageFault
@@ -58,6 +59,13 @@ def test_what_was_kept_comes_back(store: TaskStore) -> None:
 def test_how_a_task_chooses_comes_back(store: TaskStore, choosing: Choosing) -> None:
     record = store.create(replace(TASK, choosing=choosing))
     assert store.open(record.id).task.choosing is choosing
+
+
+@pytest.mark.parametrize("guard", [Guard(), guard_of(["none"], 120.0), guard_of(["tests", "-k x"], 7.5)])
+def test_the_guard_of_a_task_comes_back(store: TaskStore, guard: Guard) -> None:
+    record = store.create(replace(TASK, guard=guard))
+    assert store.open(record.id).task.guard == guard
+    assert ("guard" in json.loads((record.dir / "task.json").read_text())) is (guard != Guard())  # older ones have none
 
 
 def test_only_the_user_can_enter(store: TaskStore) -> None:
@@ -140,6 +148,11 @@ def test_a_damaged_task_is_named_and_the_others_still_listed(store: TaskStore, d
         ("id", "other"),
         ("schema", "x/2"),
         ("choosing", "x"),
+        ("guard", "none"),
+        ("guard", ["none", "x"]),
+        ("guard_seconds", 0),
+        ("guard_seconds", True),
+        ("guard_seconds", "9"),
     ],
 )
 def test_a_task_file_with_a_wrong_value_is_damaged(store: TaskStore, key: str, value: object) -> None:

@@ -16,6 +16,7 @@ from choice_builder import NO_OPINION
 from localagent.domain.behaviour import Behaviours, Crash, Shown
 from localagent.domain.edit import BY_TOKENS, SPAN, Candidate, Edit, Patch, Reading, Splice, Written
 from localagent.domain.gate import Allow, Decision, Finding, Severity
+from localagent.domain.guard import Guard, GuardResult
 from localagent.domain.outcome import Baseline, Failure, Frame, FullResult, Outcome, QuickResult, QuickRoute, TestResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Budget, Choosing, Event, Suspicion, Task, TaskResult, Verdict
@@ -53,6 +54,9 @@ class Laboratory:
     covers: dict[str, Mapping[RepoPath, frozenset[int]]] = field(default_factory=dict)
     crashing: bool = False
     answers: Callable[[Mapping[str, object]], object] | None = None
+    outside: Callable[[Mapping[str, object]], bool] | None = None  # the one test outside the goal
+    guards: list[float] = field(default_factory=list)  # the seconds of each guard check
+    guard_takes: float = 0.0
 
     def outcomes(self, source: bytes) -> dict[str, tuple[Outcome, Failure | None]]:
         out: dict[str, tuple[Outcome, Failure | None]] = {}
@@ -129,6 +133,19 @@ class Laboratory:
             pass_to_fail=(),
             still_failing=(),
         )
+
+    def guard(
+        self, candidate: Candidate, baseline: Baseline, *, seconds: float, tell: Callable[[int, int], None]
+    ) -> GuardResult:
+        self.guards.append(seconds)
+        time.sleep(self.guard_takes)
+        if self.outside is None:
+            return GuardResult(why="no tests found outside --test")
+        tell(1, 1)
+        space: dict[str, object] = {}
+        exec(compile(candidate.patch.after(M) or b"", "m.py", "exec"), space)
+        broken = () if self.outside(space) else ("test_other.py::test_o",)
+        return GuardResult(found=1, ran=1, passed=1 - len(broken), broken=broken)
 
     def behaviours(self, candidates: Sequence[Candidate], baseline: Baseline, *, seed: int) -> Behaviours:
         if self.answers is not None:
@@ -306,6 +323,8 @@ def repair(
     learned: float = 0.0,
     mended: float = 0.3,
     choosing: Choosing = Choosing.ASK,
+    goal: tuple[str, ...] = (),
+    guard: Guard | None = None,
     follow: Sequence[Event] | None = None,
 ) -> tuple[TaskResult, Events]:
     pace = Live() if follow is None else Followed([told(e) for e in follow if e.kind != "progress"])
@@ -329,7 +348,7 @@ def repair(
         pace=pace,
     )
     limits = budget or Budget(max_candidates=500, max_seconds=30, jobs=1)
-    task = Task(id="t", repo="/r", budget=limits, choosing=choosing)
+    task = Task(id="t", repo="/r", tests=goal, budget=limits, choosing=choosing, guard=guard or Guard())
     return Repair(task, parts).run(), events
 
 

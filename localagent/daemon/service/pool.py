@@ -22,6 +22,7 @@ from localagent.daemon.service.rows import Rows
 from localagent.daemon.service.starting import start_process
 from localagent.daemon.service.words import told, untold
 from localagent.daemon.service.worker import PATIENCE_SECONDS, STOPPED
+from localagent.domain.guard import guard_of
 from localagent.errors import AnswerIsNo, CannotEnforce
 from localagent.jail.workspace import remove_tree
 from localagent.record.audit.entry import AuditKind
@@ -182,7 +183,8 @@ class Pool:
             self._give_back()
             return
         budget = row.order.max_seconds if row is not None else 0.0
-        until = time.monotonic() + 2 * budget + SLACK_SECONDS + PATIENCE_SECONDS
+        guard = guard_of(row.order.guard, row.order.guard_seconds).task_seconds if row is not None else 0.0
+        until = time.monotonic() + 2 * budget + guard + SLACK_SECONDS + PATIENCE_SECONDS
         self._running[lease.task] = _Running(lease=lease, process=process, place=place, parent=parent, until=until)
 
     def _with_lines(

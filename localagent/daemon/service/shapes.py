@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from localagent.domain.guard import MOST_SECONDS
 from localagent.domain.task import Choosing
 
 _TEXTS = {"type": "array", "maxItems": 256, "items": {"type": "string", "maxLength": 4096}}
@@ -31,6 +32,8 @@ SCHEMAS: dict[str, Any] = {
             "model": {"type": "string", "maxLength": 64},
             "priority": {"type": "integer", "minimum": 0, "maximum": 9},
             "choosing": {"enum": [*Choosing]},
+            "guard": _TEXTS,
+            "guard_seconds": {"type": "number", "exclusiveMinimum": 0, "maximum": MOST_SECONDS},
         },
     },
     "Word": {

@@ -13,6 +13,7 @@ STAGES = {
     "search": "searching the edit space",
     "choose": "comparing what the plausible candidates do",
     "full-check": "full check in a new jail",
+    "guard": "running the tests outside --test with the patch",
     "record": "writing down what happened",
 }
 
@@ -73,6 +74,11 @@ def told(event: Told) -> str:
             return f"candidate {said(data.get('number'))} got further; searching on top of it"
         case "controls":
             return "controls: edits that must not help were tried, and did not" if _none_of(data) else "controls tried"
+        case "guard":
+            return (
+                f"guard: {said(data.get('ran'))} of {said(data.get('found'))} tests ran; broken: "
+                f"{_some(data.get('broken')) or 'none'}"
+            )
         case "full-check":
             mood = badge("accepted", "good") if data.get("accepted") is True else badge("refused", "bad")
             return f"candidate {said(data.get('number'))} {mood} {_some(data.get('reasons'))}"

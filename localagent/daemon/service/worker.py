@@ -27,6 +27,7 @@ from localagent.daemon.service.leases import MOST_EVENT_BYTES, Lease, LeaseLost,
 from localagent.daemon.service.logs import log_to_stderr
 from localagent.daemon.service.rows import Result, Rows, retrying
 from localagent.daemon.service.schema import StoreBusy, StoreFull
+from localagent.domain.guard import guard_of
 from localagent.domain.task import Budget, Event
 from localagent.errors import InternalFault, Interrupted, LocalagentError, UsageFault
 from localagent.record.files import read_bounded
@@ -114,6 +115,7 @@ def request_for(
         policy=policy,
         model_line=line,
         choosing=order.choosing,
+        guard=guard_of(order.guard, min(order.guard_seconds, configuration.task_seconds)),
     )
 
 

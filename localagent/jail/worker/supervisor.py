@@ -20,6 +20,7 @@ from .preloading import preload
 from .wire import Reader, WireClosed, WireFault, WireTimeout, send
 
 _EXTRA_WAIT_SECONDS = 6.0
+_NEVER_SECONDS = 1e9
 _LOG_TAIL_BYTES = 6000
 
 
@@ -233,10 +234,13 @@ class Supervisor:
         results: List[Dict[str, Any]] = []
         started: Optional[int] = None
         wait = float(request["wall_seconds"]) + (0.0 if request["inline"] else _EXTRA_WAIT_SECONDS)
+        give_up_at = _monotonic() + (float(request["budget_seconds"]) if request["hard_budget"] else _NEVER_SECONDS)
         try:
             session.send({k: v for k, v in request.items() if k != "nonce"})
             while True:
-                record = session.reader.receive(_monotonic() + wait)
+                if _monotonic() >= give_up_at:
+                    raise WireTimeout("the budget is used up")
+                record = session.reader.receive(min(_monotonic() + wait, give_up_at))
                 kind = record.pop("k", None)
                 if kind == "end" and confine.state() == self._state:
                     return {"kind": "ran", "results": results}
@@ -252,6 +256,8 @@ class Supervisor:
                     raise WireFault("not a record")
         except WireTimeout:
             why = "hung"
+            if _monotonic() >= give_up_at:
+                why, started = "budget", None  # the test that was cut off is not to blame
         except (WireClosed, WireFault, OSError):
             why = "died"
         self._close(name)

@@ -123,7 +123,10 @@ def _dependencies(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _provenance(facts: Mapping[str, Any]) -> dict[str, Any]:
     asked, builder, origin = facts["asked"], _builder(facts), facts.get("origin", {})
-    outside = ("tests", "checks", "text", "seed", "max_candidates", "max_seconds", "use_model", "model", "choosing")
+    outside = (
+        *("tests", "checks", "guard", "guard_seconds", "text", "seed"),
+        *("max_candidates", "max_seconds", "use_model", "model", "choosing"),
+    )
     return {
         "buildDefinition": {
             "buildType": f"urn:localagent:build-type:{builder}:1",
@@ -150,6 +153,14 @@ def _provenance(facts: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _guard(told: Mapping[str, Any] | None) -> dict[str, int] | None:
+    """How much of the guard ran, in counts; null where none was come to, and in tasks of before there was one."""
+    if told is None:
+        return None
+    lists = {name: len(told[name]) for name in ("broken", "flaky", "undecided")}
+    return {"found": told["found"], "ran": told["ran"], "passed": told["passed"], "notRun": told["not_run"], **lists}
+
+
 def _review(
     facts: Mapping[str, Any], audit: Mapping[str, Any], approvals: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
@@ -164,6 +175,7 @@ def _review(
             "failToPass": len(facts["fail_to_pass"]),
             "passToPass": len(facts["pass_to_pass"]),
             "stillFailing": len(facts["still_failing"]),
+            "guard": _guard(facts.get("guard")),
             "checks": facts["checks"],
             "strength": facts.get("strength"),
             "jail": facts["jail"],

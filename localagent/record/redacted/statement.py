@@ -62,6 +62,7 @@ _RUN = Fields(
 _VERIFICATION = Fields(
     {
         **each("candidates plausible failToPass passToPass stillFailing"),
+        "guard": Fields(each("found ran passed notRun broken flaky undecided")),
         "checks": Named(CHECK, never),
         "strength": Fields({"grade": GRADE, "cut": never, **each("lines mutants functions", Each(never))}),
         "jail": JAIL,

@@ -57,11 +57,14 @@ _ASSESSMENT = Fields(
     }
 )
 _FAILING = Fields({**each("id exception message"), "where": Each(Fields(each("path line function")))})
+_GUARD = Fields({**each("found ran passed not_run seconds why"), **each("broken flaky undecided", _TEXTS)})
 _SIGNAL = matching(r"[a-z][a-z-]{0,40}")
 _CONFIDENCE = Fields(
     {**each("probability calibrated model"), **each("for against", _TEXTS), "signals": Named(_SIGNAL, never)}
 )
-_PROPOSAL = Fields({**each("number patch"), "edits": _TEXTS, "patch_digest": DIGEST, "confidence": _CONFIDENCE})
+_PROPOSAL = Fields(
+    {**each("number patch"), "edits": _TEXTS, "patch_digest": DIGEST, "confidence": _CONFIDENCE, "guard": _GUARD}
+)
 _NUMBER = matching(r"[1-9]")
 _AMBIGUITY = Fields({"call": never, "answers": Named(_NUMBER, never)})
 _PROVENANCE = Fields({**each("edit model"), "operator": among(WRITTEN), "origin": _ORIGIN})
@@ -85,6 +88,7 @@ def redacted_report(report: Mapping[str, Any], rules: frozenset[str]) -> dict[st
             "failing": Each(_FAILING),
             "findings": Each(Fields({"rule": among(rules), **each("path line test text")})),
             **each("fail_to_pass pass_to_pass flaky warnings", _TEXTS),
+            "guard": _GUARD,
             "localization": Each(Fields(each("path line end_line score why"))),
             "diagnosis": _DIAGNOSIS,
             "candidates_denied": denied(rules),

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any
 
+from localagent.domain.guard import DEFAULT_SECONDS, guard_faults
 from localagent.domain.task import Choosing
 from localagent.errors import UsageFault
 
@@ -46,7 +47,8 @@ class TaskState(StrEnum):
 class TaskOrder:
     """What is asked for. `snapshot` is the digest of a manifest that was uploaded; `jobs` 0 leaves it to the daemon.
 
-    `priority` (0 to 9, higher first) orders the tasks of one user; it is no means against other users.
+    `guard`: as `fix --guard` says it, empty for the whole suite. `priority` (0 to 9, higher first) orders the tasks of
+    one user; it is no means against other users.
     """
 
     snapshot: str
@@ -62,6 +64,8 @@ class TaskOrder:
     model: str = ""
     priority: int = 0
     choosing: Choosing = Choosing.ASK
+    guard: tuple[str, ...] = ()
+    guard_seconds: float = DEFAULT_SECONDS
 
 
 _FIELDS = tuple(f.name for f in fields(TaskOrder))
@@ -79,7 +83,7 @@ def order_of(found: object) -> TaskOrder:
     faults = [f"unknown: {key!r:.80}" for key in found if key not in _FIELDS]
     values: dict[str, Any] = {k: found[k] for k in found if k in _FIELDS}
     _digest(values, faults)
-    for key in ("tests", "checks"):
+    for key in ("tests", "checks", "guard"):
         values[key] = _words(values.get(key, []), key, faults)
     faults += [f"checks: {fault}" for command in values["checks"] if (fault := command_fault(command))]
     _text(values, "text", _MOST_TEXT, faults)
@@ -97,6 +101,7 @@ def order_of(found: object) -> TaskOrder:
     if not isinstance(values.get("use_model", True), bool):
         faults.append("use_model: true or false")
     _choosing(values, faults)
+    _guard(values, faults)
     if faults:
         raise UsageFault(faults, remedy="the daemon serves what it takes at /v1/openapi.json")
     return TaskOrder(**values)
@@ -121,6 +126,15 @@ def _choosing(values: dict[str, Any], faults: list[str]) -> None:
         values["choosing"] = Choosing(values.get("choosing", Choosing.ASK))
     except ValueError:
         faults.append(f"choosing: one of {', '.join(Choosing)}")
+
+
+def _guard(values: dict[str, Any], faults: list[str]) -> None:
+    seconds = values.get("guard_seconds", DEFAULT_SECONDS)
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        faults.append("guard_seconds: a number")
+        seconds = DEFAULT_SECONDS
+    found = guard_faults(values["guard"], seconds)
+    faults += [fault.replace("--guard-seconds:", "guard_seconds:").replace("--guard:", "guard:") for fault in found]
 
 
 def _words(found: object, key: str, faults: list[str]) -> tuple[str, ...]:
