@@ -23,6 +23,7 @@ from localagent.app.fix_work import FixWork, work
 from localagent.app.policies import open_policy
 from localagent.app.settings import Settings
 from localagent.app.stop import Stop
+from localagent.domain.guard import Guard, GuardScope
 from localagent.domain.task import Budget, Choosing, Task
 from localagent.errors import LocalagentError
 from localagent.repair.pace import Live
@@ -39,6 +40,7 @@ def search(project: projects.Project, args: argparse.Namespace, settings: Settin
         python=str(project.python),
         budget=budget,
         choosing=Choosing.ASSUME,
+        guard=Guard(scope=GuardScope.NONE),
     )
     asked = FixWork(
         request=FixRequest(repo=project.tree, use_model=not args.no_model, threads=1, budget=budget),

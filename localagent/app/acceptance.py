@@ -4,14 +4,16 @@ Below it the repair becomes a proposal beside its rivals, with an input on which
 input should give knows which of them is right.
 """
 
+import itertools
 from dataclasses import replace
 
 from localagent.domain.confidence import Confidence
 from localagent.domain.edit import Candidate
+from localagent.domain.outcome import FullResult
 from localagent.domain.policy import Policy
 from localagent.domain.task import Choosing, Event, Task, TaskResult, Verdict
 from localagent.errors import AnswerIsNo
-from localagent.repair.acceptance.confidence import ConfidenceModel, strength_signals
+from localagent.repair.acceptance.confidence import ConfidenceModel, guard_signals, strength_signals
 from localagent.repair.search import Repair
 from localagent.repair.state import Parts
 
@@ -24,9 +26,11 @@ _TAKEN = {
 def judged(task: Task, result: TaskResult, repair: Repair, parts: Parts, policy: Policy) -> TaskResult:
     """The result with the confidence of what was found; `low-confidence` where that does not do for the policy."""
     if result.chosen is None:
-        told = tuple(_confidence(result, repair, parts.confidence, c) for c in result.proposals)
-        return replace(result, confidences=told)
-    confidence = _confidence(result, repair, parts.confidence, result.chosen)
+        checked = itertools.chain(result.proposed, itertools.repeat(None))
+        pairs = zip(result.proposals, checked, strict=False)
+        told = [_confidence(result, repair, parts.confidence, c, f) for c, f in pairs]
+        return replace(result, confidences=tuple(told))
+    confidence = _confidence(result, repair, parts.confidence, result.chosen, result.full)
     result = replace(result, confidence=confidence)
     enough = confidence is not None and confidence.probability >= policy.accept_at
     parts.sink.emit(
@@ -45,14 +49,17 @@ def judged(task: Task, result: TaskResult, repair: Repair, parts: Parts, policy:
     return _proposed(result, repair, parts, policy, confidence)
 
 
-def _confidence(result: TaskResult, repair: Repair, model: ConfidenceModel, candidate: Candidate) -> Confidence | None:
+def _confidence(
+    result: TaskResult, repair: Repair, model: ConfidenceModel, candidate: Candidate, full: FullResult | None
+) -> Confidence | None:
     """None where the candidates were not compared."""
     known = repair.signals(candidate)
     if not known:
         return None
     mine = result.chosen is not None and candidate.number == result.chosen.number
     strength = strength_signals(result.assessment if mine else None)
-    return model.judge({**known, **strength}, language_model=result.model_digest or "")
+    guard = guard_signals(full.guard if full is not None else None)
+    return model.judge({**known, **strength, **guard}, language_model=result.model_digest or "")
 
 
 def _proposed(
@@ -63,7 +70,7 @@ def _proposed(
     others = repair.rivals(result.chosen)
     proposals = (result.chosen, *(candidate for candidate, _ in others))
     checked = (() if result.full is None else (result.full,)) + tuple(full for _, full in others)
-    confidences = (confidence, *(_confidence(result, repair, parts.confidence, c) for c, _ in others))
+    confidences = (confidence, *(_confidence(result, repair, parts.confidence, c, f) for c, f in others))
     return replace(
         result,
         verdict=Verdict.LOW_CONFIDENCE,

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localagent.domain.confidence import Confidence
+from localagent.domain.guard import GuardResult
 from localagent.domain.strength import LEAST_MUTANTS, Share
 from localagent.domain.verification import Assessment
 from localagent.errors import UsageFault
@@ -67,6 +68,20 @@ class ConfidenceModel:
 
 def _texts(signals: Signals, names: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(signals[name].text for name in names[:REASONS]))
+
+
+def guard_signals(guard: GuardResult | None) -> dict[str, Signal]:
+    """What running the tests outside the goal adds: those that did not run may be broken."""
+    if guard is None or not guard.found:
+        return {"guard-not-run": Signal(value=0.0)}
+    return {
+        "guard-not-run": Signal(
+            value=guard.not_run / guard.found,
+            text=f"{guard.not_run} of {guard.found} tests outside the goal were not run"
+            if guard.not_run
+            else f"all {guard.found} tests outside the goal ran, and none is broken",
+        )
+    }
 
 
 def strength_signals(assessment: Assessment | None) -> dict[str, Signal]:
