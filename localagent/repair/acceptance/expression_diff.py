@@ -229,6 +229,12 @@ def _call(old: ast.Call, new: ast.Call, at: Place) -> Iterator[Effect]:
     kind = message_call(old)
     if kind is not Message.NONE and kind == message_call(new):
         inner = replace(inner, message=kind, message_text=literal_text(old, new))
+    if inner.message is Message.WARNING:  # its category and stack level are behaviour
+        plain = replace(inner, message=Message.NONE)
+        yield from _arguments(old.args[:1], new.args[:1], inner)
+        yield from _arguments(old.args[1:], new.args[1:], plain)
+        yield from _keywords(old.keywords, new.keywords, plain)
+        return
     yield from _arguments(old.args, new.args, inner)
     yield from _keywords(old.keywords, new.keywords, inner)
 

@@ -4,6 +4,7 @@ Limitations: whether a test asserts a message is told by what its failure shows 
 test.
 """
 
+import ast
 import re
 from collections.abc import Sequence
 
@@ -11,6 +12,7 @@ from localagent.domain.edit import Patch
 from localagent.domain.outcome import Failure
 from localagent.repair.acceptance.contradiction import Context, Contradiction, ContradictionKind, Severity
 from localagent.repair.acceptance.effect import Effect, EffectKind, Message
+from localagent.repair.acceptance.message_text import dotted
 from localagent.repair.acceptance.touched import TouchedFile
 
 _NOT_BEHAVIOUR = frozenset({EffectKind.CHANGES_DOCUMENTATION, EffectKind.CHANGES_ANNOTATION})
@@ -31,7 +33,7 @@ def message_only(patch: Patch, files: Sequence[TouchedFile], context: Context) -
     effects = [(f, e) for f in files for e in f.effects if e.kind not in _NOT_BEHAVIOUR]
     if not effects or len(files) != len(patch.changes) or not all(e.in_message for _, e in effects):
         return ()
-    if any(asserted(e, context.failures) for _, e in effects):
+    if any(asserted(e, context.failures) or _crashed(f, e, context.failures) for f, e in effects):
         return ()
     file, effect = effects[0]
     printed = all(e.message in (Message.PRINT, Message.REPR) for _, e in effects)
@@ -54,6 +56,27 @@ def _why(effect: Effect) -> str:
     if effect.old and effect.new:
         return f"only {where} changes (`{effect.old}` becomes `{effect.new}`), which the failing test does not ask for"
     return f"only {where} is {'dropped' if effect.old else 'added'}, which the failing test does not ask for"
+
+
+def _crashed(file: TouchedFile, effect: Effect, failures: Sequence[Failure]) -> bool:
+    """Whether making the message is what failed: the innermost frame is its statement, and another exception flew."""
+    around = [
+        n
+        for n in ast.walk(file.old)
+        if isinstance(n, ast.stmt) and n.lineno <= effect.line <= (n.end_lineno or n.lineno)
+    ]
+    statement = max(around, key=lambda n: n.lineno, default=None)
+    if statement is None:
+        return False
+    raised = ""
+    if isinstance(statement, ast.Raise) and isinstance(statement.exc, ast.Call):
+        raised = dotted(statement.exc.func).rpartition(".")[2]
+    lines = range(statement.lineno, (statement.end_lineno or statement.lineno) + 1)
+    for failure in failures:
+        frame = failure.frames[-1] if failure.frames else None
+        if frame is not None and frame.path == file.path and frame.line in lines:
+            return failure.exception.rpartition(".")[2] != raised
+    return False
 
 
 def asserted(effect: Effect, failures: Sequence[Failure]) -> bool:

@@ -12,6 +12,7 @@ from localagent.repair.acceptance.effect import EffectKind
 from localagent.repair.acceptance.touched import Function, FunctionPair, TouchedFile
 
 _BY_TEXT = frozenset({"locals", "vars", "eval", "exec"})
+_RECEIVERS = frozenset({"self", "cls"})
 
 
 def lost_options(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
@@ -19,7 +20,7 @@ def lost_options(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradictio
     was, now = _loads(pair.old), _loads(pair.new)
     if (was | now) & _BY_TEXT:
         return
-    parameters = {a.arg for a in _parameters(pair.old)} & {a.arg for a in _parameters(pair.new)}
+    parameters = {a.arg for a in _parameters(pair.old)} & {a.arg for a in _parameters(pair.new)} - _RECEIVERS
     doc = ast.get_docstring(pair.new) or ""
     for name in sorted(parameters & was - now):
         documented = re.search(rf"(?m)(?::param[^:\n]* {re.escape(name)}:|^\s*\*{{0,2}}{re.escape(name)}\s*[:(])", doc)
@@ -29,7 +30,7 @@ def lost_options(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradictio
     for attribute in sorted(_asked_attributes(pair.old) - _attributes(pair.new)):
         why = f"`self.{attribute}` was asked about before and is not read in `{pair.new.name}` any more"
         yield _against(file, pair, ContradictionKind.OPTION_LOST, Severity.SOFT, why)
-    for name in sorted((_stores(pair.old) & _stores(pair.new) & was) - now - parameters):
+    for name in sorted((_stores(pair.old) & _stores(pair.new) & was) - now - parameters - _RECEIVERS):
         why = f"`{name}` is still computed and its value is not used any more"
         yield _against(file, pair, ContradictionKind.VALUE_UNUSED, Severity.HARD, why)
 

@@ -218,11 +218,11 @@ def _loose(node: ast.stmt, at: Place, block: int, *, added: bool) -> Loose:
 
 
 def _message_place(node: ast.stmt, at: Place) -> Place:
-    """A whole statement that only writes a message, or makes one."""
+    """A whole statement that only writes a message; that there is a warning at all is behaviour."""
     from_call = _statement_message(node)
-    if from_call is not Message.NONE:
-        return replace(at, message=from_call, message_text=literal_text(node))
-    return at
+    if from_call in (Message.NONE, Message.WARNING):
+        return at
+    return replace(at, message=from_call, message_text=literal_text(node))
 
 
 def _statement_message(node: ast.stmt) -> Message:

@@ -41,6 +41,26 @@ class TestMessages:
         assert "message-only" in against(one_file(before, before.replace(line, line.replace("x", "y"))))
         assert "message-only" not in against(one_file(before, after.replace("a + b", "a - b")))
 
+    def test_not_where_making_the_message_is_what_failed(self) -> None:
+        patch = swapped(DESCRIPTOR, "type(obj).__name__", "type(obj).__qualname__")
+        here, above = (Frame(path=M, line=n, function="__get__") for n in (5, 4))
+        for frame, exception, fires in [
+            (here, "AttributeError", False), (here, "TypeError", True), (above, "AttributeError", True),
+        ]:  # fmt: skip
+            failure = Failure(exception=exception, message="", frames=(frame,))
+            assert ("message-only" in against(patch, failure)) == fires
+
+    @pytest.mark.parametrize(
+        ("old", "new"), [("'x')", "'x', stacklevel=2)"), ("'x')", "'x', Other)"), ("warnings.warn('x')", "pass")]
+    )
+    def test_a_warnings_category_and_whether_it_comes_are_behaviour(self, old: str, new: str) -> None:
+        before = "def f(a):\n    warnings.warn('x')\n    return a\n"
+        assert "message-only" not in against(swapped(before, old, new))
+
+    def test_a_log_that_goes(self) -> None:
+        before = "def f(a):\n    logger.info('x')\n    return a\n"
+        assert "message-only" in against(swapped(before, "logger.info('x')\n    ", ""))
+
     def test_repr(self) -> None:
         before = "class A:\n    def __repr__(self):\n        return f'<A {self.x}>'\n"
         assert against(swapped(before, "self.x", "self.y")) >= {"message-only"}
@@ -260,6 +280,8 @@ class TestOptions:
         assert "option-lost" not in against(swapped(LOOP, "len(out) >= limit", "len(out) > limit"))
         gone = LOOP.replace(", limit=None", "").replace("limit is not None and len(out) >= limit", "not style")
         assert "option-lost" not in against(one_file(LOOP, gone)), "the parameter went with its use"
+        method = "class A:\n    def f(self, x):\n        return self.g(x)\n"
+        assert "option-lost" not in against(swapped(method, "self.g", "g")), "the receiver is no option"
 
     def test_an_attribute_that_a_condition_asked_about(self) -> None:
         before = (
