@@ -326,4 +326,5 @@ def _place(candidate: Candidate, choice: Choice) -> dict[str, Signal]:
         ),
         "traceback-known": Signal(value=float(bool(functions))),
         "suspicion": Signal(value=score / best if best else 0.0),
+        "repository": Signal(value=math.log10(1 + len(choice.sources))),
     }
