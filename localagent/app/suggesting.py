@@ -3,7 +3,7 @@
 Not promised: that a repair that `fix` would find is found; the time decides.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from localagent.app.prior import load_prior
@@ -12,6 +12,7 @@ from localagent.app.settings import Settings
 from localagent.domain.behaviour import Behaviours
 from localagent.domain.edit import Candidate, Patch
 from localagent.domain.outcome import Baseline, FullResult
+from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy
 from localagent.domain.task import Budget
 from localagent.edit.space import open_edit_space
@@ -72,6 +73,12 @@ class _Begun:
     ) -> FullResult:
         """As the verifier says."""
         return self._verifier.full(candidate, baseline, seed=seed, may_fail=may_fail)
+
+    def still_pass(
+        self, changes: Mapping[RepoPath, bytes], baseline: Baseline, names: Collection[str]
+    ) -> frozenset[str] | None:
+        """As the verifier says."""
+        return self._verifier.still_pass(changes, baseline, names)
 
     def behaviours(self, candidates: Sequence[Candidate], baseline: Baseline, *, seed: int) -> Behaviours:
         """As the verifier says, or nothing where there is no time to ask."""

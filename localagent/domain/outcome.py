@@ -95,7 +95,10 @@ class TestResult:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CheckResult:
-    """One `--check` command's answer. Same shape as a test: good means exit status 0."""
+    """One `--check` command's answer. Same shape as a test: good means exit status 0.
+
+    `counts`: how many tests each summary in its output claims to have run; untrusted, () where there is none.
+    """
 
     command: str
     outcome: Outcome
@@ -103,6 +106,7 @@ class CheckResult:
     output: str = ""
     failure: Failure | None = None
     lines: Mapping[RepoPath, frozenset[int]] | None = None
+    counts: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -158,7 +162,10 @@ class QuickResult:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FullResult:
-    """The full check's answer: accepted only if `reasons` is empty. `remarks`: what was asked for and had no say."""
+    """The full check's answer: accepted only if `reasons` is empty. `remarks`: what was asked for and had no say.
+
+    `doubts`: why a person has to look at it although nothing was found against it.
+    """
 
     accepted: bool
     reasons: tuple[str, ...]
@@ -169,3 +176,4 @@ class FullResult:
     checks: Mapping[str, str] = field(default_factory=dict)
     seconds: float = 0.0
     remarks: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()

@@ -140,6 +140,12 @@ class Laboratory:
             rows=rows, kept=(False, *(True,) * 5), seen=(True, *(False,) * 5), crashes=dict.fromkeys(rows, (crash,))
         )
 
+    def still_pass(
+        self, changes: Mapping[RepoPath, bytes], baseline: Baseline, names: Collection[str]
+    ) -> frozenset[str] | None:
+        found = self.outcomes(changes.get(M, self.source))
+        return frozenset(name for name in names if found[name][0].good)
+
     def asked(self, candidates: Sequence[Candidate]) -> Behaviours:
         """One input, `f()`, and what `answers` makes of each program."""
         told = {}
@@ -216,9 +222,15 @@ def parses(source: bytes) -> bool:
 
 @dataclass
 class Gates:
-    """Denies edits whose note is listed."""
+    """Denies edits whose note is listed, and lets no line of `protected` be edited."""
 
     denied: frozenset[str] = frozenset()
+    protected: frozenset[int] = frozenset()
+
+    def protection(self, path: RepoPath, line: int, baseline: Baseline, sources: Sources) -> Finding | None:
+        if line not in self.protected:
+            return None
+        return Finding(rule="listed", severity=Severity.HIGH, path=path, line=line, message=f"{path}:{line} is listed")
 
     def review(self, candidate: Candidate, baseline: Baseline, sources: Sources) -> Iterable[Decision]:
         if candidate.edits[-1].note in self.denied:
