@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from localagent.domain.edit import WRITTEN, Candidate
-from localagent.domain.outcome import Baseline, Failure
+from localagent.domain.outcome import Baseline, Failure, FullResult
 from localagent.domain.task import Ambiguity, Diagnosis, NearMiss, Suspicion, Task, TaskResult, TextFinding
 from localagent.record.assessment import assessment_json
 from localagent.record.files import write_through
@@ -46,11 +46,15 @@ def report_json(
         "patch": None if diff is None else diff.decode("utf-8", "surrogateescape"),
         "patch_digest": None if result.patch is None else result.patch.digest,
         "provenance": _provenance(result),
-        "proposals": [_proposal(*p) for p in zip(itertools.count(1), result.proposals, proposed, strict=False)],
+        "proposals": [
+            _proposal(n, candidate, made, result.proposed[n - 1] if n <= len(result.proposed) else None)
+            for n, candidate, made in zip(itertools.count(1), result.proposals, proposed, strict=False)
+        ],
         "ambiguity": _ambiguity(result.ambiguity),
         "failing": _failing(baseline),
         "fail_to_pass": list(full.fail_to_pass) if full else [],
         "pass_to_pass": list(full.pass_to_pass) if full else [],
+        "still_failing": list(full.still_failing) if full else [],
         "flaky": list(baseline.flaky) if baseline else [],
         "localization": [_suspicion(s) for s in result.localization[:_TOP]],
         "diagnosis": _diagnosis(result.diagnosis),
@@ -105,12 +109,14 @@ def _provenance(result: TaskResult) -> list[dict[str, Any]]:
     ]
 
 
-def _proposal(number: int, candidate: Candidate, diff: bytes) -> dict[str, Any]:
+def _proposal(number: int, candidate: Candidate, diff: bytes, full: FullResult | None) -> dict[str, Any]:
     return {
         "number": number,
         "edits": [f"{e.path}:{e.line} {e.note or e.operator}" for e in candidate.edits],
         "patch": diff.decode("utf-8", "surrogateescape"),
         "patch_digest": candidate.patch.digest,
+        "fail_to_pass": list(full.fail_to_pass) if full else [],
+        "still_failing": list(full.still_failing) if full else [],
     }
 
 

@@ -62,7 +62,7 @@ def _total(value: object, kind: type) -> Any:
     return sum((n for n in numbers if isinstance(n, int | float)), start=kind(0))
 
 
-_JUDGED = frozenset({"accepted", "gave-up", "all-denied", "untrusted-tests", "ambiguous", "needs-person"})
+_JUDGED = frozenset({"accepted", "progress", "gave-up", "all-denied", "untrusted-tests", "ambiguous", "needs-person"})
 
 
 def stats_of(rows: Iterable[Row]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from localagent.repair.goal_controls import examined
 from localagent.repair.hardening import Hardening
 from localagent.repair.naturalness import naturalness
 from localagent.repair.opened import repriced
+from localagent.repair.order import reaches
 from localagent.repair.run import Run
 from localagent.repair.why import crash_text
 
@@ -281,11 +282,17 @@ def _proposals(run: Run, standings: Sequence[Standing]) -> list[Accepted]:
 def some_turned(run: Run) -> Accepted | None:
     """Keep the best candidate that turns some of what fails and breaks nothing, as progress: it is never accepted.
 
-    One after which nothing fails any more, which the quick check could not see, is judged like any other.
+    Where nobody named tests or checks, the rest must not run what it changes, as far as lines tell: those that do, and
+    still fail, speak against it. One after which nothing fails any more, which the quick check could not see, is judged
+    like any other.
     """
     s = run.state
+    lines = {t.id: t.lines for t in run.baseline.tests}
+    named = run.task.tests or run.task.checks
     for candidate, turned in s.parts[:PART_CHECKS]:
         rest = [name for name in run.baseline.failing if name not in turned]
+        if not named and any(not lines.get(i) or reaches(lines[i] or {}, candidate) for i in rest):
+            continue
         full = _full(run, candidate, may_fail=rest)
         if not full.accepted or not full.fail_to_pass:
             continue

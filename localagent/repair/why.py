@@ -24,9 +24,10 @@ def _progress(run: Run, candidate: Candidate, full: FullResult) -> str:
     others = len(still) - len(apart)
     parts = [f"turns {len(turned)} of {len(turned) + len(still)} {asked}"]
     if apart:
-        parts.append(f"{len(apart)} do not run what it changes and still fail")
+        one = len(apart) == 1
+        parts.append(f"{len(apart)} {'does' if one else 'do'} not run what it changes and still fail{'s' * one}")
     if others:
-        parts.append(f"{others} {'more still fail' if apart else 'still fail'}")
+        parts.append(f"{others}{' more' * bool(apart)} still fail{'s' * (others == 1)}")
     shown = ", ".join(still[:_SHOWN]) + (f" and {len(still) - _SHOWN} more" if len(still) > _SHOWN else "")
     return f"{'; '.join(parts)}: {shown}"
 

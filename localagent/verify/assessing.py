@@ -222,7 +222,8 @@ class _Assessor:
             self._lost_checks(lost)
         if not seen.share.part:
             return seen, None
-        return seen, self._mutants(seen, self._fate_by_checks, lambda: not self._checks.commands)
+        around = replace(seen, lines=self._checks.around(self._files))
+        return seen, self._mutants(around, self._fate_by_checks, lambda: not self._checks.commands)
 
     def _fate_by_checks(self, mutant: Candidate) -> Fate | None:
         change = mutant.patch.changes[0]

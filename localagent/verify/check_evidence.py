@@ -28,6 +28,7 @@ class CheckEvidence:
     pythonpath: Sequence[str]
     changes: Mapping[RepoPath, bytes]
     _slowest: float = field(default=0.0, init=False)
+    _ran: Mapping[RepoPath, frozenset[int]] = field(default_factory=dict, init=False)
 
     def lines(self, files: Sequence[ChangedFile], *, seconds: float) -> Covered:
         """Which changed statements the commands run on the patched tree. WorkerLost where the jail ended."""
@@ -37,7 +38,18 @@ class CheckEvidence:
             return nothing_covered(files, "the check does not pass when its lines are traced")
         self._slowest = max((r.seconds for r in ran), default=0.0)
         results = [TestResult(id=r.command, outcome=r.outcome, seconds=r.seconds, lines=r.lines) for r in ran]
+        paths = [f.path for f in files]
+        self._ran = {p: frozenset(n for r in ran for n in (r.lines or {}).get(p, ())) for p in paths}
         return covered(files, results, {})
+
+    def around(self, files: Sequence[ChangedFile]) -> Mapping[RepoPath, frozenset[int]]:
+        """What the commands ran of the functions that are touched: an exit status says too little of one line alone."""
+        found = {}
+        for file in files:
+            regions = [after for _, after in file.touched()] + list(file.fresh())
+            lines = {n for region in regions for n in range(region.line, region.last_line + 1)}
+            found[file.path] = (frozenset(lines) | file.executable()) & self._ran.get(file.path, frozenset())
+        return found
 
     def fate(self, path: RepoPath, after: bytes, *, seconds: float) -> Fate | None:
         """What becomes of a mutant of the patched tree; None where our own `seconds` cut it off. Raises as `lines`."""

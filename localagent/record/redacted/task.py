@@ -57,7 +57,7 @@ _ASSESSMENT = Fields(
     }
 )
 _FAILING = Fields({**each("id exception message"), "where": Each(Fields(each("path line function")))})
-_PROPOSAL = Fields({**each("number patch"), "edits": _TEXTS, "patch_digest": DIGEST})
+_PROPOSAL = Fields({**each("number patch"), **each("edits fail_to_pass still_failing", _TEXTS), "patch_digest": DIGEST})
 _NUMBER = matching(r"[1-9]")
 _AMBIGUITY = Fields({"call": never, "answers": Named(_NUMBER, never)})
 _PROVENANCE = Fields({**each("edit model"), "operator": among(WRITTEN), "origin": _ORIGIN})
@@ -79,7 +79,7 @@ def redacted_report(report: Mapping[str, Any], rules: frozenset[str]) -> dict[st
             "ambiguity": _AMBIGUITY,
             "failing": Each(_FAILING),
             "findings": Each(Fields({"rule": among(rules), **each("path line test text")})),
-            **each("fail_to_pass pass_to_pass flaky warnings", _TEXTS),
+            **each("fail_to_pass pass_to_pass still_failing flaky warnings", _TEXTS),
             "localization": Each(Fields(each("path line end_line score why"))),
             "diagnosis": _DIAGNOSIS,
             "candidates_denied": denied(rules),
