@@ -14,7 +14,7 @@ from localagent.verify.verifier import JailVerifier
 
 SHARE = 0.2  # of the time that the repair took
 LEAST_SECONDS, MOST_SECONDS = 1.0, 15.0
-CHECKS_SECONDS = 12.0  # where a check is all there is, and each mutant costs a jail
+CHECKS_SECONDS = 30.0  # where a check is all there is, and each mutant costs a jail
 LEAST_BY_CHECKS, LEAST_MUTANTS = Grade.C, 3
 DEMANDED_SECONDS = 60.0  # where the policy asks for a grade, it is worth measuring
 
@@ -24,7 +24,7 @@ def allowed_seconds(policy: Policy, took: float, *, by_checks: bool = False) -> 
     if policy.min_strength is not LeastStrength.NONE:
         return DEMANDED_SECONDS
     if by_checks:
-        return max(CHECKS_SECONDS, min(MOST_SECONDS, SHARE * took))
+        return CHECKS_SECONDS
     return max(LEAST_SECONDS, min(MOST_SECONDS, SHARE * took))
 
 

@@ -25,12 +25,13 @@ from localagent.verify.check_evidence import CheckEvidence
 from localagent.verify.client import OpenRequest, RunRequest, WorkerLost
 from localagent.verify.covering import Covered, covered, nothing_covered
 from localagent.verify.differential import Differ
-from localagent.verify.mutants import CPU_SECONDS, Fate, Key, booked, fate_of_run, mutants_of
+from localagent.verify.mutants import CPU_SECONDS, MOST, Fate, Key, booked, fate_of_run, mutants_of
 from localagent.verify.rooms import Rooms
 from localagent.verify.selection import CHECK_PREFIX, COLLECT_PREFIX
 from localagent.verify.warm import Warm
 
 TESTS_LIMIT = 200
+MOST_BY_CHECKS = 12  # each costs a jail of its own
 _COVERAGE_SHARE, _DIFFER_SHARE = 0.4, 0.5  # of what is left when each begins
 _TESTS_OF_A_MUTANT, _SECONDS_OF_A_MUTANT = 50, 1.0
 _TIMES, _WALL_SECONDS, _LEAST_SECONDS = 4, 4.0, 0.5
@@ -223,7 +224,7 @@ class _Assessor:
         if not seen.share.part:
             return seen, None
         around = replace(seen, lines=self._checks.around(self._files))
-        return seen, self._mutants(around, self._fate_by_checks, lambda: not self._checks.commands)
+        return seen, self._mutants(around, self._fate_by_checks, lambda: not self._checks.commands, MOST_BY_CHECKS)
 
     def _fate_by_checks(self, mutant: Candidate) -> Fate | None:
         change = mutant.patch.changes[0]
@@ -238,11 +239,13 @@ class _Assessor:
         self._cut.append(f"what checks notice was not measured to the end: {lost}")
         self._checks.commands = ()
 
-    def _mutants(self, seen: Covered, fate_of: Callable[[Candidate], Fate | None], lost: Callable[[], bool]) -> Mutants:
+    def _mutants(
+        self, seen: Covered, fate_of: Callable[[Candidate], Fate | None], lost: Callable[[], bool], most: int = MOST
+    ) -> Mutants:
         sources = ChainMap(dict(self._changes), dict(self._ask.sources))
-        most = max(1.0, 0.3 * self._left())
+        until = time.monotonic() + max(1.0, 0.3 * self._left())
         chosen, total = mutants_of(
-            self._ask.space, sources, seen.lines, self._ask.key, seed=self._ask.seed, until=time.monotonic() + most
+            self._ask.space, sources, seen.lines, self._ask.key, seed=self._ask.seed, most=most, until=until
         )
         if not chosen:
             return Mutants(tried=0, killed=0, space=0, note="the edit space has none for these lines")

@@ -297,7 +297,7 @@ def test_one_of_two_named_tests_is_progress_that_can_be_applied() -> None:
     with home(files) as h:
         ran = h.fix("--test", "test_adder.py", candidates=30)
         assert (ran.code, ran.report["outcome"], ran.report["patch"]) == (1, "progress", None)
-        assert ran.reason.startswith("turns 2 of 3 tests and checks that were asked for; 1 still fails: ")
+        assert ran.reason.startswith("turns 2 of 3 tests and checks that were asked for; 1 does not run what it")
         assert ran.report["still_failing"] == ["test_adder.py::test_never"]
         (proposal,) = ran.report["proposals"]
         assert (len(proposal["fail_to_pass"]), proposal["still_failing"]) == (2, ["test_adder.py::test_never"])
@@ -311,7 +311,7 @@ def test_a_check_that_many_programs_pass_leaves_the_choice_to_a_person() -> None
     with home(checked("main(4) == 0")) as h:
         ran = h.fix("--check", "python check.py", candidates=40)
         assert (ran.code, ran.report["outcome"]) == (1, "needs-person")
-        assert "patches pass the few tests" in ran.reason
+        assert "patches pass the few tests" in ran.reason or "a check is all there is" in ran.reason  # by its time
         assert ran.report["patch"] is None
 
 

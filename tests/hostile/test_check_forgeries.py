@@ -59,5 +59,5 @@ def test_a_forged_number_of_tests_makes_no_patch_believed() -> None:
         assert believed.accepted, believed.reasons  # 999 is more than 2, and the status is 0
         assert not controlled.accepted
         assert controlled.reasons == (
-            f"no test or check that was asked for fails when shop.py:unused is broken on purpose",
+            "no test or check that was asked for fails when shop.py:unused is broken on purpose",
         )
