@@ -7,7 +7,7 @@ from typing import Protocol
 
 from localagent.domain.behaviour import Behaviours
 from localagent.domain.edit import Candidate, Edit, Reading, Written
-from localagent.domain.gate import Decision
+from localagent.domain.gate import Decision, Finding
 from localagent.domain.guard import GuardResult
 from localagent.domain.jailspec import JailResult, JailSpec
 from localagent.domain.outcome import Baseline, Failure, FullResult, QuickResult
@@ -219,6 +219,10 @@ class GateChain(Protocol):
 
     def review(self, candidate: Candidate, baseline: Baseline, sources: Sources) -> Iterable[Decision]: ...
 
+    def protection(self, path: RepoPath, line: int, baseline: Baseline, sources: Sources) -> Finding | None:
+        """Why no repair may touch a line of a file, as far as the place tells; None where one may."""
+        ...
+
 
 class QuickCheck(Protocol):
     """Warm verification; safe to call from several threads at once (each call takes a worker)."""
@@ -250,6 +254,12 @@ class Verifier(Protocol):
 
         `tell` hears now and then how many of how many tests have run.
         """
+        ...
+
+    def still_pass(
+        self, changes: Mapping[RepoPath, bytes], baseline: Baseline, names: Collection[str]
+    ) -> frozenset[str] | None:
+        """Which of these failing tests and checks pass with some changes; None where that could not be told."""
         ...
 
     def behaviours(self, candidates: Sequence[Candidate], baseline: Baseline, *, seed: int) -> Behaviours:

@@ -3,6 +3,7 @@
 import time
 
 from localagent.domain.policy import LeastStrength, Policy
+from localagent.domain.strength import Grade
 from localagent.domain.task import Event, Stage, TaskResult
 from localagent.domain.verification import Assessment
 from localagent.record.assessment import strength_event
@@ -13,13 +14,17 @@ from localagent.verify.verifier import JailVerifier
 
 SHARE = 0.2  # of the time that the repair took
 LEAST_SECONDS, MOST_SECONDS = 1.0, 15.0
+CHECKS_SECONDS = 30.0  # where a check is all there is, and each mutant costs a jail
+LEAST_BY_CHECKS, LEAST_MUTANTS = Grade.C, 3
 DEMANDED_SECONDS = 60.0  # where the policy asks for a grade, it is worth measuring
 
 
-def allowed_seconds(policy: Policy, took: float) -> float:
-    """How long measuring may take after a repair that took so many seconds."""
+def allowed_seconds(policy: Policy, took: float, *, by_checks: bool = False) -> float:
+    """How long measuring may take after a repair that took so many seconds; `by_checks`: nothing else speaks for it."""
     if policy.min_strength is not LeastStrength.NONE:
         return DEMANDED_SECONDS
+    if by_checks:
+        return CHECKS_SECONDS
     return max(LEAST_SECONDS, min(MOST_SECONDS, SHARE * took))
 
 
@@ -53,7 +58,7 @@ def assessed(
             space=parts.space,
             key=behaviour_key,
             seed=seed,
-            seconds=allowed_seconds(policy, took - beside),
+            seconds=allowed_seconds(policy, took - beside, by_checks=by_checks_alone(result)),
             warm=verifier.warm() if policy.min_strength is LeastStrength.NONE else None,
             others=result.others,
         )
@@ -61,6 +66,35 @@ def assessed(
     at = took + time.monotonic() - begin
     parts.sink.emit(Event(kind="strength", at_seconds=round(at, 3), data=strength_event(found)))
     return found
+
+
+def by_checks_alone(result: TaskResult) -> bool:
+    """Whether an accepted repair turns check commands and no test."""
+    turned = () if result.full is None else result.full.fail_to_pass
+    return bool(turned) and all(name.startswith("check:") for name in turned)
+
+
+def shows_little(result: TaskResult) -> str:
+    """Why a check that is all there is does not prove an accepted repair, "" where it does or where tests turned, too.
+
+    A check is an exit status: that it can fail is known by then, and how much it notices by the mutants it kills.
+    """
+    if result.chosen is None or not by_checks_alone(result):
+        return ""
+    found = result.assessment
+    strength = None if found is None else found.strength
+    if found is None or strength is None:
+        return "a check is all there is, and how much it notices could not be measured"
+    if strength.lines is None or not strength.lines.part:
+        return "a check is all there is, and nothing shows that it runs what the patch changes"
+    mutants = found.mutants
+    if mutants is None or mutants.tried < LEAST_MUTANTS:
+        tried = 0 if mutants is None else mutants.tried
+        return f"a check is all there is, and only {tried} mutants of what the patch changes could be tried on it"
+    if not strength.grade.reaches(LEAST_BY_CHECKS):
+        alive = mutants.tried - mutants.killed
+        return f"a check is all there is, and {alive} of {mutants.tried} mutants of what the patch changes pass it, too"
+    return ""
 
 
 def too_weak(result: TaskResult, policy: Policy) -> str:

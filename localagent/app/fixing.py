@@ -10,13 +10,13 @@ from localagent.app.approving import approve_by, needs_person
 from localagent.app.checks import refuse_denied
 from localagent.app.evidence import TaskEvidence, audit_log, begin, land_recorded, open_signer, setting_of
 from localagent.app.fix_request import FixOutcome, FixRequest
-from localagent.app.fix_strength import too_weak
+from localagent.app.fix_strength import shows_little, too_weak
 from localagent.app.fix_work import FixWork, work
 from localagent.app.policies import open_policy
 from localagent.app.settings import Settings
 from localagent.app.stop import Stop
 from localagent.domain.policy import Policy
-from localagent.domain.task import Event, Stage, Task, TaskResult, Verdict
+from localagent.domain.task import Choosing, Event, Stage, Task, TaskResult, Verdict
 from localagent.errors import AnswerIsNo, CannotEnforce, InternalFault, Interrupted, LocalagentError, UsageFault
 from localagent.jail.workspace import NoRoom
 from localagent.ports import Sink
@@ -118,6 +118,14 @@ def _answer(
     if weak := too_weak(result, policy):
         remedy = f"add tests for what it changes; or a person takes it: `localagent apply {task.id} --choose 1`"
         return _proposed(result, f"a repair was found and passes every check, but {weak}"), remedy
+    if task.choosing is not Choosing.ASSUME and (little := shows_little(result)):
+        remedy = (
+            "add a test that runs it and looks at what it answers; or a person takes it: "
+            f"`localagent apply {task.id} --choose 1`; or --assume"
+        )
+        return _proposed(result, f"a repair was found and passes every check, but {little}"), remedy
+    if result.verdict is Verdict.PROGRESS:
+        return result, f"`localagent apply {task.id} --choose 1`, then run `localagent fix` again for the rest"
     if task.text and result.verdict is Verdict.NOTHING_TO_FIX:
         reason = "every test and check passes, so nothing could show that the task is done: it is refused"
         remedy = "add a test, or a --check, that fails until what is wanted is there"

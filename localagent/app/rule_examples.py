@@ -14,7 +14,7 @@ from localagent.domain.changed import changed_span
 from localagent.domain.diff import ChangeKind, DiffFault, FileMode, TreeChange
 from localagent.domain.edit import Candidate, Edit, FileChange, Patch, Splice
 from localagent.domain.gate import Allow, Decision, Severity
-from localagent.domain.outcome import Baseline, Failure, Outcome, TestResult
+from localagent.domain.outcome import Baseline, CheckResult, Failure, Outcome, TestResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy
 from localagent.gate.catalogue import IN_PATCHES, IN_REPAIRS, WHILE_READING
@@ -29,6 +29,7 @@ from localagent.tree.unified import parse_diff
 
 JUDGE = RepoPath("pkg/judge.py")  # a file that holds collected tests, though its name does not say so
 _GONE = RepoPath("pkg/gone.py")
+_BESIDE = RepoPath("pkg/rates.py")
 _TEST_FILE = RepoPath("tests/test_it.py")
 _TEST = "tests/test_it.py::test_f[1-2]"
 
@@ -134,9 +135,14 @@ def in_repair(chain: GateChain, example: Example) -> set[str]:
         failing=(_TEST,),
         test_files=frozenset({_TEST_FILE, JUDGE}),
     )
+    if example.check:
+        check = CheckResult(command=example.check, outcome=Outcome.FAILED, seconds=0.0)
+        baseline = replace(baseline, checks=(check,))
     before, after = _bytes(example.before), _bytes(example.after)
     paths = _paths(example)
     sources = dict.fromkeys(paths, before) | {_TEST_FILE: example.test.encode()} if example.test != "absent" else {}
+    if example.beside:
+        sources[_BESIDE] = example.beside.encode()
     changes = tuple(FileChange(path=path, before=before, after=after) for path in paths)
     start, end, new_end = changed_span(before, after)
     splice = Splice(start=start, end=end, text=after[start:new_end])

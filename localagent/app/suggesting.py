@@ -3,7 +3,7 @@
 Not promised: that a repair that `fix` would find is found; the time decides.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from localagent.app.prior import load_prior
@@ -13,6 +13,7 @@ from localagent.domain.behaviour import Behaviours
 from localagent.domain.edit import Candidate, Patch
 from localagent.domain.guard import GuardResult
 from localagent.domain.outcome import Baseline, FullResult
+from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy
 from localagent.domain.task import Budget
 from localagent.edit.space import open_edit_space
@@ -81,6 +82,12 @@ class _Begun:
     ) -> GuardResult:
         """As the verifier says, within the time that is left."""
         return self._verifier.guard(candidate, baseline, seconds=min(seconds, max(0.0, self._left())), tell=tell)
+
+    def still_pass(
+        self, changes: Mapping[RepoPath, bytes], baseline: Baseline, names: Collection[str]
+    ) -> frozenset[str] | None:
+        """As the verifier says."""
+        return self._verifier.still_pass(changes, baseline, names)
 
     def behaviours(self, candidates: Sequence[Candidate], baseline: Baseline, *, seed: int) -> Behaviours:
         """As the verifier says, or nothing where there is no time to ask."""

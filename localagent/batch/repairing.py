@@ -30,6 +30,7 @@ _RAN = frozenset(
     {
         Verdict.ACCEPTED,
         Verdict.NOTHING_TO_FIX,
+        Verdict.PROGRESS,
         Verdict.GAVE_UP,
         Verdict.ALL_DENIED,
         Verdict.NEEDS_PERSON,
@@ -40,6 +41,7 @@ _RAN = frozenset(
 _STATES = {
     Verdict.ACCEPTED: State.FIXED,
     Verdict.NOTHING_TO_FIX: State.CLEAN,
+    Verdict.PROGRESS: State.NEEDS_PERSON,
     Verdict.GAVE_UP: State.GAVE_UP,
     Verdict.NO_TESTS: State.REFUSED,
     Verdict.UNTRUSTED_TESTS: State.REFUSED,

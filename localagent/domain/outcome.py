@@ -96,7 +96,10 @@ class TestResult:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CheckResult:
-    """One `--check` command's answer. Same shape as a test: good means exit status 0."""
+    """One `--check` command's answer. Same shape as a test: good means exit status 0.
+
+    `counts`: how many tests each summary in its output claims to have run; untrusted, () where there is none.
+    """
 
     command: str
     outcome: Outcome
@@ -104,6 +107,7 @@ class CheckResult:
     output: str = ""
     failure: Failure | None = None
     lines: Mapping[RepoPath, frozenset[int]] | None = None
+    counts: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -162,6 +166,7 @@ class FullResult:
     """The full check's answer: accepted only if `reasons` is empty. `remarks`: what was asked for and had no say.
 
     `guard`: what tests outside the goal said of it, None where the guard was not come to.
+    `doubts`: why a person has to look at it although nothing was found against it.
     """
 
     accepted: bool
@@ -174,3 +179,4 @@ class FullResult:
     seconds: float = 0.0
     remarks: tuple[str, ...] = ()
     guard: GuardResult | None = None
+    doubts: tuple[str, ...] = ()

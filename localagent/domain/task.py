@@ -127,6 +127,7 @@ class Verdict(StrEnum):
 
     ACCEPTED = "accepted"
     NOTHING_TO_FIX = "nothing-to-fix"
+    PROGRESS = "progress"  # a patch turns some of what was asked for and breaks nothing; the rest still fails
     GAVE_UP = "gave-up"
     NO_TESTS = "no-tests"
     UNTRUSTED_TESTS = "untrusted-tests"

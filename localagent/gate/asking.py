@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from localagent.domain.edit import Candidate
 from localagent.domain.gate import Allow, Decision, Finding, Severity
 from localagent.domain.outcome import Baseline
+from localagent.domain.paths import RepoPath
 from localagent.gate.change import Files, GateInput
-from localagent.gate.rule import Gate
+from localagent.gate.rule import Gate, Protecting
 
 if TYPE_CHECKING:
     from localagent.ports import Sources
@@ -35,17 +36,36 @@ class Chain:
                 break
         return decisions
 
+    def protection(self, path: RepoPath, line: int, baseline: Baseline, sources: "Sources") -> Finding | None:
+        """Why no repair may touch a line of a file, by the first gate that says so; None where all let it.
+
+        A gate that cannot answer does not let it.
+        """
+        for gate in self._gates:
+            if not isinstance(gate, Protecting):
+                continue
+            try:
+                finding = gate.protection(path, line, baseline, sources)
+            except Exception as error:  # noqa: BLE001 - any failure to answer must deny, whatever it is
+                return _no_answer(gate, error)
+            if finding is not None:
+                return finding
+        return None
+
 
 def ask(gate: Gate, change: GateInput) -> Decision:
     """A gate's decision; whatever goes wrong inside it is a refusal with the reason."""
     try:
         return gate.review(change)
     except Exception as error:  # noqa: BLE001 - any failure to answer must deny, whatever it is
-        finding = Finding(
-            rule=COULD_NOT_ANSWER,
-            severity=Severity.HIGH,
-            path=None,
-            line=0,
-            message=f"gate {gate.name} could not answer: {type(error).__name__}: {error}",
-        )
-        return Decision(gate=gate.name, answer=Allow.ERROR, findings=(finding,))
+        return Decision(gate=gate.name, answer=Allow.ERROR, findings=(_no_answer(gate, error),))
+
+
+def _no_answer(gate: Gate, error: Exception) -> Finding:
+    return Finding(
+        rule=COULD_NOT_ANSWER,
+        severity=Severity.HIGH,
+        path=None,
+        line=0,
+        message=f"gate {gate.name} could not answer: {type(error).__name__}: {error}",
+    )

@@ -13,6 +13,7 @@ from localagent.gate import (
     patch_paths,
     patch_rules,
     paths,
+    protected,
     secrets,
     size,
     special,
@@ -28,6 +29,7 @@ from localagent.gate.rule import Rule
 WHILE_READING: tuple[Rule, ...] = patch_rules.RULES
 IN_REPAIRS: tuple[Rule, ...] = (
     *(rule for rule in paths.RULES if rule is not paths.NOT_EDITABLE),
+    *protected.RULES,
     *size.RULES,
     *parses.RULES,
     *swallow_rules.RULES,
@@ -54,6 +56,7 @@ RULES: tuple[Rule, ...] = (
     *patch_rules.RULES,
     *entries.RULES,
     *paths.RULES,
+    *protected.RULES,
     *patch_paths.RULES,
     *size.RULES,
     *critical.RULES,

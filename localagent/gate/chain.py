@@ -10,6 +10,7 @@ from localagent.gate.dangerous import Dangerous
 from localagent.gate.excuses import Excuses
 from localagent.gate.parses import Parses
 from localagent.gate.paths import Paths
+from localagent.gate.protected import Protected
 from localagent.gate.secrets import Secrets
 from localagent.gate.size import Size
 from localagent.gate.special import SpecialCase
@@ -26,6 +27,7 @@ def open_gate_chain(policy: Policy, test_files: Collection[RepoPath]) -> GateCha
     return Chain(
         (
             Paths(policy, test_files),
+            Protected(policy, test_files),
             Size(policy),
             Parses(policy),
             Dangerous(policy, asks_person=False),

@@ -110,6 +110,10 @@ def _example_lines(example: Example) -> Iterator[str]:
     facts += [f"{example.files} files alike"] if example.files != "1" else []
     facts += [f"a failing test ends in `{example.exception}`"] if example.exception else []
     yield ", ".join(facts) + ":"
+    if example.check:
+        yield f"checked by `{_plain(example.check)}`,"
+    if example.beside:
+        yield from ("beside `pkg/rates.py`", _code(example.beside, "python"))
     if example.test and example.test != "absent":
         yield from ("the failing test", _code(example.test, "python"))
     yield from (_code(example.before, "python") if example.before else "nothing before,", "then")

@@ -4,15 +4,20 @@ Judges names alone. That nothing outside the repository can be reached through l
 """
 
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 import pathspec
 
 from localagent.domain.edit import FileChange
 from localagent.domain.gate import Decision, Finding, Severity
+from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy
 from localagent.gate.change import GateInput
 from localagent.gate.rule import Example, Rule, decide
+
+if TYPE_CHECKING:
+    from localagent.ports import Sources
 
 _SOME = {"before": "x = 1\n", "after": "x = 2\n"}
 
@@ -84,17 +89,26 @@ class Paths:
 
     def review(self, change: GateInput) -> Decision:
         """Deny if any changed file may not be."""
-        found = [self._kept(c) or self._in_tree(c, change) for c in change.changes]
+        found = [self._finding(c.path) or self._in_tree(c, change) for c in change.changes]
         judged = change.baseline.test_files
         found += [
             IS_TEST.finding(c.path, 0, f"{c.path} holds collected tests") for c in change.changes if c.path in judged
         ]
         return decide(self.name, [finding for finding in found if finding is not None])
 
-    def _kept(self, file: FileChange) -> Finding | None:
-        if file.path not in self._answers:
-            self._answers[file.path] = self._by_name(file.path)
-        return self._answers[file.path]
+    def protection(self, path: RepoPath, line: int, baseline: Baseline, sources: "Sources") -> Finding | None:
+        """Why no repair may touch a file, by its name; lines do not matter here."""
+        del line
+        if path not in sources:
+            return NOT_IN_TREE.finding(path, 0, f"{path} does not stand in the snapshot")
+        if path in baseline.test_files:
+            return IS_TEST.finding(path, 0, f"{path} holds collected tests")
+        return self._finding(path)
+
+    def _finding(self, path: RepoPath) -> Finding | None:
+        if path not in self._answers:
+            self._answers[path] = self._by_name(path)
+        return self._answers[path]
 
     def _by_name(self, path: RepoPath) -> Finding | None:
         if not path.is_python:

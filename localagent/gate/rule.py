@@ -1,11 +1,24 @@
 """Rules of the gates that are written in code, each with the examples that prove it."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from localagent.domain.gate import Allow, Decision, Finding, Severity
+from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
 from localagent.gate.change import GateInput
+
+if TYPE_CHECKING:
+    from localagent.ports import Sources
+
+
+@runtime_checkable
+class Protecting(Protocol):
+    """A gate that can say of a place, before there is a candidate, that no repair may touch it."""
+
+    def protection(self, path: RepoPath, line: int, baseline: Baseline, sources: "Sources") -> Finding | None:
+        """Why a repair may not touch a line of a file; None where this gate lets it."""
+        ...
 
 
 class Gate(Protocol):
@@ -28,7 +41,7 @@ class Example:
     `files`: so many files are changed alike. `patch` is a diff against a tree of this one file, for rules of reading.
     For patches that anybody wrote: `modes` before and after, nothing where nothing stands; `source` is another path
     before, `alias` an entry that is alike; `binary` says that it is no text. `gone`: the source `pkg/gone.py`, which is
-    deleted by the same patch.
+    deleted by the same patch. `check` is a command that must exit 0, `beside` the source `pkg/rates.py`.
     """
 
     before: str
@@ -43,6 +56,8 @@ class Example:
     files: str = "1"
     patch: str = ""
     gone: str = ""
+    check: str = ""
+    beside: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

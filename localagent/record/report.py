@@ -10,8 +10,7 @@ from typing import Any
 
 from localagent.domain.confidence import Confidence
 from localagent.domain.edit import WRITTEN, Candidate
-from localagent.domain.guard import GuardResult
-from localagent.domain.outcome import Baseline, Failure
+from localagent.domain.outcome import Baseline, Failure, FullResult
 from localagent.domain.task import Ambiguity, Diagnosis, NearMiss, Suspicion, Task, TaskResult, TextFinding
 from localagent.record.assessment import assessment_json
 from localagent.record.files import write_through
@@ -56,6 +55,7 @@ def report_json(
         "failing": _failing(baseline),
         "fail_to_pass": list(full.fail_to_pass) if full else [],
         "pass_to_pass": list(full.pass_to_pass) if full else [],
+        "still_failing": list(full.still_failing) if full else [],
         "guard": guard_json(full.guard if full else None),
         "flaky": list(baseline.flaky) if baseline else [],
         "localization": [_suspicion(s) for s in result.localization[:_TOP]],
@@ -111,20 +111,15 @@ def _provenance(result: TaskResult) -> list[dict[str, Any]]:
     ]
 
 
-def _guards(result: TaskResult) -> tuple[GuardResult | None, ...]:
-    """Of each proposal, None where it has none."""
-    checked = [full.guard for full in result.proposed]
-    return tuple(checked + [None] * (len(result.proposals) - len(checked)))
-
-
 def _proposals(result: TaskResult, proposed: Sequence[bytes]) -> list[dict[str, Any]]:
     told = itertools.chain(result.confidences, itertools.repeat(None))
-    parts = zip(itertools.count(1), result.proposals, proposed, told, _guards(result), strict=False)
+    checked: itertools.chain[FullResult | None] = itertools.chain(result.proposed, itertools.repeat(None))
+    parts = zip(itertools.count(1), result.proposals, proposed, told, checked, strict=False)
     return [_proposal(*p) for p in parts]
 
 
 def _proposal(
-    number: int, candidate: Candidate, diff: bytes, confidence: Confidence | None, guard: GuardResult | None
+    number: int, candidate: Candidate, diff: bytes, confidence: Confidence | None, full: FullResult | None
 ) -> dict[str, Any]:
     return {
         "number": number,
@@ -132,7 +127,9 @@ def _proposal(
         "patch": diff.decode("utf-8", "surrogateescape"),
         "patch_digest": candidate.patch.digest,
         "confidence": confidence_json(confidence),
-        "guard": guard_json(guard),
+        "guard": guard_json(full.guard if full else None),
+        "fail_to_pass": list(full.fail_to_pass) if full else [],
+        "still_failing": list(full.still_failing) if full else [],
     }
 
 

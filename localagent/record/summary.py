@@ -86,7 +86,7 @@ def _total(value: object, kind: type) -> Any:
 
 
 _JUDGED = frozenset(
-    {"accepted", "gave-up", "all-denied", "untrusted-tests", "ambiguous", "low-confidence", "needs-person"}
+    {"accepted", "progress", "gave-up", "all-denied", "untrusted-tests", "ambiguous", "low-confidence", "needs-person"}
 )
 
 

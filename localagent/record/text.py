@@ -12,9 +12,11 @@ from localagent.record.guard import guard_line
 
 _SHOWN = 10
 _NONE_TURNED = "accepted: a patch passes every check that there was"  # what rules repair turns no test
+_BY_CHECKS = "accepted: a patch turns every check that was asked for and breaks none"
 _HEADLINES = {
     "accepted": "accepted: a patch turns every failing test and breaks none",
     "nothing-to-fix": "nothing to fix",
+    "progress": "progress: a patch turns some of what fails and breaks nothing; the rest still fails",
     "gave-up": "gave up: no patch was accepted",
     "no-tests": "no tests were found",
     "untrusted-tests": "the tests cannot be trusted to judge a patch",
@@ -59,6 +61,8 @@ def _head(report: Mapping[str, Any]) -> Iterator[str]:
     headline = _HEADLINES.get(outcome, outcome)
     if outcome == "accepted" and not report["fail_to_pass"]:
         headline = _NONE_TURNED
+    elif outcome == "accepted" and all(name.startswith("check:") for name in report["fail_to_pass"]):
+        headline = _BY_CHECKS
     yield f"Task {report['task']}: {headline} (exit {report['exit']})"
     if report["reason"]:
         yield f"Reason: {report['reason']}"
@@ -139,12 +143,16 @@ def _proposals(report: Mapping[str, Any]) -> Iterator[str]:
     for proposal in proposals:
         yield f"{proposal['number']}. {'; '.join(proposal['edits'])}"
         yield from confidence_lines(proposal.get("confidence"))
+        if still := proposal.get("still_failing"):  # reports of older tasks say none
+            yield f"turns {', '.join(proposal['fail_to_pass'][:_SHOWN])}"
+            yield f"still failing with it: {', '.join(still[:_SHOWN])}"
         yield from proposal["patch"].rstrip("\n").split("\n")
         if guard := proposal.get("guard"):
             yield guard_line(guard)
     if proposals:
         numbers = "|".join(str(p["number"]) for p in proposals)
-        yield f"Each passes every check. To take one: localagent apply {report['task']} --choose {numbers}"
+        passes = "It breaks nothing." if report["outcome"] == "progress" else "Each passes every check."
+        yield f"{passes} To take one: localagent apply {report['task']} --choose {numbers}"
 
 
 def _differ(report: Mapping[str, Any]) -> Iterator[str]:

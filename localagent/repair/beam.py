@@ -226,7 +226,7 @@ class Beam:
         for failure in failures:
             for frame in failure.frames:
                 place = frame.path
-                if place is not None and place in run.parts.sources and run.editable(place):
+                if place is not None and place in run.parts.sources and run.editable(place, frame.line):
                     lines.setdefault(place, {})[frame.line] = best
         fresh = [f for f in failures if f not in step.parent.failures]
         for place, line, crashed in dict.fromkeys(_where(f, step.edit, changed) for f in fresh[:_MOST_FRESH]):

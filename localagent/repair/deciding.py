@@ -1,11 +1,14 @@
-"""The end of a search: which plausible candidate is believed, and what part of the tests may be enough."""
+"""The end of a search: which plausible candidate is believed, and what is kept as progress where none is.
+
+Nothing is accepted while something that was asked for still fails.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from localagent.domain.behaviour import Behaviours, Crash, Row
 from localagent.domain.edit import BY_TOKENS, WRITTEN, Candidate
-from localagent.domain.outcome import Baseline, FullResult
+from localagent.domain.outcome import FullResult
 from localagent.domain.task import Ambiguity, Choosing, Stage
 from localagent.repair.acceptance.signals import Choice, signals
 from localagent.repair.choice import READ, Standing, crashes, ranked, reread
@@ -13,6 +16,7 @@ from localagent.repair.clusters import by_mass
 from localagent.repair.doubt import FEW_TESTS, explained, settled, undecided, unproven, weak
 from localagent.repair.followed import PATIENCE
 from localagent.repair.generality import literals
+from localagent.repair.goal_controls import examined
 from localagent.repair.guard import guarded
 from localagent.repair.hardening import Hardening
 from localagent.repair.naturalness import naturalness
@@ -218,8 +222,10 @@ def _best_accepted(run: Run, weighed: _Weighed) -> Accepted | None:
     s = run.state
     sturdier = weighed.sturdier
     for candidate in [sturdier] if sturdier is not None else [x.candidate for x in weighed.order[:FULL_CHECKS]]:
-        full = _full(run, candidate, run.baseline)
+        full = _full(run, candidate)
         if full.accepted:
+            if (accepted := _believed(run, candidate, full)) is None:
+                return None
             s.others = _others(run, weighed, candidate)
             if weighed.read:
                 s.warnings.append(_NATURAL.format(len(weighed.order)))
@@ -230,7 +236,7 @@ def _best_accepted(run: Run, weighed: _Weighed) -> Accepted | None:
                     f"a patch that passed the tests crashed on inputs near theirs ({crash_text(weighed.crash)}); "
                     f"one more edit ends that and changes no other answer: {sturdier.edits[-1].note}"
                 )
-            return candidate, full
+            return accepted
         s.rejected[candidate.number] = full
     return None
 
@@ -261,10 +267,10 @@ def _differing(weighed: _Weighed, taken: Candidate) -> str:
 def _first_accepted(run: Run, candidates: Sequence[Candidate]) -> Accepted | None:
     """The first of them that passes the full check; what does not is booked as rejected."""
     for candidate in candidates:
-        full = _full(run, candidate, run.baseline)
+        full = _full(run, candidate)
         if full.accepted:
             run.state.warnings.append(_FIRST)
-            return candidate, full
+            return _believed(run, candidate, full)
         run.state.rejected[candidate.number] = full
     return None
 
@@ -298,7 +304,7 @@ def _proposals(run: Run, standings: Sequence[Standing], *, most: int = PROPOSALS
             continue
         if not run.parts.pace.proposes(wanted=run.left() > 0):
             break
-        full = _full(run, standing.candidate, run.baseline)
+        full = _full(run, standing.candidate)
         if not full.accepted:
             run.state.rejected[standing.candidate.number] = full
             continue
@@ -307,33 +313,48 @@ def _proposals(run: Run, standings: Sequence[Standing], *, most: int = PROPOSALS
     return out
 
 
-def part(run: Run) -> Accepted | None:
-    """A candidate that turned every failing test that reaches what it changes, if there is one.
+def some_turned(run: Run) -> Accepted | None:
+    """Keep the best candidate that turns some of what fails and breaks nothing, as progress: it is never accepted.
 
-    Failing tests that never run the patched lines have nothing to do with it: they stay as they are. A test whose lines
-    are not known (it hung, or its file does not import) might reach them, so it must be turned. Tests and checks that
-    the user named are all wanted.
+    Where nobody named tests or checks, the rest must not run what it changes, as far as lines tell: those that do, and
+    still fail, speak against it. One after which nothing fails any more, which the quick check could not see, is judged
+    like any other.
     """
-    if run.task.tests or run.task.checks:
-        return None
+    s = run.state
     lines = {t.id: t.lines for t in run.baseline.tests}
-    for candidate, turned in run.state.parts[:PART_CHECKS]:
-        rest = [i for i in run.baseline.failing if i not in turned]
-        if any(not lines.get(i) or reaches(lines[i] or {}, candidate) for i in rest):
+    named = run.task.tests or run.task.checks
+    for candidate, turned in s.parts[:PART_CHECKS]:
+        rest = [name for name in run.baseline.failing if name not in turned]
+        if not named and any(not lines.get(i) or reaches(lines[i] or {}, candidate) for i in rest):
             continue
-        full = _full(run, candidate, replace(run.baseline, failing=turned))
-        if full.accepted:
-            run.state.warnings.append(
-                f"{len(rest)} failing tests never run the patched lines and are left alone: {', '.join(rest[:5])}"
-            )
-            return candidate, full
+        full = _full(run, candidate, may_fail=rest)
+        if not full.accepted or not full.fail_to_pass:
+            continue
+        if not full.still_failing:
+            return _believed(run, candidate, full)
+        s.progress = (candidate, full)
+        s.proposals, s.proposed = (candidate,), (full,)
+        return None
     return None
 
 
-def _full(run: Run, candidate: Candidate, baseline: Baseline) -> FullResult:
-    """The full check on the goal's tests, then the guard on the others: the one way to acceptance."""
+def _believed(run: Run, candidate: Candidate, full: FullResult) -> Accepted | None:
+    """What passed every check, unless there are doubts that the task leaves to a person: then it is proposed."""
+    s = run.state
+    if full.doubts and run.task.choosing is not Choosing.ASSUME:
+        s.doubts, s.undecided = full.doubts, (candidate,)
+        s.proposals, s.proposed = (candidate,), (full,)
+        return None
+    s.warnings += [f"{doubt}; taken because of --assume, where a person would have been asked" for doubt in full.doubts]
+    return candidate, full
+
+
+def _full(run: Run, candidate: Candidate, *, may_fail: Sequence[str] = ()) -> FullResult:
+    """The full check on the goal's tests, controls on its checks, then the guard: the one way to acceptance."""
     with run.timed(Stage.FULL):
-        full = run.parts.verifier.full(candidate, baseline, seed=run.task.seed)
+        full = run.parts.verifier.full(candidate, run.baseline, seed=run.task.seed, may_fail=may_fail)
+        if full.accepted:
+            full = examined(run, candidate, full)
     if full.accepted:
         full = guarded(run, candidate, full)
     run.emit("full-check", number=candidate.number, accepted=full.accepted, reasons=list(full.reasons))

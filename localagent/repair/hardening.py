@@ -139,7 +139,7 @@ class Hardening:
             places = [
                 (f.path, f.line)
                 for f in crash.failure.frames
-                if f.path is not None and f.path in run.parts.sources and run.editable(f.path)
+                if f.path is not None and f.path in run.parts.sources and run.editable(f.path, f.line)
             ]
             for n, (path, line) in enumerate(places):
                 scores = lines.setdefault(path, {})

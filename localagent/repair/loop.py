@@ -6,7 +6,7 @@ from localagent.domain.edit import Candidate
 from localagent.domain.outcome import Ending, Outcome, QuickResult
 from localagent.ports import QuickCheck
 from localagent.repair.beam import Beam
-from localagent.repair.deciding import Accepted, choose, more_after_first, part
+from localagent.repair.deciding import Accepted, choose, more_after_first, some_turned
 from localagent.repair.expansion import Expansion
 from localagent.repair.hardening import Hardening
 from localagent.repair.limits import cpu_seconds, patient_seconds, stop_early
@@ -62,7 +62,7 @@ class Loop:
                         self._released = True
                         run.emit("released")
                         continue
-                    return part(run)
+                    return some_turned(run)
                 self._book_answers()
                 self._expansion.take_scores()
                 self._tell()

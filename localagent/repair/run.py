@@ -4,12 +4,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from localagent.domain.edit import Candidate, FileChange, Patch
+from localagent.domain.edit import Candidate
 from localagent.domain.gate import Allow
 from localagent.domain.outcome import Baseline, Ending, Outcome, QuickResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Event, Stage, Suspicion, Task
-from localagent.repair.control import no_op
 from localagent.repair.frontier import Frontier
 from localagent.repair.lineage import Step
 from localagent.repair.order import Order
@@ -29,7 +28,6 @@ class Run:
         self.order = Order(parts.weights)
         self.baseline = Baseline(tests=(), failing=(), passing=())
         self.suspicions: tuple[Suspicion, ...] = ()
-        self._open_paths: dict[RepoPath, bool] = {}
 
     def left(self) -> float:
         """Seconds of the budget that are left; negative when it is used up. The guard's are beside it."""
@@ -65,16 +63,12 @@ class Run:
             seconds = self.state.seconds
             seconds[stage.value] = seconds.get(stage.value, 0.0) + self.clock() - begin
 
-    def editable(self, path: RepoPath) -> bool:
-        """Whether the policy lets anybody edit a file: asked once a file, with an edit that changes nothing."""
-        if path not in self._open_paths:
-            source = self.parts.sources[path]
-            edit = no_op(path, source)
-            change = FileChange(path=path, before=source, after=edit.apply(source))
-            probe = Candidate(number=0, patch=Patch(changes=(change,)), edits=(edit,), cost=0.0)
-            decisions = self.parts.gates.review(probe, self.baseline, self.parts.sources)
-            self._open_paths[path] = not any(f.rule.startswith("path-") for d in decisions for f in d.findings)
-        return self._open_paths[path]
+    def editable(self, path: RepoPath, line: int) -> bool:
+        """Whether the gates let a repair touch a line of a file; why not is kept in `state.protected`."""
+        finding = self.parts.gates.protection(path, line, self.baseline, self.parts.sources)
+        if finding is not None:
+            self.state.protected.setdefault(path, finding.message)
+        return finding is None
 
     def build(self, step: Step) -> Candidate | None:
         """The candidate of a step under a number of its own, None (booked) where a gate does not allow it."""

@@ -47,6 +47,14 @@ def _quick_turns() -> Iterator[None]:
         sys.setswitchinterval(before)
 
 
+def _nowhere(run: Run) -> str:
+    """Why there is no place to repair."""
+    if not run.state.protected:
+        return "no source line of this repository could be linked to the failing tests"
+    shown = "; ".join(list(run.state.protected.values())[:3])
+    return f"every source line that could be linked to the failing tests may not be repaired: {shown}"
+
+
 class Repair:
     """Runs one task. `run` never raises for what the repository did; jail and usage faults propagate."""
 
@@ -90,13 +98,13 @@ class Repair:
             return task_result(run, Verdict.NOTHING_TO_FIX, "nothing to fix: every test and check passes", 0)
         with run.timed(Stage.LOCALIZE):
             found = run.parts.localizer.localize(baseline, run.parts.sources)
-            run.suspicions = tuple(s for s in found if run.editable(s.path))
+            run.suspicions = tuple(s for s in found if run.editable(s.path, s.line))
         order = run.parts.ranker.name if run.parts.ranker is not None and run.parts.weights.learned else "hand"
         run.emit("localized", top=[f"{s.path}:{s.line}" for s in run.suspicions[:10]], order=order)
+        if run.state.protected:
+            run.emit("protected", places=list(run.state.protected.values())[:10])
         if not run.suspicions:
-            return task_result(
-                run, Verdict.GAVE_UP, "no source line of this repository could be linked to the failing tests", 1
-            )
+            return task_result(run, Verdict.GAVE_UP, _nowhere(run), 1)
         self._expansion.prepare()
         quick = run.parts.verifier.quick(baseline, jobs=run.task.budget.jobs)
         try:
@@ -125,7 +133,8 @@ class Repair:
             self._expansion.hold()
             accepted = Loop(run, self._expansion, quick, pool).run(root)
         if accepted is None:
-            return task_result(run, *why_not(run), 1)
+            progress = run.state.progress
+            return task_result(run, *why_not(run), 1, full=None if progress is None else progress[1])
         candidate, full = accepted
         why = "; ".join(e.note or e.operator for e in candidate.edits)
         return task_result(run, Verdict.ACCEPTED, f"accepted: {why}", 0, chosen=candidate, full=full)

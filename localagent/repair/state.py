@@ -82,6 +82,9 @@ class State:
     ambiguity: Ambiguity | None = None
     others: int = 0
     crash: Crash | None = None
+    protected: dict[RepoPath, str] = field(default_factory=dict)  # why places there may not be edited
+    progress: tuple[Candidate, FullResult] | None = None  # turns some of what was asked for, and breaks nothing
+    doubts: tuple[str, ...] = ()  # why a person has to look at the proposals although they pass every check
     opened: dict[int, Open] = field(default_factory=dict)  # what the model was asked about, by id of the edit
     mends: bool = False  # it was, or is to be, asked how likely that mends, too
     by_hand: bool = False  # it was dropped: what it said counts no more

@@ -1,8 +1,13 @@
 """Why a search ended without an accepted patch, for a person."""
 
 from localagent.domain.behaviour import Crash
+from localagent.domain.edit import Candidate
+from localagent.domain.outcome import FullResult
 from localagent.domain.task import Verdict
+from localagent.repair.order import reaches
 from localagent.repair.run import Run
+
+_SHOWN = 5
 
 
 def crash_text(crash: Crash) -> str:
@@ -10,11 +15,32 @@ def crash_text(crash: Crash) -> str:
     return f"{crash.failure.exception} in {crash.call}"
 
 
+def _progress(run: Run, candidate: Candidate, full: FullResult) -> str:
+    """What a patch turns, and what still fails with it."""
+    turned, still = full.fail_to_pass, full.still_failing
+    asked = "tests and checks that were asked for" if run.task.tests or run.task.checks else "failing tests"
+    lines = {t.id: t.lines for t in run.baseline.tests}
+    apart = [name for name in still if lines.get(name) and not reaches(lines[name] or {}, candidate)]
+    others = len(still) - len(apart)
+    parts = [f"turns {len(turned)} of {len(turned) + len(still)} {asked}"]
+    if apart:
+        one = len(apart) == 1
+        parts.append(f"{len(apart)} {'does' if one else 'do'} not run what it changes and still fail{'s' * one}")
+    if others:
+        parts.append(f"{others}{' more' * bool(apart)} still fail{'s' * (others == 1)}")
+    shown = ", ".join(still[:_SHOWN]) + (f" and {len(still) - _SHOWN} more" if len(still) > _SHOWN else "")
+    return f"{'; '.join(parts)}: {shown}"
+
+
 def why_not(run: Run) -> tuple[Verdict, str]:
     """Verdict and reason of a search that ends without an accepted patch."""
     s = run.state
+    if s.progress is not None:
+        return Verdict.PROGRESS, _progress(run, *s.progress)
     if s.undecided:
         shown = " | ".join("; ".join(f"{e.path}:{e.line} {e.note}" for e in c.edits) for c in s.undecided[:4])
+        if s.doubts:
+            return Verdict.NEEDS_PERSON, f"a patch passes every check, but {'; '.join(s.doubts)}: {shown}"
         if s.crash is not None:
             return (
                 Verdict.NEEDS_PERSON,

@@ -8,7 +8,7 @@ sees it read-only).
 
 import time
 from collections import ChainMap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,15 +21,17 @@ from localagent.ports import EditSpace, Sources
 from localagent.verify import swapping
 from localagent.verify.answers import Item, RunEnd
 from localagent.verify.changed import ChangedFile
+from localagent.verify.check_evidence import CheckEvidence
 from localagent.verify.client import OpenRequest, RunRequest, WorkerLost
 from localagent.verify.covering import Covered, covered, nothing_covered
 from localagent.verify.differential import Differ
-from localagent.verify.mutants import CPU_SECONDS, Fate, Key, booked, fate_of_run, mutants_of
+from localagent.verify.mutants import CPU_SECONDS, MOST, Fate, Key, booked, fate_of_run, mutants_of
 from localagent.verify.rooms import Rooms
 from localagent.verify.selection import CHECK_PREFIX, COLLECT_PREFIX
 from localagent.verify.warm import Warm
 
 TESTS_LIMIT = 200
+MOST_BY_CHECKS = 12  # each costs a jail of its own
 _COVERAGE_SHARE, _DIFFER_SHARE = 0.4, 0.5  # of what is left when each begins
 _TESTS_OF_A_MUTANT, _SECONDS_OF_A_MUTANT = 50, 1.0
 _TIMES, _WALL_SECONDS, _LEAST_SECONDS = 4, 4.0, 0.5
@@ -72,6 +74,13 @@ class _Assessor:
         self._changes = {c.path: c.after for c in changes}
         self._cut: list[str] = []
         self._results: dict[str, TestResult] = {}
+        turned = [name for name in ask.full.fail_to_pass if name.startswith(CHECK_PREFIX)]
+        self._checks = CheckEvidence(
+            rooms=ask.rooms,
+            commands=tuple(name.removeprefix(CHECK_PREFIX) for name in turned),
+            pythonpath=ask.request.pythonpath,
+            changes=self._changes,
+        )
 
     def result(self) -> Assessment:
         if not self._files:
@@ -92,7 +101,13 @@ class _Assessor:
             differ.open(with_tests=with_tests, warm=self._ask.warm)
             seen = self._coverage(differ, wanted)
             near = self._differential(differ, seen)
-            mutants = self._mutants(differ, seen) if seen.share.part else None
+            mutants = None
+            if seen.share.part:
+                mutants = self._mutants(
+                    seen, lambda mutant: self._fate(differ, mutant), lambda: bool(differ.after.lost)
+                )
+            elif self._checks.commands:
+                seen, mutants = self._by_checks(seen)
         finally:
             differ.close()
         return self._made(seen, near, mutants)
@@ -100,7 +115,7 @@ class _Assessor:
     def _made(self, seen: Covered | None, near: Differential | None, mutants: Mutants | None) -> Assessment:
         strength = None
         if seen is not None and near is not None:
-            unknown = {} if mutants is not None else {"mutants": "no test that counts runs a changed line"}
+            unknown = {} if mutants is not None else {"mutants": "no test or check that counts runs a changed line"}
             functions = compared_share(near)
             strength = graded(
                 lines=seen.share,
@@ -200,20 +215,46 @@ class _Assessor:
         self._cut += [f"old against new: {note}" for note in near.notes]
         return near
 
-    def _mutants(self, differ: Differ, seen: Covered) -> Mutants:
+    def _by_checks(self, seen: Covered) -> tuple[Covered, Mutants | None]:
+        """The same by the commands that the repair turns, where no test that counts runs a changed line."""
+        try:
+            seen = self._checks.lines(self._files, seconds=max(_LEAST_SECONDS, self._left()))
+        except WorkerLost as lost:
+            self._lost_checks(lost)
+        if not seen.share.part:
+            return seen, None
+        around = replace(seen, lines=self._checks.around(self._files))
+        return seen, self._mutants(around, self._fate_by_checks, lambda: not self._checks.commands, MOST_BY_CHECKS)
+
+    def _fate_by_checks(self, mutant: Candidate) -> Fate | None:
+        change = mutant.patch.changes[0]
+        try:
+            return self._checks.fate(change.path, change.after, seconds=max(_LEAST_SECONDS, self._left()))
+        except WorkerLost as lost:
+            self._lost_checks(lost)
+            return None
+
+    def _lost_checks(self, lost: WorkerLost) -> None:
+        self._ask.rooms.check()
+        self._cut.append(f"what checks notice was not measured to the end: {lost}")
+        self._checks.commands = ()
+
+    def _mutants(
+        self, seen: Covered, fate_of: Callable[[Candidate], Fate | None], lost: Callable[[], bool], most: int = MOST
+    ) -> Mutants:
         sources = ChainMap(dict(self._changes), dict(self._ask.sources))
-        most = max(1.0, 0.3 * self._left())
+        until = time.monotonic() + max(1.0, 0.3 * self._left())
         chosen, total = mutants_of(
-            self._ask.space, sources, seen.lines, self._ask.key, seed=self._ask.seed, until=time.monotonic() + most
+            self._ask.space, sources, seen.lines, self._ask.key, seed=self._ask.seed, most=most, until=until
         )
         if not chosen:
             return Mutants(tried=0, killed=0, space=0, note="the edit space has none for these lines")
         ran: list[tuple[Candidate, Fate]] = []
         unasked = 0
         for mutant in chosen:
-            if self._left() <= 0 or differ.after.lost:
+            if self._left() <= 0 or lost():
                 break
-            fate = self._fate(differ, mutant)
+            fate = fate_of(mutant)
             if fate is None:
                 unasked += self._left() > 0
                 continue

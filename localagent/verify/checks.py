@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from localagent.domain.outcome import CheckResult, Failure, Frame, Outcome
 from localagent.domain.paths import RepoPath
 from localagent.errors import UsageFault
+from localagent.verify.check_counts import summarized_tests
 from localagent.verify.client import WorkerClient
 
 OUTPUT_KEPT = 4000
@@ -52,6 +53,7 @@ def run_check(
         output=ran.output[-OUTPUT_KEPT:],
         failure=None if good else failure_from(ran.output, repo, ran.outcome, ran.status),
         lines=ran.lines,
+        counts=summarized_tests(ran.output),
     )
 
 

@@ -8,13 +8,14 @@ import concurrent.futures as cf
 import random
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from localagent.domain.edit import Candidate
-from localagent.domain.outcome import Baseline, Failure, FullResult, Outcome, TestResult
+from localagent.domain.outcome import Baseline, CheckResult, Failure, FullResult, Outcome, TestResult
 from localagent.domain.paths import RepoPath
 from localagent.verify import checks
 from localagent.verify.answers import Collected, Item, Refused
+from localagent.verify.check_counts import compared
 from localagent.verify.client import OpenRequest, RunRequest, WorkerLost
 from localagent.verify.delta import Delta
 from localagent.verify.judging import tests_in
@@ -37,7 +38,7 @@ class _Whole:
     ids: frozenset[str] = frozenset()
     items: tuple[Item, ...] = ()
     errors: Mapping[str, Failure] = field(default_factory=dict)
-    checks: Mapping[str, Outcome] = field(default_factory=dict)
+    checks: Mapping[str, CheckResult] = field(default_factory=dict)
     lost: str = ""
 
 
@@ -68,7 +69,7 @@ class FullChecker:
             plain, mixed = plain_job.result(), mixed_job.result()
         verdict = _Verdict(baseline, plain, may_fail)
         verdict.compare()
-        said = {"tests": verdict.summary, **{name: outcome.value for name, outcome in plain.checks.items()}}
+        said = {"tests": verdict.summary, **{name: ran.outcome.value for name, ran in plain.checks.items()}}
         if not verdict.reasons and with_tests:
             said["shuffled"] = self._judge_shuffled(verdict, mixed, baseline, seed)
         remarks = []
@@ -88,7 +89,33 @@ class FullChecker:
             checks=said,
             seconds=time.monotonic() - begin,
             remarks=tuple(remarks),
+            doubts=tuple(verdict.doubts),
         )
+
+    def still_pass(
+        self, changes: Mapping[RepoPath, bytes], baseline: Baseline, names: Collection[str]
+    ) -> frozenset[str]:
+        """Which of some failing tests and checks pass with some changes, in a cold jail. WorkerLost where it ended."""
+        wanted = replace(
+            baseline,
+            failing=tuple(name for name in baseline.failing if name in names),
+            passing=(),
+            checks=tuple(c for c in baseline.checks if f"{CHECK_PREFIX}{c.command}" in names),
+        )
+        targets = Targets.of(wanted)
+        with self._rooms.start(changes, Use.FULL) as room:
+            passed = {
+                name
+                for name, ran in ((f"{CHECK_PREFIX}{c.command}", self._command(room, c.command)) for c in wanted.checks)
+                if ran.outcome is Outcome.PASSED
+            }
+            if targets.tests:
+                suite = Suite(room.client, self._request)
+                answer = suite.open()
+                items = [] if isinstance(answer, Refused) else [i for i in answer.items if i.id in targets.tests]
+                if items:
+                    passed |= {i for i, r in suite.run(items, _limits(baseline)).results.items() if _passed(r)}
+        return frozenset(passed)
 
     def _whole(
         self,
@@ -126,14 +153,7 @@ class FullChecker:
             return
         whole.ids = frozenset(item.id for item in answer.items)
         whole.items, whole.errors = answer.items, answer.errors
-        slowest = max((t.seconds for t in baseline.tests if t.outcome is not Outcome.TIMED_OUT), default=0.0)
-        request = RunRequest(
-            items=(),
-            inline=True,
-            cpu_seconds=max(LEAST_CPU_SECONDS, 5 * slowest),
-            wall_seconds=60.0 + 5 * slowest,
-            budget_seconds=BUDGET_SECONDS,
-        )
+        request = _limits(baseline)
         whole.results = suite.run(_ordered(answer, seed), request).results
         self._once_more(suite, answer, baseline, whole, request)
 
@@ -160,7 +180,7 @@ class FullChecker:
                     break
         whole.results = results
 
-    def _command(self, room: Room, command: str) -> Outcome:
+    def _command(self, room: Room, command: str) -> CheckResult:
         place = self._rooms.place
         return checks.run_check(
             room.client,
@@ -171,7 +191,7 @@ class FullChecker:
             cpu_seconds=120.0,
             wall_seconds=240.0,
             pythonpath=self._request.pythonpath,
-        ).outcome
+        )
 
     def _judge_shuffled(self, verdict: "_Verdict", mixed: _Whole, baseline: Baseline, seed: int) -> str:
         """Tests that are bad only when shuffled count if the unpatched tree, shuffled alike, has them good."""
@@ -201,6 +221,7 @@ class _Verdict:
         self._now = now
         self._targets = Targets.of(baseline)
         self.reasons: list[str] = []
+        self.doubts: list[str] = []
         self.turned: list[str] = []
         self.kept: list[str] = []
         self.broken: list[str] = []
@@ -259,11 +280,28 @@ class _Verdict:
     def _checks(self) -> None:
         for check in self._baseline.checks:
             name = f"{CHECK_PREFIX}{check.command}"
-            good = self._now.checks.get(name) is Outcome.PASSED
+            ran = self._now.checks.get(name)
+            good = ran is not None and ran.outcome is Outcome.PASSED
+            if ran is not None and good:
+                counts = compared(check.counts, ran.counts)
+                self.reasons += [f"the check {check.command!r} {counts.lost}"] if counts.lost else []
+                self.doubts += [f"the check {check.command!r} {counts.odd}"] if counts.odd else []
             if name in self._baseline.failing:
                 (self.turned if good else self.still).append(name)
             elif check.outcome.good:
                 (self.kept if good else self.broken).append(name)
+
+
+def _limits(baseline: Baseline) -> RunRequest:
+    """What a run of many tests in a cold jail may take."""
+    slowest = max((t.seconds for t in baseline.tests if t.outcome is not Outcome.TIMED_OUT), default=0.0)
+    return RunRequest(
+        items=(),
+        inline=True,
+        cpu_seconds=max(LEAST_CPU_SECONDS, 5 * slowest),
+        wall_seconds=60.0 + 5 * slowest,
+        budget_seconds=BUDGET_SECONDS,
+    )
 
 
 def _ordered(answer: Collected, seed: int | None) -> list[Item]:

@@ -14,7 +14,7 @@ from localagent.jail.profile import load
 from localagent.ports import Jail, Sink
 from localagent.verify.baseline import BaselineRunner
 from localagent.verify.behaviour import behaviours
-from localagent.verify.client import OpenRequest
+from localagent.verify.client import OpenRequest, WorkerLost
 from localagent.verify.delta import Delta
 from localagent.verify.full import FullChecker
 from localagent.verify.guard import GuardChecker
@@ -99,9 +99,22 @@ class JailVerifier:
         self, candidate: Candidate, baseline: Baseline, *, seed: int, may_fail: Collection[str] = ()
     ) -> FullResult:
         """Everything once more in a cold jail."""
+        return self._checker().check(candidate, baseline, seed=seed, may_fail=may_fail)
+
+    def _checker(self) -> FullChecker:
         if self._full is None:
             self._full = FullChecker(self._rooms, self._runner.request, Delta(self._rooms, self._policy))
-        return self._full.check(candidate, baseline, seed=seed, may_fail=may_fail)
+        return self._full
+
+    def still_pass(
+        self, changes: Mapping[RepoPath, bytes], baseline: Baseline, names: Collection[str]
+    ) -> frozenset[str] | None:
+        """Which of some failing tests and checks pass with some changes, in a cold jail; None where it was lost."""
+        try:
+            return self._checker().still_pass(changes, baseline, names)
+        except WorkerLost:
+            self._rooms.check()
+            return None
 
     def guard(
         self, candidate: Candidate, baseline: Baseline, *, seconds: float, tell: Callable[[int, int], None]

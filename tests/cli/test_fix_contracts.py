@@ -249,26 +249,69 @@ def test_no_room_for_our_own_records() -> None:
 
 
 def checked(condition: str) -> dict[str, str]:
-    """A program that is its own check: it exits 0 if a condition on its one function holds."""
-    head = "import sys\n\n\ndef main(n):\n    return n - 3\n\n\nif __name__ == '__main__':\n"
-    return {"prog.py": f"{head}    sys.exit(0 if {condition} else 1)\n"}
+    """A function, and a program that exits 0 if a condition on it holds."""
+    head = "import sys\n\nfrom prog import main\n\n"
+    return {
+        "prog.py": "def main(n):\n    return n - 3\n",
+        "check.py": f"{head}sys.exit(0 if {condition} else 1)\n",
+    }
 
 
 @pytest.mark.slow
 def test_a_check_alone() -> None:
     with home(checked("[main(n) for n in (4, 9, 25)] == [7, 12, 28]")) as h:
-        ran = h.fix("--check", "python prog.py", candidates=40)
+        ran = h.fix("--check", "python check.py", candidates=40)
         assert ran.code == 0, (ran.out, ran.err)
-        assert ran.report["fail_to_pass"] == ["check:python prog.py"]
+        assert ran.report["fail_to_pass"] == ["check:python check.py"]
         assert "return n + 3" in ran.report["patch"]
+        assert ran.report["assessment"]["strength"]["grade"] == "C"
+        assert ran.report["assessment"]["mutants"]["killed"] >= 3
+
+
+@pytest.mark.long
+def test_the_program_of_a_check_is_not_repaired_and_the_reason_says_so() -> None:
+    own = "import sys\n\n\ndef main(n):\n    return n - 3\n\n\nif __name__ == '__main__':\n    sys.exit(main(4) != 7)\n"
+    with home({"prog.py": own}) as h:
+        ran = h.fix("--check", "python prog.py", candidates=40)
+        assert (ran.code, ran.report["outcome"], ran.report["candidates_verified"]) == (1, "gave-up", 0)
+        assert "prog.py is the program of --check 'python prog.py'" in ran.reason
+
+
+@pytest.mark.slow
+def test_a_check_that_notices_little_leaves_its_patch_to_a_person() -> None:
+    code = "def links(data):\n    found = []\n    for n in data:\n        if n > 2:\n            found.append(n[0])\n"
+    code += "        else:\n            found.append(n)\n    return found\n"
+    check = "import sys\n\nfrom prog import links\n\nsys.exit(not isinstance(links([3]), list))\n"
+    with home({"prog.py": code, "check.py": check}) as h:
+        ran = h.fix("--check", "python check.py", candidates=40)
+        assert (ran.code, ran.report["patch"]) == (1, None)
+        assert ran.report["outcome"] in ("needs-person", "ambiguous")
+        assert ran.report["proposals"]
+
+
+@pytest.mark.slow
+def test_one_of_two_named_tests_is_progress_that_can_be_applied() -> None:
+    test = "from adder import add, never\n\n\ndef test_add():\n    assert add(2, 3) == 5\n\n\n"
+    test += "def test_more():\n    assert add(7, 4) == 11\n\n\ndef test_never():\n    assert never() is add\n"
+    files = {"adder.py": ADDER["adder.py"] + "\n\ndef never():\n    return object()\n", "test_adder.py": test}
+    with home(files) as h:
+        ran = h.fix("--test", "test_adder.py", candidates=30)
+        assert (ran.code, ran.report["outcome"], ran.report["patch"]) == (1, "progress", None)
+        assert ran.reason.startswith("turns 2 of 3 tests and checks that were asked for; 1 does not run what it")
+        assert ran.report["still_failing"] == ["test_adder.py::test_never"]
+        (proposal,) = ran.report["proposals"]
+        assert (len(proposal["fail_to_pass"]), proposal["still_failing"]) == (2, ["test_adder.py::test_never"])
+        assert "--choose 1" in ran.err + ran.out
+        assert h.run("apply", ran.report["task"], "--choose", "1").code == 0
+        assert ADDED in (h.repo / "adder.py").read_bytes()
 
 
 @pytest.mark.slow
 def test_a_check_that_many_programs_pass_leaves_the_choice_to_a_person() -> None:
     with home(checked("main(4) == 0")) as h:
-        ran = h.fix("--check", "python prog.py", candidates=40)
+        ran = h.fix("--check", "python check.py", candidates=40)
         assert (ran.code, ran.report["outcome"]) == (1, "needs-person")
-        assert "patches pass the few tests" in ran.reason
+        assert "patches pass the few tests" in ran.reason or "a check is all there is" in ran.reason  # by its time
         assert ran.report["patch"] is None
 
 

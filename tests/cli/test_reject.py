@@ -4,12 +4,16 @@ import json
 from pathlib import Path
 
 import pytest
-from test_apply_undo import keep_proposals, keep_task
 
 from localagent.cli.main import main
 from localagent.domain.confidence import Confidence
-from localagent.domain.task import TaskResult, Verdict
-from localagent.record.store import TaskRecord
+from localagent.domain.edit import Candidate, FileChange, Patch
+from localagent.domain.paths import RepoPath
+from localagent.domain.task import Task, TaskResult, Verdict
+from localagent.record.store import TaskRecord, TaskStore
+
+PATCH = Patch(changes=(FileChange(path=RepoPath("a.py"), before=b"a = 1\n", after=b"a = 2\n"),))
+DIFF = b"--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-a = 1\n+a = 2\n"
 
 
 @pytest.fixture
@@ -21,18 +25,30 @@ def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
+def task(tmp_path: Path, repo: Path) -> TaskRecord:
+    return TaskStore(tmp_path / "state" / "localagent").create(Task(id="", repo=str(repo)))
+
+
 def accepted(tmp_path: Path, repo: Path, probability: float) -> TaskRecord:
-    record = keep_task(tmp_path, repo)
-    patch = record.patch()
-    assert patch is not None
+    record = task(tmp_path, repo)
+    record.save_patch(PATCH)
     confidence = Confidence(probability=probability, calibrated=True, model="t")
-    result = TaskResult(verdict=Verdict.ACCEPTED, reason="", exit=0, patch=patch, confidence=confidence)
-    record.save_result(result, diff=b"--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-a = 1\n+a = 2\n")
+    result = TaskResult(verdict=Verdict.ACCEPTED, reason="", exit=0, patch=PATCH, confidence=confidence)
+    record.save_result(result, diff=DIFF)
+    return record
+
+
+def proposed(tmp_path: Path, repo: Path) -> TaskRecord:
+    record = task(tmp_path, repo)
+    record.save_proposal(1, PATCH)
+    candidate = Candidate(number=1, patch=PATCH, edits=(), cost=0.0)
+    result = TaskResult(verdict=Verdict.LOW_CONFIDENCE, reason="", exit=1, proposals=(candidate,))
+    record.save_result(result, proposed=[DIFF])
     return record
 
 
 def test_proposals_are_rejected_with_a_reason(repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    record = keep_proposals(tmp_path, repo)
+    record = proposed(tmp_path, repo)
     assert main(["reject", record.id, "--reason", "neither is what was meant", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["rejected"] is True
     assert record.rejection() == "neither is what was meant"
@@ -46,7 +62,7 @@ def test_proposals_are_rejected_with_a_reason(repo: Path, tmp_path: Path, capsys
 def test_nothing_is_rejected_that_is_not_there_or_applied(
     repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    empty = keep_task(tmp_path, repo, after=None)
+    empty = task(tmp_path, repo)
     assert main(["reject", empty.id, "--reason", "x"]) == 1
     assert "no patch and no proposals" in capsys.readouterr().err
     record = accepted(tmp_path, repo, 0.9)

@@ -97,6 +97,9 @@ class Listed:
     def review(self, candidate: Candidate, *_: object) -> Sequence[Any]:
         return []
 
+    def protection(self, *_: object) -> None:
+        return None
+
     def emit(self, event: Event) -> None:
         pass
 

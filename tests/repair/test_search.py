@@ -128,10 +128,10 @@ class Laboratory:
         return FullResult(
             accepted=good,
             reasons=() if good else ("shuffled order fails",),
-            fail_to_pass=baseline.failing if good else (),
+            fail_to_pass=tuple(name for name in baseline.failing if name not in may_fail) if good else (),
             pass_to_pass=baseline.passing,
             pass_to_fail=(),
-            still_failing=(),
+            still_failing=tuple(name for name in baseline.failing if name in may_fail),
         )
 
     def guard(
@@ -157,6 +157,12 @@ class Laboratory:
         return Behaviours(
             rows=rows, kept=(False, *(True,) * 5), seen=(True, *(False,) * 5), crashes=dict.fromkeys(rows, (crash,))
         )
+
+    def still_pass(
+        self, changes: Mapping[RepoPath, bytes], baseline: Baseline, names: Collection[str]
+    ) -> frozenset[str] | None:
+        found = self.outcomes(changes.get(M, self.source))
+        return frozenset(name for name in names if found[name][0].good)
 
     def asked(self, candidates: Sequence[Candidate]) -> Behaviours:
         """One input, `f()`, and what `answers` makes of each program."""
@@ -234,9 +240,15 @@ def parses(source: bytes) -> bool:
 
 @dataclass
 class Gates:
-    """Denies edits whose note is listed."""
+    """Denies edits whose note is listed, and lets no line of `protected` be edited."""
 
     denied: frozenset[str] = frozenset()
+    protected: frozenset[int] = frozenset()
+
+    def protection(self, path: RepoPath, line: int, baseline: Baseline, sources: Sources) -> Finding | None:
+        if line not in self.protected:
+            return None
+        return Finding(rule="listed", severity=Severity.HIGH, path=path, line=line, message=f"{path}:{line} is listed")
 
     def review(self, candidate: Candidate, baseline: Baseline, sources: Sources) -> Iterable[Decision]:
         if candidate.edits[-1].note in self.denied:
@@ -326,6 +338,7 @@ def repair(
     goal: tuple[str, ...] = (),
     guard: Guard | None = None,
     follow: Sequence[Event] | None = None,
+    named: tuple[str, ...] = (),
 ) -> tuple[TaskResult, Events]:
     pace = Live() if follow is None else Followed([told(e) for e in follow if e.kind != "progress"])
     events = Events(pace if isinstance(pace, Followed) else None)
@@ -348,7 +361,7 @@ def repair(
         pace=pace,
     )
     limits = budget or Budget(max_candidates=500, max_seconds=30, jobs=1)
-    task = Task(id="t", repo="/r", tests=goal, budget=limits, choosing=choosing, guard=guard or Guard())
+    task = Task(id="t", repo="/r", tests=goal or named, budget=limits, choosing=choosing, guard=guard or Guard())
     return Repair(task, parts).run(), events
 
 
@@ -576,17 +589,88 @@ def test_with_tests_enough_a_crash_near_them_is_only_an_odd_input() -> None:
     assert repair(lab)[0].verdict is Verdict.ACCEPTED
 
 
-def test_failing_tests_that_never_reach_the_patch_are_left_alone() -> None:
+def test_a_patch_is_progress_where_other_failing_tests_never_run_it() -> None:
     lab = Laboratory(b"a = 1\nb = 2\n", {"a": number("a", 7), "elsewhere": lambda _: False})
     lab.covers = {"elsewhere": {RepoPath("other.py"): frozenset({1})}}
     result, _ = repair(lab)
-    assert result.verdict is Verdict.ACCEPTED
-    assert result.patch is not None
-    assert result.patch.after(M) == b"a = 7\nb = 2\n"
-    assert any("elsewhere" in w for w in result.warnings)
+    assert (result.verdict, result.exit, result.patch) == (Verdict.PROGRESS, 1, None)
+    assert [c.patch.after(M) for c in result.proposals] == [b"a = 7\nb = 2\n"]
+    assert result.full is not None
+    assert (result.full.fail_to_pass, result.full.still_failing) == (("a",), ("elsewhere",))
+    assert result.reason == "turns 1 of 2 failing tests; 1 does not run what it changes and still fails: elsewhere"
     lab = Laboratory(b"a = 1\nb = 2\n", {"a": number("a", 7), "elsewhere": lambda _: False})
     result, _ = repair(lab)
     assert result.verdict is Verdict.GAVE_UP
+
+
+def test_some_of_the_tests_that_were_named_are_progress_and_the_rest_is_told() -> None:
+    lab = Laboratory(b"a = 1\nb = 2\n", {"a": number("a", 7), "b": lambda _: False})
+    result, _ = repair(lab, named=("test_m.py",))
+    assert (result.verdict, result.exit, result.patch) == (Verdict.PROGRESS, 1, None)
+    assert [c.patch.after(M) for c in result.proposals] == [b"a = 7\nb = 2\n"]
+    assert result.reason == "turns 1 of 2 tests and checks that were asked for; 1 still fails: b"
+    assert result.proposed[0].still_failing == ("b",)
+
+
+def test_a_patch_that_breaks_a_test_is_no_progress() -> None:
+    tests: Tests = {"a": number("a", 7), "b": lambda _: False, "c": number("a", 1)}
+    result, _ = repair(Laboratory(b"a = 1\nb = 2\n", tests), named=("test_m.py",))
+    assert (result.verdict, result.proposals) == (Verdict.GAVE_UP, ())
+
+
+def test_where_every_place_is_protected_the_reason_says_so() -> None:
+    lab = Laboratory(b"a = 1\n", {"a": number("a", 7)})
+    result, _ = repair(lab, gates=Gates(protected=frozenset({1})))
+    assert (result.verdict, result.verified) == (Verdict.GAVE_UP, 0)
+    assert result.reason.endswith("may not be repaired: m.py:1 is listed")
+
+
+class Unseen(Laboratory):
+    """No test's lines are known to hold what a patch changes."""
+
+    def baseline(self, *, patience: float = 1.0) -> Baseline:
+        found = super().baseline(patience=patience)
+        return replace(found, tests=tuple(replace(t, lines={M: frozenset({99})}) for t in found.tests))
+
+    lost = False
+    blind = False
+
+    def still_pass(
+        self, changes: Mapping[RepoPath, bytes], baseline: Baseline, names: Collection[str]
+    ) -> frozenset[str] | None:
+        if self.lost:
+            return None
+        return frozenset(names) if self.blind else super().still_pass(changes, baseline, names)
+
+
+def _answer(space: Mapping[str, object]) -> float:
+    return cast("Callable[[], float]", space["f"])()
+
+
+_UNSEEN: Tests = {
+    "a": lambda space: _answer(space) == 7,
+    "b": lambda space: _answer(space) > 1,
+    "c": lambda space: _answer(space) < 8,
+    "d": lambda space: _answer(space) != 3,
+}
+
+
+@pytest.mark.parametrize(("blind", "lost"), [(False, False), (True, False), (False, True)])
+def test_what_no_test_runs_is_accepted_only_where_breaking_it_is_noticed(*, blind: bool, lost: bool) -> None:
+    lab = Unseen(b"def f():\n    return 7 / 0\n", _UNSEEN)
+    lab.blind, lab.lost = blind, lost
+    result, events = repair(lab)
+    told = [e.data["noticed"] for e in events.seen if e.kind == "goal-controls"]
+    assert told
+    if not blind and not lost:
+        assert result.verdict is Verdict.ACCEPTED
+        return
+    assert (result.verdict, result.exit, result.patch) == (Verdict.NEEDS_PERSON, 1, None)
+    assert len(result.proposals) == 1
+    assert ("cannot be told" if lost else "fails when m.py:f is broken on purpose") in result.reason
+    assumed, _ = repair(lab, choosing=Choosing.ASSUME)
+    assert assumed.verdict is Verdict.ACCEPTED
+    assert any("--assume" in w for w in assumed.warnings)
 
 
 def test_the_models_order_is_followed() -> None:

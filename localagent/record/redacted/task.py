@@ -63,7 +63,13 @@ _CONFIDENCE = Fields(
     {**each("probability calibrated model"), **each("for against", _TEXTS), "signals": Named(_SIGNAL, never)}
 )
 _PROPOSAL = Fields(
-    {**each("number patch"), "edits": _TEXTS, "patch_digest": DIGEST, "confidence": _CONFIDENCE, "guard": _GUARD}
+    {
+        **each("number patch"),
+        **each("edits fail_to_pass still_failing", _TEXTS),
+        "patch_digest": DIGEST,
+        "confidence": _CONFIDENCE,
+        "guard": _GUARD,
+    }
 )
 _NUMBER = matching(r"[1-9]")
 _AMBIGUITY = Fields({"call": never, "answers": Named(_NUMBER, never)})
@@ -87,7 +93,7 @@ def redacted_report(report: Mapping[str, Any], rules: frozenset[str]) -> dict[st
             "ambiguity": _AMBIGUITY,
             "failing": Each(_FAILING),
             "findings": Each(Fields({"rule": among(rules), **each("path line test text")})),
-            **each("fail_to_pass pass_to_pass flaky warnings", _TEXTS),
+            **each("fail_to_pass pass_to_pass still_failing flaky warnings", _TEXTS),
             "guard": _GUARD,
             "localization": Each(Fields(each("path line end_line score why"))),
             "diagnosis": _DIAGNOSIS,
