@@ -17,13 +17,39 @@ from typing import Any
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from bench.right.candidates import Found, load
+from localagent.repair.choice import Standing
+from localagent.repair.doubt import FEW_TESTS, undecided, unproven
+
 HERE = Path(__file__).resolve().parent
 LABELS, READINGS = HERE / "labels.jsonl", HERE / "readings.json"
 
 
-def lines(features: dict[str, Any], labels: dict[str, Any], readings: dict[str, str]) -> list[dict[str, Any]]:
+def _strength_of(strength: dict[str, Any]) -> dict[str, float]:
+    """The signals of a measured strength; as one that is unknown where it was not measured."""
+    if strength.get("grade") is None:
+        return {"strength-unknown": 1.0}
+    return {"strength-unknown": 0.0, **strength["signals"]}
+
+
+def asks(features: dict[str, Any], candidates: Found) -> bool:
+    """Whether `fix` leaves the choice to a person before it comes to a confidence: few tests, and rivals or a guess."""
+    known = {c.number: c for c in candidates.candidates}
+    order = [
+        Standing(candidate=known[r["number"]], cost=r["cost"], row=(r["behaviour"],) if r["behaviour"] else ())
+        for r in features["candidates"]
+    ]
+    tests, first = features["tests"], features["candidates"][0]
+    few = tests <= FEW_TESTS and first["crashes"]
+    return bool(few or undecided(order, tests, features["verified"]) or unproven(order, tests, features["failing"]))
+
+
+def lines(
+    features: dict[str, Any], labels: dict[str, Any], readings: dict[str, str], candidates: Found
+) -> list[dict[str, Any]]:
     """The patches of one project."""
     found = []
+    asked = asks(features, candidates)
     for row in features["candidates"]:
         digest = row["digest"]
         label = readings.get(digest) or labels.get(digest, {}).get("label", "unclear")
@@ -38,10 +64,12 @@ def lines(features: dict[str, Any], labels: dict[str, Any], readings: dict[str, 
                 "read": digest in readings,
                 "cost": row["cost"],
                 "full": row.get("full"),
+                "asks": asked,
+                "tests": features["tests"],
                 "grade": strength.get("grade"),
                 "behaviour": row["behaviour"],
                 "edits": row["edits"],
-                "signals": {**row["signals"], **strength.get("signals", {})},
+                "signals": {**row["signals"], **_strength_of(strength)},
             }
         )
     return found
@@ -58,7 +86,8 @@ def main() -> int:
     for path in sorted((args.work / "features").glob("*.json")):
         labels = args.work / "labels" / path.name
         if labels.exists():
-            made += lines(json.loads(path.read_text("utf-8")), json.loads(labels.read_text("utf-8")), readings)
+            told = json.loads(path.read_text("utf-8")), json.loads(labels.read_text("utf-8"))
+            made += lines(*told, readings, load(args.work / "candidates" / path.name))
     args.out.write_text("".join(json.dumps(line, sort_keys=True) + "\n" for line in made), encoding="utf-8")
     counts: dict[str, int] = {}
     for line in made:

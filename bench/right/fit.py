@@ -31,15 +31,27 @@ from localagent.repair.acceptance.signals import Signal
 HERE = Path(__file__).resolve().parent
 LABELS = HERE / "labels.jsonl"
 RIGHT, WRONG = frozenset({"same", "equal", "right"}), frozenset({"differs", "wrong"})
-ORDERING = (
-    "collateral-tested", "collateral-near", "new-crashes", "new-refusals", "constant-answer", "passes-by-crash",
-    "near-crashes", "hard-contradictions", "soft-contradictions", "supports", "at-crash", "in-traceback", "written",
-    "test-literals",
-)  # fmt: skip
+# Where the fit begins, and what it is pulled back to where labels say little: log-odds per unit of a signal, by hand.
+EXPECTED = {
+    "lead": 0.25, "pass-rate": -0.9, "grade-b": -1.2, "grade-c": -1.6, "grade-d": -2.2, "grade-e": -2.2,
+    "strength-unknown": -2.0, "hard-contradictions": -2.5, "soft-contradictions": -1.2, "supports": 0.5,
+    "effect-constant": -1.3, "effect-negates": -1.0, "effect-drops": -0.7, "unwatched": -0.9, "failing": 0.5,
+    "collateral-tested": -3.0, "collateral-near": -1.0, "new-crashes": -6.0, "near-crashes": -2.0, "edits": -0.6,
+    "copied": -0.5, "written": -0.5, "repository": -0.4,
+}  # fmt: skip
+# Of a lone behaviour (`lead` 6) of some hundred programs (`pass-rate` -2), one failing test, a repository of six files.
+INTERCEPT = 2.7 - 6 * 0.25 - 2 * 0.9 - 0.5 + 0.4 * 0.8
+EXPECTED_ORDER = {
+    "hard-contradictions": 1.2, "soft-contradictions": 0.8, "collateral-tested": 1.5, "collateral-near": 2.0,
+    "new-crashes": 3.0, "near-crashes": 0.5, "supports": -0.5,
+}  # fmt: skip
+# Signals that no labelled patch varies in, and what each is taken to count: the searches ran without a guard.
+BY_HAND = {"guard-not-run": -1.0}
 AT = (0.7, 0.8, 0.9, 0.95, 0.97)
 _RESAMPLED = 2000
 _STEPS, _STEP = 600, 0.03
 _FOLDS = 12
+OTHERS = 0.15  # what a patch counts that the order would not take
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,6 +65,7 @@ class Row:
     cost: float
     right: bool
     full: bool | None
+    asks: bool
     signals: Mapping[str, float]
 
 
@@ -71,6 +84,7 @@ def read(path: Path) -> list[Row]:
                     cost=told["cost"],
                     right=told["label"] in RIGHT,
                     full=told["full"],
+                    asks=told["asks"],
                     signals=told["signals"],
                 )
             )
@@ -92,11 +106,12 @@ def matrix(rows: Sequence[Row], names: Sequence[str]) -> np.ndarray:
     )
 
 
-def fit_order(rows: Sequence[Row], names: Sequence[str], *, l2: float) -> dict[str, float]:
-    """Nats that a unit of each signal adds to the cost, at least 0 for what can only speak against a patch."""
+def fit_order(rows: Sequence[Row], *, l2: float) -> dict[str, float]:
+    """Nats that a unit of each signal adds to the cost, pulled back to EXPECTED_ORDER."""
+    names = sorted(EXPECTED_ORDER)
     groups = [g for g in by_name(rows).values() if any(r.right for r in g) and not all(r.right for r in g)]
     if not groups:
-        return {}
+        return dict(EXPECTED_ORDER)
     parts = [(matrix(g, names), np.array([r.cost for r in g]), np.array([r.right for r in g])) for g in groups]
     spread = np.concatenate([x for x, _, _ in parts]).std(axis=0)
     spread[spread == 0] = 1.0
@@ -105,56 +120,63 @@ def fit_order(rows: Sequence[Row], names: Sequence[str], *, l2: float) -> dict[s
     right = np.concatenate([r for _, _, r in parts])
     starts = np.cumsum([0, *(len(c) for _, c, _ in parts)][:-1])
     of = np.repeat(np.arange(len(parts)), [len(c) for _, c, _ in parts])
-    weights = np.zeros(len(names))
+    expected = np.array([EXPECTED_ORDER[name] for name in names]) * spread
+    weights = expected.copy()
     for _ in range(_STEPS):
         z = -(cost + scaled @ weights)
         every = np.exp(z - np.maximum.reduceat(z, starts)[of])
         among = every / np.add.reduceat(every, starts)[of]
         good = np.where(right, every, 0.0)
         wanted = good / np.add.reduceat(good, starts)[of]
-        weights -= _STEP * (l2 * weights + scaled.T @ (wanted - among))
+        weights -= _STEP * (l2 * (weights - expected) + scaled.T @ (wanted - among))
     return {name: round(float(w / s), 4) for name, w, s in zip(names, weights, spread, strict=True) if abs(w) > 1e-3}
 
 
-def fit_logistic(x: np.ndarray, y: np.ndarray, weight: np.ndarray, *, l2: float) -> tuple[np.ndarray, float]:
-    """Weights of standardised columns and a bias, by Newton's method; the bias is not punished."""
+def fit_logistic(
+    x: np.ndarray, y: np.ndarray, weight: np.ndarray, expected: np.ndarray, *, l2: float
+) -> tuple[np.ndarray, float]:
+    """Weights of standardised columns and a bias, by Newton's method; pulled to `expected`, whose last is the bias."""
     n, k = x.shape
     z = np.hstack([x, np.ones((n, 1))])
-    beta = np.zeros(k + 1)
+    beta, prior = expected.copy(), expected
     ridge = l2 * np.eye(k + 1)
-    ridge[-1, -1] = 1e-6
-    for _ in range(50):
+    for _ in range(100):
         p = 1 / (1 + np.exp(-np.clip(z @ beta, -30, 30)))
-        slope = z.T @ (weight * (p - y)) + ridge @ beta
+        slope = z.T @ (weight * (p - y)) + ridge @ (beta - prior)
         curve = (z * (weight * p * (1 - p))[:, None]).T @ z + ridge
         step = np.linalg.solve(curve, slope)
-        beta -= step
+        beta -= np.clip(step, -2.0, 2.0)
         if np.abs(step).max() < 1e-8:
             break
     return beta[:-1], float(beta[-1])
 
 
 def fit(
-    rows: Sequence[Row], *, name: str, models: Sequence[str], l2: float = 3.0, l2_order: float = 2.0
+    rows: Sequence[Row], *, name: str, models: Sequence[str], l2: float = 40.0, l2_order: float = 2.0
 ) -> ConfidenceModel:
     """Order first, then the probability of what that order takes; others count a little, for rivals are judged too."""
-    order = fit_order(rows, ORDERING, l2=l2_order)
+    order = fit_order(rows, l2=l2_order)
     flat = ConfidenceModel(name="", bias=0.0, weights={}, centres={}, order=order, models=frozenset())
     firsts = {row.digest + row.name for row in chosen(rows, flat).values()}
-    names = sorted({n for row in rows for n in row.signals})
+    names = sorted({n for row in rows for n in row.signals} & set(EXPECTED))
     x = matrix(rows, names)
     centres, spread = x.mean(axis=0), x.std(axis=0)
     used = spread > 1e-9
-    weight = np.array([1.0 if row.digest + row.name in firsts else 0.15 for row in rows])
+    weight = np.array([1.0 if row.digest + row.name in firsts else OTHERS for row in rows])
     y = np.array([float(row.right) for row in rows])
     scaled = (x[:, used] - centres[used]) / spread[used]
-    beta, bias = fit_logistic(scaled, y, weight, l2=l2)
     kept = [n for n, u in zip(names, used, strict=True) if u]
+    by_hand = np.array([EXPECTED[n] for n in kept])
+    expected = np.append(by_hand * spread[used], INTERCEPT + by_hand @ centres[used])
+    beta, bias = fit_logistic(scaled, y, weight, expected, l2=l2)
     return ConfidenceModel(
         name=name,
         bias=round(bias, 4),
-        weights={n: round(float(b / s), 4) for n, b, s in zip(kept, beta, spread[used], strict=True)},
-        centres={n: round(float(c), 4) for n, c in zip(kept, centres[used], strict=True)},
+        weights={**{n: round(float(b / s), 4) for n, b, s in zip(kept, beta, spread[used], strict=True)}, **BY_HAND},
+        centres={
+            **{n: round(float(c), 4) for n, c in zip(kept, centres[used], strict=True)},
+            **dict.fromkeys(BY_HAND, 0.0),
+        },
         order=order,
         models=frozenset(models),
     )
@@ -195,6 +217,8 @@ def judge(rows: Sequence[Row], model_of: Callable[[str], ConfidenceModel]) -> li
     out = []
     every = by_name(rows)
     for name, group in every.items():
+        if group[0].asks:
+            continue
         model = model_of(group[0].group)
         taken = chosen(group, model).get(name)
         if taken is not None:
@@ -298,7 +322,7 @@ def main() -> int:
     parser.add_argument("--judge", type=Path, metavar="FILE")
     parser.add_argument("--name", default="right-1")
     parser.add_argument("--model", action="append", default=[], metavar="DIGEST", help='of a language model; "": none')
-    parser.add_argument("--l2", type=float, default=3.0)
+    parser.add_argument("--l2", type=float, default=40.0)
     parser.add_argument("--l2-order", type=float, default=2.0)
     args = parser.parse_args()
     rows = read(args.labels)

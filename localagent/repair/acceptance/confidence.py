@@ -16,7 +16,7 @@ from pathlib import Path
 
 from localagent.domain.confidence import Confidence
 from localagent.domain.guard import GuardResult
-from localagent.domain.strength import LEAST_MUTANTS, Share
+from localagent.domain.strength import LEAST_MUTANTS, Grade, Share
 from localagent.domain.verification import Assessment
 from localagent.errors import UsageFault
 from localagent.repair.acceptance.signals import Signal, Signals
@@ -88,10 +88,16 @@ def strength_signals(assessment: Assessment | None) -> dict[str, Signal]:
     """What measuring the strength of the tests adds."""
     strength = assessment.strength if assessment is not None else None
     if strength is None:
-        return {"strength-known": Signal(value=0.0, text="the strength of the tests was not measured")}
+        return {"strength-unknown": Signal(value=1.0, text="how well the tests watch the change was not measured")}
     killed = strength.mutants if strength.mutants is not None and strength.mutants.whole >= LEAST_MUTANTS else None
     return {
-        "strength-known": Signal(value=1.0),
+        "strength-unknown": Signal(value=0.0),
+        **{
+            f"grade-{grade.value.lower()}": Signal(
+                value=float(strength.grade is grade), text=f"the evidence is of strength {strength.grade} (A to E)"
+            )
+            for grade in (Grade.B, Grade.C, Grade.D, Grade.E)
+        },
         "mutants-known": Signal(value=float(killed is not None)),
         "mutants-killed": Signal(
             value=_share(killed),

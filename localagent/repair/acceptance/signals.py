@@ -280,8 +280,9 @@ def _tests(candidate: Candidate, baseline: Baseline) -> dict[str, Signal]:
         "failing": Signal(
             value=math.log2(1 + min(failing, 32)), text=f"it turns {failing} failing tests" if failing > 1 else ""
         ),
-        "watching": Signal(
-            value=math.log2(1 + min(watching, 256)),
+        "watching": Signal(value=math.log2(1 + min(watching, 256))),
+        "unwatched": Signal(
+            value=float(not watching),
             text=f"{watching} passing tests run what it changes"
             if watching
             else "no passing test runs what it changes",

@@ -90,11 +90,13 @@ def test_a_missing_file_is_a_fault(tmp_path: Path) -> None:
 
 
 def test_strength_that_was_not_measured_says_so() -> None:
-    assert strength_signals(None)["strength-known"].value == 0.0
+    assert strength_signals(None)["strength-unknown"].value == 1.0
     strength = graded(
         lines=Share(part=2, whole=2), mutants=Share(part=6, whole=8), functions=Share(part=1, whole=1), unknown={}
     )
     found = strength_signals(Assessment(strength=strength))
+    assert [found[f"grade-{g}"].value for g in "bcde"] == [1.0, 0.0, 0.0, 0.0]
+    assert found["strength-unknown"].value == 0.0
     assert found["mutants-killed"].value == 0.75
     assert "6 of 8 mutants" in found["mutants-killed"].text
     few = graded(lines=Share(part=2, whole=2), mutants=Share(part=1, whole=2), functions=None, unknown={})
