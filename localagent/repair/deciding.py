@@ -7,11 +7,11 @@ from localagent.domain.behaviour import Behaviours, Crash, Row
 from localagent.domain.edit import BY_TOKENS, WRITTEN, Candidate
 from localagent.domain.outcome import Baseline, FullResult
 from localagent.domain.task import Ambiguity, Choosing, Stage
+from localagent.index.test_literals import failing_literals
 from localagent.repair.choice import READ, Standing, crashes, ranked, reread
 from localagent.repair.clusters import by_mass
 from localagent.repair.doubt import FEW_TESTS, explained, settled, undecided, unproven, weak
 from localagent.repair.followed import PATIENCE
-from localagent.repair.generality import literals
 from localagent.repair.hardening import Hardening
 from localagent.repair.naturalness import naturalness
 from localagent.repair.opened import repriced
@@ -104,7 +104,9 @@ def _weigh(run: Run, open_ones: Sequence[Candidate], hardening: Hardening) -> _W
     tests = len(run.baseline.tests) + len(run.baseline.checks)
     near = run.parts.verifier.behaviours(open_ones, run.baseline, seed=run.task.seed)
     few = tests <= FEW_TESTS
-    order = ranked(open_ones, near, shaky=SHAKY if few else 0.0, tested=_tested(run))
+    order = ranked(
+        open_ones, near, shaky=SHAKY if few else 0.0, tested=failing_literals(run.baseline, run.parts.sources)
+    )
     rivals = undecided(order, tests, s.verified)
     read = False
     if rivals and (told := _read(run, order)) is not None:
@@ -144,13 +146,6 @@ def _weigh(run: Run, open_ones: Sequence[Candidate], hardening: Hardening) -> _W
 def _may_harden(candidate: Candidate) -> bool:
     """Whether nothing about it was guessed, so that one more edit may be."""
     return all(explained(e) for e in candidate.edits)
-
-
-def _tested(run: Run) -> frozenset[bytes]:
-    """The literals of the files whose tests fail."""
-    failing = frozenset(run.baseline.failing)
-    files = {t.path for t in run.baseline.tests if t.id in failing and t.path in run.parts.sources}
-    return frozenset().union(*(literals(run.parts.sources[path]) for path in files if path is not None))
 
 
 def _propose(run: Run, weighed: _Weighed) -> None:
