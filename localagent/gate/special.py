@@ -11,7 +11,7 @@ Limitations: conditions on attributes, on what other functions compute, and on t
 
 import ast
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import pathspec
@@ -28,8 +28,18 @@ from localagent.gate.source import OPERATORS, Snippet
 from localagent.gate.special_cases import Special, constants_of, special_cases
 from localagent.gate.special_rules import ANSWER, BRANCH, GUARD, TABLE
 from localagent.index.constant_folding import Unknown, evaluate
-from localagent.index.test_literals import TRIVIAL, Literals, changed_literals, failing_literals, key_of, literal
+from localagent.index.test_literals import (
+    NOT_KNOWN,
+    TRIVIAL,
+    Literals,
+    VisibleCase,
+    changed_literals,
+    failing_literals,
+    key_of,
+    literal,
+)
 
+_MOST_NESTED = 6
 _FOLDED = (ast.BinOp, ast.UnaryOp, ast.JoinedStr, ast.Call, ast.Subscript)
 _LEAVES = (ast.Return, ast.Raise, ast.Continue)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -172,9 +182,32 @@ def _branches(region: Region, literals: Literals) -> Iterator[Finding]:
         kin = next((old for old in spare if old.tested == pair.tested or old.yields == pair.yields), None)
         if kin is not None:
             spare.remove(kin)  # one side of a pair that stood there was changed
-        elif pair.tested in literals.inputs and pair.yields in literals.expected and not set(pair) <= TRIVIAL:
+        elif not set(pair) <= TRIVIAL and _is_visible(pair, literals):
             message = f"new branch on {pair.tested} yields {pair.yields}: {BRANCH.why}"
             yield BRANCH.finding(region.path, after.line_of(node), message)
+
+
+def _is_visible(pair: _Pair, literals: Literals) -> bool:
+    """Whether the tests put one in and expect the other; of one call, where what calls with it give is known."""
+    if pair.tested not in literals.inputs or pair.yields not in literals.expected:
+        return False
+    known = [c for c in literals.cases if c.expected is not NOT_KNOWN and pair.tested in _parts(_given(c))]
+    return not known or any(pair.yields in _parts([case.expected]) for case in known)
+
+
+def _given(case: VisibleCase) -> list[Any]:
+    return [*case.arguments, case.arguments, *case.keywords.values()]
+
+
+def _parts(values: Iterable[Any], depth: int = 0) -> set[str]:
+    """The keys of values, and of what they hold."""
+    found = set()
+    for value in values:
+        if value is not NOT_KNOWN and depth < _MOST_NESTED:
+            inner = [*value, *value.values()] if isinstance(value, dict) else value
+            found.add(key_of(value))
+            found |= _parts(inner, depth + 1) if isinstance(inner, list | tuple | set | frozenset) else set()
+    return found
 
 
 def _answers(region: Region, literals: Literals) -> Iterator[Finding]:
@@ -246,8 +279,10 @@ def _paired(node: ast.AST) -> Iterator[tuple[list[str], list[str]]]:
     elif isinstance(node, ast.Dict):
         for key, value in zip(node.keys, node.values, strict=True):
             yield _keys(key), _keys(value)
-    elif isinstance(node, ast.Tuple | ast.List) and len(node.elts) == 2 and isinstance(node.ctx, ast.Load):
-        yield _keys(node.elts[0]), _keys(node.elts[1])  # a row of a table
+    elif isinstance(node, ast.Tuple | ast.List | ast.Set):
+        for row in node.elts:
+            if isinstance(row, ast.Tuple | ast.List) and len(row.elts) == 2 and isinstance(row.ctx, ast.Load):
+                yield _keys(row.elts[0]), _keys(row.elts[1])  # a row of a table
     elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
         yield _keys(node.targets[0].slice), _keys(node.value)
     elif isinstance(node, ast.Subscript) and isinstance(node.value, ast.Tuple | ast.List):
