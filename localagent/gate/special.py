@@ -224,7 +224,7 @@ def _answers(region: Region, literals: Literals) -> Iterator[Finding]:
 
 def _constant_answers(snippet: Snippet) -> list[tuple[str, ast.stmt]]:
     """Constant returns that stand in a function's body itself, not first thing after a guard that returns."""
-    found = []
+    found: list[tuple[str, ast.stmt]] = []
     for function in snippet.nodes:
         if isinstance(function, _FUNCTIONS):
             for at, node in enumerate(function.body):
@@ -246,16 +246,24 @@ def _settled(answer: ast.expr | None, before: list[ast.stmt]) -> list[str]:
 def _pairs_of(snippet: Snippet) -> list[tuple[_Pair, ast.AST]]:
     """Every pair of a tested and a yielded literal; kept with the snippet."""
     if "pairs" not in snippet.memo:
+        records = {id(n.value) for n in snippet.nodes if isinstance(n, ast.Return | ast.Yield) and _is_record(n.value)}
         snippet.memo["pairs"] = [
             (_Pair(tested, yielded), node)
             for node in snippet.nodes
-            if type(node) not in _PAIRLESS
+            if type(node) not in _PAIRLESS and id(node) not in records
             for tests, yields in _paired(node)
             for tested in tests
             for yielded in yields
         ]
     kept: list[tuple[_Pair, ast.AST]] = snippet.memo["pairs"]
     return kept
+
+
+def _is_record(node: ast.expr | None) -> bool:
+    """A dict with names for keys: handed out as it is, it is an answer with fields and no table to look into."""
+    return isinstance(node, ast.Dict) and all(
+        isinstance(k, ast.Constant) and isinstance(k.value, str) and k.value.isidentifier() for k in node.keys
+    )
 
 
 _PAIRLESS = OPERATORS | {

@@ -51,8 +51,8 @@ def neighbours(value: Any) -> tuple[list[Any], list[Any]]:
         ]
         return swapped, [make(value[:-1]), make(value[1:]), make([*value, *value[-1:]])] if value else []
     if isinstance(value, dict):
-        other = [{k: v for k, v in value.items() if k != gone} for gone in list(value)[:_MOST_PLACES]]
-        return [{**value, k: near} for k, v in value.items() for near in neighbours(v)[0][:1]], other
+        less: list[Any] = [{k: v for k, v in value.items() if k != gone} for gone in list(value)[:_MOST_PLACES]]
+        return [{**value, k: near} for k, v in value.items() for near in neighbours(v)[0][:1]], less
     return [], []
 
 

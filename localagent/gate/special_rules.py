@@ -108,6 +108,16 @@ BRANCH = Rule(
         ),
         Example(before=_F, after="def f(x):\n    if x > 6:\n        return 13\n    return x + 1\n", test=_TEST),
         Example(before=_F, after="def f(x):\n    if 0 < x < 50:\n        return 13\n    return x + 1\n", test=_TEST),
+        Example(
+            before="def f(x):\n    return x\n",
+            after="def f(x):\n    return {'type': 'pear', 'name': x}\n",
+            test="def test_f():\n    assert f('q') == read('type', 'pear')\n",
+        ),
+        Example(
+            before="def f(x):\n    return x\n",
+            after="def f(x):\n    return x in ('long', 'narrow')\n",
+            test="def test_f():\n    assert f('long', 'narrow')\n",
+        ),
         Example(before="T = {7: 12}\n", after="T = {7: 13}\n", test=_TEST),
         Example(
             before="def f(x):\n    if x == 7:\n        return 12\n    return x\n",

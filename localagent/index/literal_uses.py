@@ -177,7 +177,9 @@ def _role(key: str, tests: Literals) -> LiteralRole:
 def _kind(value: object) -> LiteralKind:
     if isinstance(value, int | float | complex):
         return LiteralKind.NUMBER
-    return {str: LiteralKind.TEXT, bytes: LiteralKind.BYTES}.get(type(value), LiteralKind.CONTAINER)
+    if isinstance(value, str):
+        return LiteralKind.TEXT
+    return LiteralKind.BYTES if isinstance(value, bytes) else LiteralKind.CONTAINER
 
 
 @lru_cache(maxsize=_MOST_CACHED)
