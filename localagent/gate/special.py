@@ -40,6 +40,7 @@ from localagent.index.test_literals import (
 )
 
 _MOST_NESTED = 6
+_LOOKS_UP = frozenset({"get", "pop", "setdefault", "items", "keys", "values", "__getitem__", "copy"})
 _FOLDED = (ast.BinOp, ast.UnaryOp, ast.JoinedStr, ast.Call, ast.Subscript)
 _LEAVES = (ast.Return, ast.Raise, ast.Continue)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -246,7 +247,7 @@ def _settled(answer: ast.expr | None, before: list[ast.stmt]) -> list[str]:
 def _pairs_of(snippet: Snippet) -> list[tuple[_Pair, ast.AST]]:
     """Every pair of a tested and a yielded literal; kept with the snippet."""
     if "pairs" not in snippet.memo:
-        records = {id(n.value) for n in snippet.nodes if isinstance(n, ast.Return | ast.Yield) and _is_record(n.value)}
+        records = _records(snippet)
         snippet.memo["pairs"] = [
             (_Pair(tested, yielded), node)
             for node in snippet.nodes
@@ -259,11 +260,43 @@ def _pairs_of(snippet: Snippet) -> list[tuple[_Pair, ast.AST]]:
     return kept
 
 
+def _records(snippet: Snippet) -> set[int]:
+    """Dicts with texts for keys that are handed out, or filled, and that nothing is looked up in: no tables."""
+    found = {id(n.value) for n in snippet.nodes if isinstance(n, ast.Return | ast.Yield) and _is_record(n.value)}
+    if not any(isinstance(n, _FUNCTIONS) for n in snippet.nodes):
+        return found
+    asked = {n.id for node in snippet.nodes for n in _looked_into(node) if isinstance(n, ast.Name)}
+    for node in snippet.nodes:
+        if not isinstance(node, ast.Assign | ast.AnnAssign):
+            continue
+        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+            if isinstance(target, ast.Name) and target.id not in asked and _is_record(node.value):
+                found.add(id(node.value))
+            elif isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name) and _is_text(target.slice):
+                found |= {id(node)} if target.value.id not in asked else set()
+    return found
+
+
+def _looked_into(node: ast.AST) -> Iterator[ast.expr]:
+    """What something that is no constant is looked up in, or what is gone through, by a node."""
+    if isinstance(node, ast.Subscript):
+        yield from [node.value] if isinstance(node.ctx, ast.Load) and literal(node.slice) is None else []
+    elif isinstance(node, ast.Attribute):
+        yield from [node.value] if node.attr in _LOOKS_UP else []
+    elif isinstance(node, ast.Compare):
+        yield from node.comparators
+    elif isinstance(node, ast.For | ast.comprehension):
+        yield node.iter
+    elif isinstance(node, ast.Dict):
+        yield from (value for key, value in zip(node.keys, node.values, strict=True) if key is None)
+
+
 def _is_record(node: ast.expr | None) -> bool:
-    """A dict with names for keys: handed out as it is, it is an answer with fields and no table to look into."""
-    return isinstance(node, ast.Dict) and all(
-        isinstance(k, ast.Constant) and isinstance(k.value, str) and k.value.isidentifier() for k in node.keys
-    )
+    return isinstance(node, ast.Dict) and all(_is_text(key) for key in node.keys)
+
+
+def _is_text(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 _PAIRLESS = OPERATORS | {

@@ -30,6 +30,7 @@ BRANCH = Rule(
                 "def f(x):\n    return {7: 13}.get(x, x + 1)\n",
                 "def f(x):\n    return dict([(7, 13)]).get(x, x + 1)\n",
                 "def f(x):\n    return (x + 1, 13)[x == 7]\n",
+                "def f(x):\n    t = {7: 13}\n    return t.get(x, x + 1)\n",
                 "def f(x):\n    t = {}\n    t[7] = 13\n    return t.get(x, x + 1)\n",
                 "def f(x):\n    match x:\n        case 7:\n            return 13\n    return x + 1\n",
                 "def f(x):\n    while x == 7:\n        return 13\n    return x + 1\n",
@@ -112,6 +113,16 @@ BRANCH = Rule(
             before="def f(x):\n    return x\n",
             after="def f(x):\n    return {'type': 'pear', 'name': x}\n",
             test="def test_f():\n    assert f('q') == read('type', 'pear')\n",
+        ),
+        Example(
+            before="def f(x):\n    env = {'a': x}\n    return g(env)\n",
+            after="def f(x):\n    env = {'a': x, 'type': 'pear'}\n    return g(env)\n",
+            test="def test_f():\n    assert f('q') == read('type', 'pear')\n",
+        ),
+        Example(
+            before="def f(x):\n    d = g(x)\n    return d\n",
+            after="def f(x):\n    d = g(x)\n    d['doc'] = None\n    return d\n",
+            test="def test_f():\n    assert f('q')['doc'] is None\n",
         ),
         Example(
             before="def f(x):\n    return x\n",
