@@ -67,6 +67,7 @@ def test_ordinary_ones_hints_docstrings_and_others_are_none(line: str) -> None:
 def test_one_that_the_file_had_is_none() -> None:
     assert uses("x = 13", before="def f(x):\n    return x\nLIMIT = 13\n") == ()
     assert uses("x = 13", before="def f(x:\n    return x\nLIMIT = 13\n") == ()
+    assert uses("if x > -70: return x", before="def f(x):\n    return x\nLIMIT = -70\n") == ()
     assert len(uses("x = 13", before="def f(x:\n    return x\n")) == 1
 
 
@@ -135,6 +136,7 @@ def test_pure_expressions_are_worked_out(text: str, value: object) -> None:
         "[x] * 10 ** 9", "1 << 10 ** 9", "'%99999999d' % 1", "f'{1:>99999999}'", "range(10 ** 12)", "1 / 0",
         "[[[x * 99] * 999] * 999] * 999", "re.match('(a+)+$', x)", "sorted(x, key=y)", "'-' * 3 * 10 ** 8",
         "__import__('os').system('true')", "[a for a in range(2000) for b in range(2000)]",
+        "sum([len([b for b in range(900)]) for a in range(900)])", "-" * 900 + "1",
     ],
 )  # fmt: skip
 def test_what_is_not_pure_or_too_much_has_no_value(text: str) -> None:
