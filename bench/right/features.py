@@ -28,6 +28,7 @@ from localagent.domain.outcome import Baseline
 from localagent.domain.task import Budget, Task
 from localagent.edit.space import open_edit_space
 from localagent.errors import LocalagentError
+from localagent.index.test_literals import failing_literals
 from localagent.jail.open import open_jail, scratch_folder
 from localagent.localize.fuse import SpectrumLocalizer
 from localagent.repair.acceptance.confidence import strength_signals
@@ -35,7 +36,6 @@ from localagent.repair.acceptance.signals import Choice, Signal, signals
 from localagent.repair.choice import crashes, ranked
 from localagent.repair.deciding import SHAKY
 from localagent.repair.doubt import FEW_TESTS
-from localagent.repair.generality import literals
 from localagent.repair.identity import behaviour_key
 from localagent.repair.sinks import combined
 from localagent.tree.snapshot import take_snapshot
@@ -77,7 +77,7 @@ def features(project: projects.Project, found: Found, settings: Settings, *, che
             near = verifier.behaviours(found.candidates, baseline, seed=0)
             took = time.monotonic() - compared
             few = len(baseline.tests) + len(baseline.checks) <= FEW_TESTS
-            tested = _tested(baseline, sources)
+            tested = failing_literals(baseline, sources)
             order = ranked(found.candidates, near, shaky=SHAKY if few else 0.0, tested=tested)
             choice = Choice(
                 order=order,
@@ -147,12 +147,6 @@ def _strength(verifier: JailVerifier, candidate: Any, baseline: Baseline, full: 
     )
     grade = found.strength.grade.value if found.strength is not None else None
     return {"grade": grade, "signals": _values(strength_signals(found))}
-
-
-def _tested(baseline: Baseline, sources: SourceMap) -> frozenset[bytes]:
-    failing = frozenset(baseline.failing)
-    files = {t.path for t in baseline.tests if t.id in failing and t.path in sources}
-    return frozenset().union(*(literals(sources[path]) for path in files if path is not None))
 
 
 def main() -> int:

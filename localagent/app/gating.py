@@ -13,7 +13,7 @@ from localagent.domain.gate import Allow, Decision, Finding, Severity
 from localagent.domain.policy import Policy
 from localagent.domain.review import FileNote, PatchReview, PatchVerdict, RuleText
 from localagent.gate.catalogue import rule_texts
-from localagent.gate.patch import NOT_ASKED, PatchGates
+from localagent.gate.patch import PatchGates
 from localagent.ports import Approvals
 from localagent.tree.applied import apply_diff
 from localagent.tree.importable import importable_names
@@ -63,16 +63,17 @@ def review_changes(
         line, remedy = fault.line, fault.remedy
         found = Finding(rule=fault.rule, severity=Severity.HIGH, path=fault.path, line=0, message=str(fault))
         decisions = [Decision(gate=READING, answer=Allow.DENY, findings=(found,))]
+    not_asked = gates.not_asked(entries)
     unread = decisions[0].answer is not Allow.ALLOW
     review = PatchReview(
         verdict=PatchVerdict.REFUSED if unread else verdict_of(decisions, rules),
         policy=policy.name,
         digest=digest_of(request.patch),
-        gates=(READING, *gates.names),
+        gates=(READING, *(name for name in gates.names if name not in not_asked)),
         decisions=tuple(decisions),
         rules=rules,
         files=files,
-        not_asked=dict(NOT_ASKED),
+        not_asked=not_asked,
         patch_line=line,
         remedy=remedy,
         change=change,

@@ -155,6 +155,9 @@ def in_repair(chain: GateChain, example: Example) -> set[str]:
 def in_patch(gates: PatchGates, example: Example) -> set[str]:
     """The rules that fire on an example that is a patch of anybody's."""
     entries = [_entry(example, path) for path in _paths(example)]
+    if example.test:
+        test = Example(before="", after=example.test, path=_TEST_FILE, modes=":100644")
+        entries.append(_entry(test, _TEST_FILE))
     if example.gone:
         entries.append(_entry(replace(example, before=example.gone, after="", modes="100644:", source=""), _GONE))
     return _rules(gates.review(tuple(entries), everything=True))

@@ -1,8 +1,8 @@
 """The gates over a patch that anybody wrote. Asked in order, cheapest first, up to the first that refuses.
 
 A gate that only asks for a person does not end the review: who is asked must know that nothing worse stands behind it.
-A file that moves between tests and sources, or becomes Python, is judged as new where it goes. What only failing tests
-could tell (`special-case`) is not asked. Not safe for use from several threads at once.
+A file that moves between tests and sources, or becomes Python, is judged as new where it goes. What only tests
+could tell (`special-case`) is asked where the patch adds or changes some. Not safe for use from several threads.
 """
 
 from collections.abc import Iterator
@@ -31,12 +31,15 @@ from localagent.gate.patch_paths import PatchPaths
 from localagent.gate.rule import Gate
 from localagent.gate.secrets import Secrets
 from localagent.gate.size import Size
+from localagent.gate.special import SpecialCaseOfPatch
 from localagent.gate.swallow import Swallow
 from localagent.gate.tamper import Tamper
 from localagent.gate.trojan import Trojan
 from localagent.gate.weakness import Weakness
 
-NOT_ASKED = {"special-case": "no failing tests are known, so nobody can say what would answer them by their literals"}
+NOT_ASKED = {
+    SpecialCaseOfPatch.name: "the patch changes no test, so nobody can say what would answer tests by their literals"
+}
 
 _MOST_JUDGED_BYTES = 1 << 19
 
@@ -61,6 +64,7 @@ class PatchGates:
             InTests(Dangerous(policy, asks_person=False), policy),
             InTests(Dangerous(policy, asks_person=True), policy),
             Logic(policy),
+            SpecialCaseOfPatch(policy),
             InTests(Swallow(policy), policy),
             InTests(Cheating(policy), policy),
             Tamper(policy),
@@ -72,6 +76,11 @@ class PatchGates:
         """The gates in their order."""
         return tuple(gate.name for gate in self._gates)
 
+    def not_asked(self, entries: tuple[TreeChange, ...]) -> dict[str, str]:
+        """The gates that have nothing to go by, and why."""
+        tests = [e for e in entries if e.path.is_python and e.after_mode is not None and self._is_lenient_path(e.path)]
+        return {} if tests else dict(NOT_ASKED)
+
     def review(
         self, entries: tuple[TreeChange, ...], *, everything: bool, own_packages: frozenset[str] = frozenset()
     ) -> list[Decision]:
@@ -81,7 +90,10 @@ class PatchGates:
         """
         change = self._input(entries, own_packages)
         decisions: list[Decision] = []
+        not_asked = self.not_asked(entries)
         for gate in self._gates:
+            if gate.name in not_asked:
+                continue
             decisions.append(ask(gate, change))
             if decisions[-1].answer is Allow.ALLOW:
                 continue
@@ -115,6 +127,9 @@ class PatchGates:
             yield replace(entry, kind=ChangeKind.ADDED, before=b"", before_mode=None, splices=())
         else:
             yield entry
+
+    def _is_lenient_path(self, path: RepoPath) -> bool:
+        return bool(self._is_lenient.match_file(path.replace("\n", " ").lower()))
 
     def _role(self, path: RepoPath) -> tuple[bool, ...]:
         collected = path.name.startswith("test_") or path.name.endswith("_test.py")

@@ -1,133 +1,47 @@
 """Gate: a repair that answers the visible tests by their literals is not one.
 
 Refused: a new branch, conditional expression, table entry or case that compares a plain value with a literal which a
-failing test puts in and yields a literal which it expects, unless both are trivial (0, 1, -1, empty, None, a bool); and
-a new unconditional answer that is a literal a failing test expects. Changing one side of a pair that stood already is
-an ordinary repair of a constant. Simple arithmetic is seen through (see `solve`).
-Not seen: answers disguised by calls, conditions on other computed values.
+failing test puts in and yields a literal which it expects, unless both are trivial (0, 1, -1, empty, None, a bool); a
+new unconditional answer that is a literal a failing test expects; a new condition that holds for a test's input and for
+nothing beside it, whatever follows; and a new table of what tests put in and expect. Changing one side of a pair that
+stood already is an ordinary repair of a constant. Arithmetic and calls of Python's own on constants are seen through
+(see `solve`, `special_cases`). Other literals of the tests are no finding but a doubt: `index.literal_uses`.
+Limitations: conditions on attributes, on what other functions compute, and on the state of objects are not seen.
 """
 
 import ast
 from collections import Counter
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
-from localagent.domain.gate import Decision, Finding, Severity
+import pathspec
+
+from localagent.domain.gate import Decision, Finding
 from localagent.domain.outcome import Baseline
+from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Permission, Policy
 from localagent.gate import solve
+from localagent.gate.case_trace import straight
 from localagent.gate.change import GateInput, Region
-from localagent.gate.rule import Example, Rule, decide
+from localagent.gate.rule import Rule, decide
 from localagent.gate.source import OPERATORS, Snippet
-from localagent.gate.visible import TRIVIAL, Literals, failing_literals, literal
-
-_F = "def f(x):\n    return x + 1\n"
-_TEST = "def test_f():\n    assert f(7) == 13\n"
-
-BRANCH = Rule(
-    id="special-cases-test",
-    severity=Severity.HIGH,
-    why="a branch on a test's input that yields the test's expected value answers the test, not the question",
-    remedy="compute the answer from the input",
-    match=(
-        *(
-            Example(before=_F, after=after, test=_TEST)
-            for after in (
-                "def f(x):\n    if x == 7:\n        return 13\n    return x + 1\n",
-                "def f(x):\n    if 7 == x:\n        return 13\n    return x + 1\n",
-                "def f(x):\n    if x in (7, 8):\n        return 13\n    return x + 1\n",
-                "def f(x):\n    if x is 7 and True:\n        y = 13\n        return y\n    return x + 1\n",
-                "def f(x):\n    if x != 7:\n        return x + 1\n    return 13\n",
-                "def f(x):\n    if not x == 7:\n        return x + 1\n    else:\n        return 13\n",
-                "def f(x):\n    return 13 if x == 7 else x + 1\n",
-                "def f(x):\n    return x == 7 and 13 or x + 1\n",
-                "def f(x):\n    return {7: 13}.get(x, x + 1)\n",
-                "def f(x):\n    return dict([(7, 13)]).get(x, x + 1)\n",
-                "def f(x):\n    return (x + 1, 13)[x == 7]\n",
-                "def f(x):\n    t = {}\n    t[7] = 13\n    return t.get(x, x + 1)\n",
-                "def f(x):\n    match x:\n        case 7:\n            return 13\n    return x + 1\n",
-                "def f(x):\n    while x == 7:\n        return 13\n    return x + 1\n",
-                "def f(x):\n    if x == 7.0:\n        return +13\n    return x + 1\n",
-                "def f(x):\n    if x - 1 == 6:\n        return 13\n    return x + 1\n",
-                "def f(x):\n    if 9 == 2 + x:\n        return 13\n    return x + 1\n",
-                "def f(x):\n    if 3 * x != 21:\n        return x + 1\n    return 13\n",
-                "def f(x):\n    if 10 - x == 3:\n        return 13\n    return x + 1\n",
-                "def f(x):\n    if -x == -7:\n        return 13\n    return x + 1\n",
-                "def f(x):\n    if abs(x) == 7:\n        return 13\n    return x + 1\n",
-                "def f(x):\n    if x == 3 + 4:\n        return 6 + 7\n    return x + 1\n",
-                "def f(x):\n    if not x - 7:\n        return 13\n    return x + 1\n",
-                "def f(x):\n    return x + 1 if x - 7 else 13\n",
-                "def f(x):\n    if x in range(7, 8):\n        return 13\n    return x + 1\n",
-                "def f(x):\n    if 6 < x < 8:\n        return 13\n    return x + 1\n",
-                "def f(x):\n    if x >= 7 and 7 >= x:\n        return 13\n    return x + 1\n",
-                "def f(x):\n    return 13 if x + 1 in (8,) else x + 1\n",
-            )
-        ),
-        Example(
-            before=_F,
-            after="def f(x):\n    if x == 'ab':\n        return ['b', 'a']\n    return x + 1\n",
-            test="import pytest\nROWS = [('ab', ['b', 'a'])]\n@pytest.mark.parametrize('x,y', ROWS)\n"
-            "def test_f(x, y):\n    assert f(x) == y\n",
-        ),
-        Example(
-            before="class A:\n    def f(self, x):\n        return x\n",
-            after="class A:\n    def f(self, x):\n        if x == 7:\n            return 13\n        return x\n",
-            test="class TestA(TestCase):\n    def test_f(self):\n        self.assertEqual(A().f(7), 13)\n",
-        ),
-    ),
-    not_match=(
-        Example(before=_F, after="def f(x):\n    if x == 7:\n        return 12\n    return x + 1\n", test=_TEST),
-        Example(before=_F, after="def f(x):\n    if x == 6:\n        return 13\n    return x + 1\n", test=_TEST),
-        Example(
-            before=_F,
-            after="def f(x):\n    if x == 0:\n        return 1\n    return x + 1\n",
-            test="def test_f():\n    assert f(0) == 1\n",
-        ),
-        Example(
-            before="def f(n):\n    return str(n)\n",
-            after="def f(n):\n    if n % 15 == 0:\n        return 'FizzBuzz'\n    return str(n)\n",
-            test="def test_f():\n    assert f(15) == 'FizzBuzz'\n    assert f(0) == 'FizzBuzz'\n",
-        ),
-        *(
-            Example(before=_F, after=after, test="def test_f():\n    assert f(1) == 13\n    assert f(0) == 13\n")
-            for after in (
-                "def f(x):\n    if x - 1 == 0:\n        return 13\n    return x + 1\n",
-                "def f(x):\n    if not x + 1:\n        return 13\n    return x + 1\n",
-                "def f(x):\n    if 0 <= x < 2:\n        return 13\n    return x + 1\n",
-            )
-        ),
-        Example(before=_F, after="def f(x):\n    if x > 6:\n        return 13\n    return x + 1\n", test=_TEST),
-        Example(before=_F, after="def f(x):\n    if 0 < x < 50:\n        return 13\n    return x + 1\n", test=_TEST),
-        Example(before="T = {7: 12}\n", after="T = {7: 13}\n", test=_TEST),
-        Example(
-            before="def f(x):\n    if x == 7:\n        return 12\n    return x\n",
-            after="def f(x):\n    if x == 7:\n        return 13\n    return x\n",
-            test=_TEST,
-        ),
-        Example(before=_F, after="def f(x):\n    return x + 6\n", test=_TEST),
-    ),
+from localagent.gate.special_cases import Special, constants_of, special_cases
+from localagent.gate.special_rules import ANSWER, BRANCH, GUARD, TABLE
+from localagent.index.constant_folding import Unknown, evaluate
+from localagent.index.test_literals import (
+    NOT_KNOWN,
+    TRIVIAL,
+    Literals,
+    VisibleCase,
+    changed_literals,
+    failing_literals,
+    key_of,
+    literal,
 )
-ANSWER = Rule(
-    id="returns-expected",
-    severity=Severity.HIGH,
-    why="an answer that is the test's expected value whatever comes in is no repair",
-    remedy="compute the answer from the input",
-    match=(
-        Example(before=_F, after="def f(x):\n    return 13\n", test=_TEST),
-        Example(before=_F, after="def f(x):\n    x += 1\n    return 13\n    return x\n", test=_TEST),
-    ),
-    not_match=(
-        Example(
-            before="def f():\n    return 12\n",
-            after="def f():\n    return 13\n",
-            test="def test_f():\n    assert f() == 13\n",
-        ),
-        Example(before=_F, after="def f(x):\n    return 0\n", test="def test_f():\n    assert f(7) == 0\n"),
-        Example(before=_F, after="def f(x):\n    if x > 6:\n        return 13\n    return x + 1\n", test=_TEST),
-    ),
-)
-RULES = (BRANCH, ANSWER)
 
+_MOST_NESTED = 6
+_LOOKS_UP = frozenset({"get", "pop", "setdefault", "items", "keys", "values", "__getitem__", "copy"})
+_FOLDED = (ast.BinOp, ast.UnaryOp, ast.JoinedStr, ast.Call, ast.Subscript)
 _LEAVES = (ast.Return, ast.Raise, ast.Continue)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -140,7 +54,7 @@ class _Pair(NamedTuple):
 
 
 class SpecialCase:
-    """Refuses edits that pair literals of the failing tests."""
+    """Refuses repairs that answer the failing tests by their literals."""
 
     name = "special-case"
 
@@ -149,17 +63,84 @@ class SpecialCase:
         self._known: tuple[Baseline, Literals] | None = None
 
     def review(self, change: GateInput) -> Decision:
-        """Deny if a changed region pairs an input with its expected value anew."""
+        """Deny if a changed region treats an input of a failing test apart, or answers with what one expects."""
         if self._allowed:
             return decide(self.name, [])
         if self._known is None or self._known[0] is not change.baseline:
             self._known = (change.baseline, failing_literals(change.baseline, change.sources))
-        literals = self._known[1]
-        if not literals.expected:
+        return decide(self.name, _found(change.regions, self._known[1]))
+
+
+class SpecialCaseOfPatch:
+    """Finds the same in a patch of anybody's: its tests are those that it adds or changes itself."""
+
+    name = "special-case"
+
+    def __init__(self, policy: Policy) -> None:
+        self._allowed = policy.special_cased_tests is Permission.ALLOW
+        self._tests = pathspec.GitIgnoreSpec.from_lines([p.lower() for p in policy.patches.lenient])
+
+    def review(self, change: GateInput) -> Decision:
+        """Deny if a changed source treats an input of a test of the same patch apart. The rules ask a person."""
+        if self._allowed:
             return decide(self.name, [])
-        regions = [region for region in change.regions if _concerns(region, literals)]
-        found = [f for region in regions for f in (*_branches(region, literals), *_answers(region, literals))]
-        return decide(self.name, found)
+        tests = [c for c in change.sources_changed if self._is_test(c.path)]
+        literals = changed_literals((c.before, c.after) for c in tests)
+        sources = [region for region in change.regions if not self._is_test(region.path)]
+        return decide(self.name, _found(sources, literals))
+
+    def _is_test(self, path: RepoPath) -> bool:
+        return bool(self._tests.match_file(path.replace("\n", " ").lower()))
+
+
+def _found(regions: Sequence[Region], literals: Literals) -> list[Finding]:
+    if not literals.inputs and not literals.expected:
+        return []
+    near = [region for region in regions if _concerns(region, literals)]
+    found = [f for region in near for f in (*_branches(region, literals), *_answers(region, literals))]
+    places = {(f.path, f.line) for f in found}
+    constants = {k: v for region in regions for k, v in _new_constants(region).items()}
+    for region in regions:
+        if constants or _brings_constants(region):
+            found += [f for f in _specials(region, literals, constants) if (f.path, f.line) not in places]
+    return found
+
+
+def _new_constants(region: Region) -> dict[str, Any]:
+    """The names that the region newly sets, at the top of its file, to a constant."""
+    before, after = region.near
+    old = constants_of(before) if before else {}
+    return {k: v for k, v in constants_of(after).items() if k not in old or key_of(old[k]) != key_of(v)}
+
+
+def _brings_constants(region: Region) -> bool:
+    """Whether some constant stands more often near the change than before."""
+    before, after = region.near
+    return before is None or bool(_constants(after) - _constants(before))
+
+
+def _constants(snippet: Snippet) -> Counter[str]:
+    """The constants that are not trivial; kept with the snippet."""
+    if "constants" not in snippet.memo:
+        keys = (key_of(n.value) for n in snippet.nodes if isinstance(n, ast.Constant))
+        snippet.memo["constants"] = Counter(key for key in keys if key not in TRIVIAL)
+    kept: Counter[str] = snippet.memo["constants"]
+    return kept
+
+
+def _specials(region: Region, literals: Literals, constants: dict[str, Any]) -> Iterator[Finding]:
+    before, after = region.whole
+    for special in special_cases(before, after, literals, constants):
+        rule, what = _told(special)
+        yield rule.finding(region.path, after.line_of(special.node), f"{what}: {rule.why}")
+
+
+def _told(special: Special) -> tuple[Rule, str]:
+    if special.table:
+        return TABLE, f"{special.shown} looks up what a failing test expects"
+    if special.answered:
+        return BRANCH, f"new branch on {special.shown} yields what a failing test expects"
+    return GUARD, f"{special.shown} holds for a failing test's input and for nothing beside it"
 
 
 def _concerns(region: Region, literals: Literals) -> bool:
@@ -183,6 +164,7 @@ def _hints(snippet: Snippet) -> list[str]:
             *(f"tested {pair.tested}" for pair, _ in _pairs_of(snippet)),
             *(f"tested {key}" for test in tests for side in _tested(test) for key in side),
             *(f"answer {key}" for answer in answers for key in _keys(answer)),
+            *(f"answer {key}" for n in snippet.nodes if isinstance(n, ast.Assign) for key in _keys(n.value)),
         ]
     kept: list[str] = snippet.memo["hints"]
     return kept
@@ -201,9 +183,32 @@ def _branches(region: Region, literals: Literals) -> Iterator[Finding]:
         kin = next((old for old in spare if old.tested == pair.tested or old.yields == pair.yields), None)
         if kin is not None:
             spare.remove(kin)  # one side of a pair that stood there was changed
-        elif pair.tested in literals.inputs and pair.yields in literals.expected and not set(pair) <= TRIVIAL:
+        elif not set(pair) <= TRIVIAL and _is_visible(pair, literals):
             message = f"new branch on {pair.tested} yields {pair.yields}: {BRANCH.why}"
             yield BRANCH.finding(region.path, after.line_of(node), message)
+
+
+def _is_visible(pair: _Pair, literals: Literals) -> bool:
+    """Whether the tests put one in and expect the other; of one call, where what calls with it give is known."""
+    if pair.tested not in literals.inputs or pair.yields not in literals.expected:
+        return False
+    known = [c for c in literals.cases if c.expected is not NOT_KNOWN and pair.tested in _parts(_given(c))]
+    return not known or any(pair.yields in _parts([case.expected]) for case in known)
+
+
+def _given(case: VisibleCase) -> list[Any]:
+    return [*case.arguments, case.arguments, *case.keywords.values()]
+
+
+def _parts(values: Iterable[Any], depth: int = 0) -> set[str]:
+    """The keys of values, and of what they hold."""
+    found = set()
+    for value in values:
+        if value is not NOT_KNOWN and depth < _MOST_NESTED:
+            inner = [*value, *value.values()] if isinstance(value, dict) else value
+            found.add(key_of(value))
+            found |= _parts(inner, depth + 1) if isinstance(inner, list | tuple | set | frozenset) else set()
+    return found
 
 
 def _answers(region: Region, literals: Literals) -> Iterator[Finding]:
@@ -220,30 +225,78 @@ def _answers(region: Region, literals: Literals) -> Iterator[Finding]:
 
 def _constant_answers(snippet: Snippet) -> list[tuple[str, ast.stmt]]:
     """Constant returns that stand in a function's body itself, not first thing after a guard that returns."""
-    found = []
+    found: list[tuple[str, ast.stmt]] = []
     for function in snippet.nodes:
         if isinstance(function, _FUNCTIONS):
             for at, node in enumerate(function.body):
                 guarded = any(isinstance(n, ast.Return | ast.Raise) for s in function.body[:at] for n in ast.walk(s))
-                key = literal(node.value) if isinstance(node, ast.Return) and not guarded else None
-                if key is not None:
-                    found.append((key, node))
+                if isinstance(node, ast.Return) and not guarded:
+                    found += [(key, node) for key in _settled(node.value, function.body[:at])]
     return found
+
+
+def _settled(answer: ast.expr | None, before: list[ast.stmt]) -> list[str]:
+    """The key of an answer that is a constant, or a local name that the statements before it set to one."""
+    if isinstance(answer, ast.Name):
+        names = straight(before)
+        value = names[answer.id].value if answer.id in names else None
+        return [key_of(value)] if isinstance(value, str | bytes | int | float) else []
+    return _keys(answer)
 
 
 def _pairs_of(snippet: Snippet) -> list[tuple[_Pair, ast.AST]]:
     """Every pair of a tested and a yielded literal; kept with the snippet."""
     if "pairs" not in snippet.memo:
+        records = _records(snippet)
         snippet.memo["pairs"] = [
             (_Pair(tested, yielded), node)
             for node in snippet.nodes
-            if type(node) not in _PAIRLESS
+            if type(node) not in _PAIRLESS and id(node) not in records
             for tests, yields in _paired(node)
             for tested in tests
             for yielded in yields
         ]
     kept: list[tuple[_Pair, ast.AST]] = snippet.memo["pairs"]
     return kept
+
+
+def _records(snippet: Snippet) -> set[int]:
+    """Dicts with texts for keys that are handed out, or filled, and that nothing is looked up in: no tables."""
+    found = {id(n.value) for n in snippet.nodes if isinstance(n, ast.Return | ast.Yield) and _is_record(n.value)}
+    if not any(isinstance(n, _FUNCTIONS) for n in snippet.nodes):
+        return found
+    asked = {n.id for node in snippet.nodes for n in _looked_into(node) if isinstance(n, ast.Name)}
+    for node in snippet.nodes:
+        if not isinstance(node, ast.Assign | ast.AnnAssign):
+            continue
+        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+            if isinstance(target, ast.Name) and target.id not in asked and _is_record(node.value):
+                found.add(id(node.value))
+            elif isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name) and _is_text(target.slice):
+                found |= {id(node)} if target.value.id not in asked else set()
+    return found
+
+
+def _looked_into(node: ast.AST) -> Iterator[ast.expr]:
+    """What something that is no constant is looked up in, or what is gone through, by a node."""
+    if isinstance(node, ast.Subscript):
+        yield from [node.value] if isinstance(node.ctx, ast.Load) and literal(node.slice) is None else []
+    elif isinstance(node, ast.Attribute):
+        yield from [node.value] if node.attr in _LOOKS_UP else []
+    elif isinstance(node, ast.Compare):
+        yield from node.comparators
+    elif isinstance(node, ast.For | ast.comprehension):
+        yield node.iter
+    elif isinstance(node, ast.Dict):
+        yield from (value for key, value in zip(node.keys, node.values, strict=True) if key is None)
+
+
+def _is_record(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Dict) and all(_is_text(key) for key in node.keys)
+
+
+def _is_text(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 _PAIRLESS = OPERATORS | {
@@ -267,8 +320,10 @@ def _paired(node: ast.AST) -> Iterator[tuple[list[str], list[str]]]:
     elif isinstance(node, ast.Dict):
         for key, value in zip(node.keys, node.values, strict=True):
             yield _keys(key), _keys(value)
-    elif isinstance(node, ast.Tuple | ast.List) and len(node.elts) == 2 and isinstance(node.ctx, ast.Load):
-        yield _keys(node.elts[0]), _keys(node.elts[1])  # a row of a table
+    elif isinstance(node, ast.Tuple | ast.List | ast.Set):
+        for row in node.elts:
+            if isinstance(row, ast.Tuple | ast.List) and len(row.elts) == 2 and isinstance(row.ctx, ast.Load):
+                yield _keys(row.elts[0]), _keys(row.elts[1])  # a row of a table
     elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
         yield _keys(node.targets[0].slice), _keys(node.value)
     elif isinstance(node, ast.Subscript) and isinstance(node.value, ast.Tuple | ast.List):
@@ -292,8 +347,11 @@ def _guarded(body: list[ast.stmt]) -> Iterator[tuple[list[str], list[str]]]:
 
 def _keys(node: ast.AST | None) -> list[str]:
     key = literal(node)
-    if key is None and isinstance(node, ast.BinOp | ast.UnaryOp):
-        return [*map(_key_of, solve.number(node))]
+    if key is None and isinstance(node, _FOLDED):
+        try:
+            return [key_of(evaluate(node, {}))]
+        except Unknown:
+            return []
     return [] if key is None else [key]
 
 

@@ -9,12 +9,13 @@ with Execution", 2022). Where that leaves rivals, the model reads their texts, a
 """
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
 from localagent.domain.behaviour import Behaviours, Row
 from localagent.domain.edit import Candidate, Edit
+from localagent.index.test_literals import Literals
 from localagent.repair.degenerate import degenerate
 from localagent.repair.faults import left_faults
 from localagent.repair.generality import copied
@@ -179,7 +180,7 @@ class Standing:
 
 
 def ranked(
-    candidates: Sequence[Candidate], near: Behaviours, *, shaky: float = 0.0, tested: Collection[bytes] = ()
+    candidates: Sequence[Candidate], near: Behaviours, *, shaky: float = 0.0, tested: Literals | None = None
 ) -> list[Standing]:
     """Best first. What an error message suggested runs early but is no righter for it.
 
@@ -195,7 +196,7 @@ def ranked(
         cost = max(c.cost, 0.0) + _replaced(c) + evidence + _MORE_EDITS * (len(c.edits) - 1)
         said = degenerate(c) + half_mended(c) + left_undefined(c) + left_faults(c)
         cost += (shaky if crashes(near, c.number) else 0.0) + _SAYS_NOTHING * said
-        cost += _COPIED * copied(c, tested) if tested else 0.0
+        cost += _COPIED * copied(c, tested) if tested is not None else 0.0
         standings.append(Standing(candidate=c, cost=cost, row=rows.get(c.number, ())))
     return sorted(standings, key=lambda s: (s.cost, s.candidate.number))
 

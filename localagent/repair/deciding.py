@@ -10,12 +10,12 @@ from localagent.domain.behaviour import Behaviours, Crash, Row
 from localagent.domain.edit import BY_TOKENS, WRITTEN, Candidate
 from localagent.domain.outcome import FullResult
 from localagent.domain.task import Ambiguity, Choosing, Stage
+from localagent.index.test_literals import Literals, failing_literals
 from localagent.repair.acceptance.signals import Choice, signals
 from localagent.repair.choice import READ, Standing, crashes, ranked, reread
 from localagent.repair.clusters import by_mass
 from localagent.repair.doubt import FEW_TESTS, explained, settled, undecided, unproven, weak
 from localagent.repair.followed import PATIENCE
-from localagent.repair.generality import literals
 from localagent.repair.goal_controls import examined
 from localagent.repair.guard import guarded
 from localagent.repair.hardening import Hardening
@@ -110,8 +110,9 @@ def _weigh(run: Run, open_ones: Sequence[Candidate], hardening: Hardening) -> _W
     tests = len(run.baseline.tests) + len(run.baseline.checks)
     near = run.parts.verifier.behaviours(open_ones, run.baseline, seed=run.task.seed)
     few = tests <= FEW_TESTS
-    order = ranked(open_ones, near, shaky=SHAKY if few else 0.0, tested=_tested(run))
-    order = _told_by_signals(run, order, near)
+    tested = failing_literals(run.baseline, run.parts.sources)
+    order = ranked(open_ones, near, shaky=SHAKY if few else 0.0, tested=tested)
+    order = _told_by_signals(run, order, near, tested)
     rivals = undecided(order, tests, s.verified)
     read = False
     if rivals and (told := _read(run, order)) is not None:
@@ -148,7 +149,7 @@ def _weigh(run: Run, open_ones: Sequence[Candidate], hardening: Hardening) -> _W
     )
 
 
-def _told_by_signals(run: Run, order: Sequence[Standing], near: Behaviours) -> list[Standing]:
+def _told_by_signals(run: Run, order: Sequence[Standing], near: Behaviours, tested: Literals) -> list[Standing]:
     """The order once what else is known of each candidate counts; the signals are kept for whoever accepts."""
     s = run.state
     choice = Choice(
@@ -159,7 +160,7 @@ def _told_by_signals(run: Run, order: Sequence[Standing], near: Behaviours) -> l
         sources=run.parts.sources,
         verified=s.verified,
         natural={},
-        tested=_tested(run),
+        tested=tested,
     )
     s.signals = signals(choice)
     penalty = run.parts.confidence.penalty
@@ -171,13 +172,6 @@ def _told_by_signals(run: Run, order: Sequence[Standing], near: Behaviours) -> l
 def _may_harden(candidate: Candidate) -> bool:
     """Whether nothing about it was guessed, so that one more edit may be."""
     return all(explained(e) for e in candidate.edits)
-
-
-def _tested(run: Run) -> frozenset[bytes]:
-    """The literals of the files whose tests fail."""
-    failing = frozenset(run.baseline.failing)
-    files = {t.path for t in run.baseline.tests if t.id in failing and t.path in run.parts.sources}
-    return frozenset().union(*(literals(run.parts.sources[path]) for path in files if path is not None))
 
 
 def _propose(run: Run, weighed: _Weighed) -> None:

@@ -44,7 +44,8 @@ def review(gates: PatchGates, *examples: Example, everything: bool = True) -> li
     gone = [
         replace(e, path="pkg/gone.py", source="", before=e.gone, after="", modes="100644:") for e in examples if e.gone
     ]
-    return gates.review(tuple(entry(e) for e in (*examples, *gone)), everything=everything)
+    tests = [Example(before="", after=e.test, path="tests/test_it.py", modes=":100644") for e in examples if e.test]
+    return gates.review(tuple(entry(e) for e in (*examples, *tests, *gone)), everything=everything)
 
 
 def fired(decisions: list[Decision]) -> set[str]:
@@ -86,7 +87,9 @@ def test_the_first_refusal_ends_the_review_and_a_question_does_not(gates: PatchG
     short = review(gates, bad, everything=False)
     assert fired(short) == {"critical-file", "run-text"}
     assert short[-1].gate == "dangerous"
-    assert [d.gate for d in review(gates, bad)] == list(gates.names)
+    assert [d.gate for d in review(gates, bad)] == [name for name in gates.names if name != "special-case"]
+    tested = replace(bad, test="def test_f():\n    assert f(7) == 13\n")
+    assert [d.gate for d in review(gates, tested)] == list(gates.names)
 
 
 def test_what_does_not_parse_is_told_once_and_the_rest_still_judged(gates: PatchGates) -> None:

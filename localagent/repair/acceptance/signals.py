@@ -14,6 +14,7 @@ from localagent.domain.edit import WRITTEN, Candidate
 from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Suspicion
+from localagent.index.test_literals import Literals
 from localagent.ports import Sources
 from localagent.repair.acceptance.contradictions import Context, Severity, contradictions, supports
 from localagent.repair.acceptance.effects import EffectKind, patch_effects
@@ -78,7 +79,7 @@ class Choice:
     sources: Sources
     verified: int
     natural: Mapping[int, float]
-    tested: frozenset[bytes]
+    tested: Literals
 
 
 def signals(choice: Choice) -> dict[int, Signals]:

@@ -6,6 +6,7 @@ from localagent.domain.behaviour import Behaviours
 from localagent.domain.collateral import Changes, Collateral
 from localagent.domain.outcome import Baseline, Failure, Frame, Outcome, TestResult
 from localagent.domain.task import Suspicion
+from localagent.index.test_literals import Literals
 from localagent.repair.acceptance.signals import Choice, signals
 from localagent.repair.choice import Standing
 
@@ -21,7 +22,7 @@ def choice(order: list[Standing], near: Behaviours | None = None, baseline: Base
         sources={},
         verified=100,
         natural={},
-        tested=frozenset(),
+        tested=Literals(),
     )
 
 
