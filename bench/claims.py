@@ -35,7 +35,6 @@ if __name__ == "__main__":
 
 from bench.real import facts, judge, layout
 from bench.real.facts import Fact
-
 from localagent.domain.edit import Edit
 from localagent.domain.paths import RepoPath
 from localagent.edit.space import open_edit_space
@@ -172,7 +171,7 @@ def edits_of(place: Place, kind: str, seed: int) -> Iterator[Edit]:
     edits = [candidate.edits[0] for candidate in found]
     first = [edit for edit in edits if edit.operator in KINDS[kind]]
     rest = [edit for edit in edits if edit.operator not in KINDS[kind]]
-    order = random.Random(seed)  # noqa: S311 - an order, not a secret
+    order = random.Random(seed)
     order.shuffle(first)
     order.shuffle(rest)
     yield from (*first, *rest)

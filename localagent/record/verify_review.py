@@ -59,7 +59,7 @@ def as_review(v: Verification) -> PatchReview:
         patch_line=base.patch_line if base is not None else 0,
         remedy=base.remedy if base is not None else "",
         tool=TOOL,
-        title=f"{headline(v)}: {v.reason}",
+        title=f"{headline(v)}: {v.reason}" + (f" (claim: {v.claim})" if v.claim is not None else ""),
         exit_code=v.exit,
         sections=tuple(_sections(v)),
     )

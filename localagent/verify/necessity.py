@@ -94,7 +94,7 @@ def _behaviour(tree: ast.Module) -> str:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module):
             first = node.body[0] if node.body else None
             if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
-                node.body[0] = ast.Pass()
+                node.body[:] = node.body[1:] or [ast.Pass()]
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             node.returns = None
         if isinstance(node, ast.arg):
