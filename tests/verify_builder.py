@@ -81,7 +81,7 @@ def verify(home: Home, text: str, *args: str) -> Said:
     path.write_text(text)
     report.unlink(missing_ok=True)
     with home.start("verify", str(path), "--repo", str(home.repo), "--report", str(report), *args) as process:
-        out, err = process.communicate(timeout=240)
+        out, err = process.communicate(timeout=900)
     told = json.loads(report.read_bytes()) if report.exists() else {}
     return Said(code=process.returncode, out=out.decode(), err=err.decode(), told=told)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from localagent.domain.claim import Claim
 from localagent.domain.edit import digest_of
 from localagent.domain.strength import Grade
 from localagent.domain.task import Event
@@ -20,7 +21,8 @@ _NAMED = 5
 class VerifyRequest:
     """What the user asked for, parsed. `seconds` bounds the tests of each tree, as `fix --max-seconds` does.
 
-    `service` holds the approvals that count where who asked may not approve.
+    `claim` is what the patch is said to be for, None where that is to be inferred. `service` holds the approvals that
+    count where who asked may not approve.
     """
 
     patch: bytes
@@ -33,6 +35,7 @@ class VerifyRequest:
     policy: Path | None = None
     backend: Kind | None = None
     least: Grade | None = None
+    claim: Claim | None = None
     crosshair: bool = False
     seconds: float = 300.0
     jobs: int = 1
@@ -61,11 +64,16 @@ class Run:
         finally:
             self.seconds[stage] = round(self.seconds.get(stage, 0.0) + time.monotonic() - begin, 3)
 
-    def answer(self, verdict: VerifyVerdict, reason: str, *, remedy: str = "", exit_code: int = 1) -> Verification:
+    def answer(
+        self, verdict: VerifyVerdict, reason: str, *, remedy: str = "", headline: str = "", exit_code: int = 1
+    ) -> Verification:
         """The value, with all that is known by now."""
         base = Verification(
             verdict=verdict,
             reason=reason,
+            headline=headline,
+            claim=self.request.claim,
+            claim_inferred=self.request.claim is None,
             remedy=remedy,
             exit=0 if verdict.yes else exit_code,
             patch=digest_of(self.request.patch),

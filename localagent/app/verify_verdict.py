@@ -1,21 +1,27 @@
 """From two trees to a verdict: the first "no" ends it; a "yes" says what it rests on.
 
-Tests count where one of them ran a changed statement and passes. Without that, old against new is all there is.
+Tests count where one of them ran a changed statement and passes. Without that, old against new is all there is. What a
+"yes" says depends on the claim: see `claim_verdict`.
 """
 
 from collections.abc import Sequence
 
+from localagent.app.claim_verdict import Case, is_blind, shown
 from localagent.app.patch_evidence import Evidence, Subject, gather
 from localagent.app.verify_run import Run
+from localagent.domain.claim import Claim
+from localagent.domain.claim_limits import claim_limits
 from localagent.domain.diff import TreeChange
 from localagent.domain.outcome import Baseline, FullResult
-from localagent.domain.strength import LEAST_MUTANTS
+from localagent.domain.strength import Strength, limited
 from localagent.domain.task import Snapshot
 from localagent.domain.verification import Basis, Verification, VerifyVerdict
 from localagent.verify.baseline import NoTests
 from localagent.verify.changed import ChangedFile
+from localagent.verify.claims import inferred_claim
 from localagent.verify.doctests import altered
 from localagent.verify.patches import unreached
+from localagent.verify.selection import CHECK_PREFIX
 
 _NAMED = 5
 _DOCUMENTS = (".md", ".rst", ".txt")
@@ -59,11 +65,16 @@ class Judge:
         Not what was named, nor tests of files that the patch touches; none at all where it touches fixtures or data.
         """
         paths = {p for change in self._others for p in (change.path, change.source)}
-        shared = any(p.name == "conftest.py" or (not p.is_python and not p.endswith(_DOCUMENTS)) for p in paths)
+        shared = any(p.name == "conftest.py" for p in paths) or self._changes_data()
         if self._run.request.tests or self._run.request.checks or shared:
             return ()
         touched = {t.id for t in baseline.tests if t.path in paths}
         return tuple(i for i in unreached(baseline, self._files) if i not in touched)
+
+    def _changes_data(self) -> bool:
+        """Whether anything changes that is neither Python nor text for people."""
+        paths = {p for change in self._others for p in (change.path, change.source)}
+        return any(not p.is_python and not p.endswith(_DOCUMENTS) for p in paths)
 
     def _added(self, old: frozenset[str], baseline: Baseline) -> None:
         now = {t.id for t in baseline.tests}
@@ -97,9 +108,10 @@ class Judge:
         return self._judged(None, full, gather(self._subject, None, full))
 
     def _judged(self, baseline: Baseline | None, full: FullResult, evidence: Evidence) -> Verification:
-        run, least = self._run, self._run.request.least
-        run.known.update(differential=evidence.differential, mutants=evidence.mutants, strength=evidence.strength)
-        run.known.update(symbolic=evidence.symbolic, contracts=evidence.contracts)
+        run = self._run
+        claim, strength = self._claimed(full, evidence)
+        run.known.update(claim=claim, differential=evidence.differential, mutants=evidence.mutants, strength=strength)
+        run.known.update(symbolic=evidence.symbolic, contracts=evidence.contracts, necessity=evidence.necessity)
         run.warnings += [*evidence.notes, *full.remarks]
         rests = self._basis(full, evidence)
         run.known["rests_on"] = rests
@@ -110,14 +122,61 @@ class Judge:
             return run.answer(
                 VerifyVerdict.NEEDS_PERSON, reason, remedy="leave the examples as they are, or confirm them"
             )
-        verdict, reason, remedy = self._said(baseline, full, evidence, rests)
-        grade = evidence.strength.grade if evidence.strength is not None else None
-        if verdict.yes and least is not None and (grade is None or not grade.reaches(least)):
-            found = f"its evidence is of strength {grade}" if grade else "the strength of its evidence is not known"
-            short = "; ".join(evidence.strength.short) if evidence.strength is not None else ""
-            reason = f"{found}, and {run.asks} asks for {least}" + (f" ({short})" if short else "")
-            return run.answer(VerifyVerdict.TOO_WEAK, reason, remedy="add tests for what the patch changes")
-        return run.answer(verdict, "; ".join((reason, *full.remarks)), remedy=remedy)
+        left = run.known.get("unreached", ())
+        assert isinstance(left, tuple)
+        case = Case(
+            claim=claim,
+            full=full,
+            evidence=evidence,
+            strength=strength,
+            rests=rests,
+            tested=baseline is not None,
+            changes=bool(self._files),
+            left=len(left),
+        )
+        said = shown(case)
+        if said.verdict.yes and (weak := self._too_weak(claim, strength)):
+            return run.answer(VerifyVerdict.TOO_WEAK, weak, remedy="add tests for what the patch changes")
+        reason = "; ".join((said.reason, *full.remarks))
+        return run.answer(said.verdict, reason, remedy=said.remedy, headline=said.headline)
+
+    def _claimed(self, full: FullResult, evidence: Evidence) -> tuple[Claim, Strength | None]:
+        """The claim, told or inferred, and the strength of the evidence for it."""
+        checks = [i for i in full.fail_to_pass if i.startswith(CHECK_PREFIX)]
+        claim = self._run.request.claim or inferred_claim(
+            self._files,
+            turned=(*evidence.turned, *checks),
+            added=tuple(evidence.new | self._new_tests()),
+            near=evidence.differential,
+            data=self._changes_data(),
+        )
+        if evidence.strength is None:
+            return claim, None
+        limits = claim_limits(
+            claim,
+            evidence.differential,
+            evidence.necessity,
+            by_checks=not evidence.turned and bool(checks),
+            new_tests_ran=evidence.new_ran or not evidence.turned,
+        )
+        return claim, limited(evidence.strength, claim, limits)
+
+    def _new_tests(self) -> frozenset[str]:
+        """Tests that the patch brings."""
+        added = self._run.known.get("added", ())
+        assert isinstance(added, tuple)
+        return frozenset(added)
+
+    def _too_weak(self, claim: Claim, strength: Strength | None) -> str:
+        """Why the strength does not do, "" where it does."""
+        run, least = self._run, self._run.request.least
+        if least is None or (strength is not None and strength.grade.reaches(least)):
+            return ""
+        if strength is None:
+            return f"the strength of its evidence is not known, and {run.asks} asks for {least}"
+        short = "; ".join((*strength.limits, *strength.short))
+        found = f"its evidence for the claim {claim.value!r} is of strength {strength.grade}"
+        return f"{found}, and {run.asks} asks for {least}" + (f" ({short})" if short else "")
 
     def _altered(self, baseline: Baseline) -> tuple[str, ...]:
         """Doctests that pytest collects here and that ask something else once the patch is there."""
@@ -128,10 +187,10 @@ class Judge:
     def _basis(self, full: FullResult, evidence: Evidence) -> tuple[Basis, ...]:
         """What was asked and answered. Tests count only where one of them ran what the patch changes."""
         found = [Basis.GATES]
-        tests = [i for i in (*full.fail_to_pass, *full.pass_to_pass) if not i.startswith("check:")]
-        checks = [i for i in (*full.fail_to_pass, *full.pass_to_pass) if i.startswith("check:")]
-        turned = any(not i.startswith("check:") for i in full.fail_to_pass)
-        if tests and ((evidence.ran and not _blind(evidence)) or turned or not self._files):
+        tests = [i for i in (*full.fail_to_pass, *full.pass_to_pass) if not i.startswith(CHECK_PREFIX)]
+        checks = [i for i in (*full.fail_to_pass, *full.pass_to_pass) if i.startswith(CHECK_PREFIX)]
+        turned = any(not i.startswith(CHECK_PREFIX) for i in full.fail_to_pass)
+        if tests and ((evidence.ran and not is_blind(evidence)) or turned or not self._files):
             found.append(Basis.TESTS)
         if checks:
             found.append(Basis.CHECKS)
@@ -140,32 +199,6 @@ class Judge:
         if full.checks.get("mypy") == "nothing new":
             found.append(Basis.TYPES)
         return tuple(found)
-
-    def _said(
-        self, baseline: Baseline | None, full: FullResult, evidence: Evidence, rests: Sequence[Basis]
-    ) -> tuple[VerifyVerdict, str, str]:
-        counts = f"{len(full.fail_to_pass)} fail-to-pass, {len(full.pass_to_pass)} pass-to-pass, 0 pass-to-fail"
-        left = self._run.known.get("unreached", ())
-        assert isinstance(left, tuple)
-        tail = f"; {len(left)} failing tests never run what it changes and are left alone" if left else ""
-        if Basis.TESTS in rests or (Basis.CHECKS in rests and full.fail_to_pass):
-            same = "" if self._files else "no statement of Python outside tests is changed; "
-            return VerifyVerdict.VERIFIED, f"{same}{counts}{tail}", ""
-        told = "no test was found" if baseline is None else "no test that passes runs what it changes"
-        if baseline is not None and evidence.mutants is not None and _blind(evidence):
-            told = f"the tests that run what it changes notice none of {evidence.mutants.tried} mutants of it"
-        near = evidence.differential
-        if near is None or not near.functions or not all(f.reached for f in near.functions) or evidence.around:
-            reason = f"{told}, and old and new could not be compared on all that it changes{tail}"
-            return VerifyVerdict.UNPROVEN, reason, "add a test that runs what the patch changes"
-        if near.differences:
-            many = len(near.differences) + near.differences_left_out
-            reason = (
-                f"{told}, and it answers otherwise on {many} of {near.inputs} inputs: a person has to say what is right"
-            )
-            return VerifyVerdict.NEEDS_PERSON, reason, "look at the table of differences, or add a test that wants them"
-        reason = f"{told}; what it touches answers as before on all {near.inputs} inputs that were tried{tail}"
-        return VerifyVerdict.CHARACTERIZED, reason, ""
 
 
 def _contracts_say(evidence: Evidence) -> tuple[VerifyVerdict, str] | None:
@@ -179,12 +212,6 @@ def _contracts_say(evidence: Evidence) -> tuple[VerifyVerdict, str] | None:
     if told:
         return VerifyVerdict.NEEDS_PERSON, f"a person has to say what is right: {_names(told)}"
     return None
-
-
-def _blind(evidence: Evidence) -> bool:
-    """Whether the tests would pass whatever the changed lines did: the control that they can fail at all."""
-    mutants = evidence.mutants
-    return mutants is not None and mutants.tried >= LEAST_MUTANTS and not mutants.killed
 
 
 def _remedy(full: FullResult) -> str:

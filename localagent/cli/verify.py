@@ -16,6 +16,7 @@ from localagent.cli.gate import add_daemon, read_patch
 from localagent.cli.progress import PlainSink
 from localagent.cli.render import Render
 from localagent.daemon.approvals import service_of
+from localagent.domain.claim import Claim
 from localagent.domain.strength import Grade
 from localagent.domain.verification import Verification
 from localagent.errors import UsageFault
@@ -25,6 +26,8 @@ from localagent.record.jsontext import dump
 from localagent.record.verify_report import verification_json, verification_text
 from localagent.record.verify_review import as_review
 
+AUTO = "auto"
+_CLAIMS = (Claim.FIXES.value, Claim.PRESERVES.value, Claim.ADDS.value, AUTO)
 _OUTPUTS = ("report", "sarif", "junit", "html")
 
 
@@ -41,6 +44,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_daemon(p)
     p.add_argument("--seed", type=int, default=0, metavar="K", help="seed of everything that is drawn (0)")
     grades = [grade.value for grade in Grade]
+    p.add_argument(
+        "--claim", choices=_CLAIMS, default=AUTO, help="what the patch is for, of which the strength is told (auto)"
+    )
     p.add_argument("--min-strength", choices=grades, metavar="A..E", help="refuse evidence that is weaker than this")
     p.add_argument("--crosshair", action="store_true", help="ask CrossHair as well (the extra [crosshair])")
     add_backend(p)
@@ -98,6 +104,7 @@ def _request(args: argparse.Namespace) -> VerifyRequest:
         policy=args.policy,
         backend=backend_of(args),
         least=Grade(args.min_strength) if args.min_strength else None,
+        claim=None if args.claim == AUTO else Claim(args.claim),
         crosshair=args.crosshair,
         jobs=min(2, free_cores()),
         service=service_of(args.daemon),

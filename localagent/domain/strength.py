@@ -3,9 +3,11 @@
 A grade is a summary of its parts and never stands alone. A part that could not be measured is None and says why.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from localagent.domain.claim import Claim
 
 
 class Grade(StrEnum):
@@ -66,7 +68,8 @@ class Strength:
     `functions`: touched functions whose behaviour before and after was compared on enough inputs. A part is None
     where it was not measured; `unknown` says why, by the part's name. `short` says what is missing to the next grade.
     `others`: how many other behaviours, of repairs that the search found, pass the same tests. `weak` says why the
-    tests could not tell the patch from others at this place; it is empty for A and B.
+    tests could not tell the patch from others at this place; it is empty for A and B. The grade is one of evidence for
+    the `claim`; `limits` say what speaks against that claim and what grade it leaves at most.
     """
 
     grade: Grade
@@ -77,6 +80,8 @@ class Strength:
     short: tuple[str, ...] = ()
     others: int = 0
     weak: tuple[str, ...] = ()
+    claim: Claim = Claim.UNKNOWN
+    limits: tuple[str, ...] = ()
 
 
 def graded(
@@ -109,6 +114,24 @@ def graded(
         others=others,
         weak=tuple(_weak(mutants, others)),
     )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limit:
+    """Why evidence for a claim is worth no more than a grade."""
+
+    most: Grade
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.reason}: {self.most} at most"
+
+
+def limited(strength: Strength, claim: Claim, limits: Sequence[Limit]) -> Strength:
+    """The strength as one of evidence for a claim: its grade, or the lowest that the limits leave."""
+    grade = Grade(max((strength.grade.value, *(limit.most.value for limit in limits))))
+    told = tuple(str(limit) for limit in sorted(limits, key=lambda limit: limit.most.value, reverse=True))
+    return replace(strength, grade=grade, claim=claim, limits=told)
 
 
 def _weak(mutants: Share | None, others: int) -> Iterator[str]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from localagent.domain.claim import Claim, Effect, FunctionEffect
 from localagent.domain.outcome import Baseline, FullResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.review import PatchReview
@@ -15,8 +16,10 @@ _MISSING = 10
 class VerifyVerdict(StrEnum):
     """The answer. Only VERIFIED and CHARACTERIZED are "yes" (exit 0).
 
-    VERIFIED: tests ran what the patch changed, and all that count pass. CHARACTERIZED: no test runs it; what it touches
-    answers as before on every input that was tried. UNPROVEN: nothing speaks against the patch, and nothing for it.
+    VERIFIED: tests ran what the patch changed, and all that count pass; what that shows depends on the claim.
+    CHARACTERIZED: no test runs it; what it touches answers as before on every input that was tried. UNPROVEN: nothing
+    speaks against the patch, and nothing for what is claimed of it. REFUTED: an input, or a test that turned, shows
+    that what is claimed of it is not so.
     """
 
     VERIFIED = "verified"
@@ -24,6 +27,7 @@ class VerifyVerdict(StrEnum):
     UNPROVEN = "unproven"
     TOO_WEAK = "too-weak"
     REFUSED = "refused"
+    REFUTED = "refuted"
     NEEDS_PERSON = "needs-person"
     COULD_NOT = "could-not-verify"
     CANNOT_ENFORCE = "cannot-enforce"
@@ -57,7 +61,11 @@ class Origin(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Difference:
-    """One input on which old and new disagree. Texts are bounded; `crash`: new raises what nobody raised on purpose."""
+    """One input on which old and new disagree. Texts are bounded; `crash`: new raises what nobody raised on purpose.
+
+    `explained`: it fails as the failing tests did, or takes the way of a call that a turned test makes and that
+    answers otherwise too, rather than the way of one that answers as before.
+    """
 
     path: RepoPath
     function: str
@@ -66,6 +74,8 @@ class Difference:
     new: str
     origin: Origin
     crash: bool = False
+    effect: Effect = Effect.ANSWER
+    explained: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -100,16 +110,35 @@ class PropertyBreak:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Differential:
-    """Old against new. `differences` are those that no turned test demands, smallest input first, at most fifty.
+class FunctionChange:
+    """What became of a whole function; `parameter` is the one that no longer matters, "" where it is not about one."""
 
-    `demanded` counts the inputs of turned tests on which they differ, as they should.
+    path: RepoPath
+    function: str
+    effect: FunctionEffect
+    parameter: str = ""
+
+    def __str__(self) -> str:
+        if self.effect is FunctionEffect.CONSTANT:
+            return f"{self.function} answers the same to every input"
+        return f"the argument {self.parameter!r} of {self.function} no longer matters"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Differential:
+    """Old against new. `differences` are those that no turned test demands, unexplained ones and small inputs first.
+
+    At most fifty. `demanded` counts the inputs of turned tests on which they differ, as they should; `explained` the
+    others that such inputs explain; `unexplained` the rest, by kind. `function_changes` are of functions as a whole.
     """
 
     functions: tuple[FunctionReach, ...]
     differences: tuple[Difference, ...] = ()
     differences_left_out: int = 0
     demanded: int = 0
+    explained: int = 0
+    unexplained: Mapping[Effect, int] = field(default_factory=dict)
+    function_changes: tuple[FunctionChange, ...] = ()
     properties_held: Mapping[str, int] = field(default_factory=dict)
     broken_properties: tuple[PropertyBreak, ...] = ()
     notes: tuple[str, ...] = ()
@@ -118,6 +147,11 @@ class Differential:
     def inputs(self) -> int:
         """On how many inputs old and new were compared."""
         return sum(f.compared for f in self.functions)
+
+    @property
+    def others(self) -> int:
+        """On how many inputs they differ that no turned test makes."""
+        return len(self.differences) + self.differences_left_out
 
 
 class SymbolicSaid(StrEnum):
@@ -194,6 +228,31 @@ class Mutants:
     note: str = ""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UnneededPart:
+    """A part of a patch without which every test passes as well. `path` and `line` are of the patched tree."""
+
+    path: RepoPath
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Necessity:
+    """Which parts of a patch the turned tests need: each was taken back alone, and the tests ran.
+
+    `asked` of `parts` could be taken back and run. `unneeded` are those without which all tests pass; with all of them
+    back, `differences` inputs answer otherwise, None where that could not be compared.
+    """
+
+    parts: int
+    asked: int
+    unneeded: tuple[UnneededPart, ...] = ()
+    differences: int | None = 0
+    example: str = ""
+    note: str = ""
+
+
 def mutants_share(mutants: Mutants | None) -> Share | None:
     """Killed mutants as a part of strength, None where none were tried."""
     if mutants is None:
@@ -215,8 +274,8 @@ def compared_share(near: Differential) -> Share:
 class Assessment:
     """How strong the evidence for a repair is, measured in bounded time beside a full check that accepted it.
 
-    `strength` is None where there is nothing that it could be the strength of. `cut` says what was not measured, or
-    not to its end, and why.
+    `strength` is None where there is nothing that it could be the strength of; what it is evidence for is its `claim`.
+    `cut` says what was not measured, or not to its end, and why.
     """
 
     strength: Strength | None
@@ -233,12 +292,16 @@ class Verification:
 
     `patch` is the digest of the patch's text. `baseline_commit` is the commit whose tree was the one before, "" where
     that was the working tree. `unreached` still fail as before and never run what the patch changes. `added` are tests
-    that stand in the patched tree alone; `removed` those that are gone from it.
+    that stand in the patched tree alone; `removed` those that are gone from it. `headline` is what was shown, the
+    begin of the first line. `claim` is None where it was never come to; `claim_inferred`: nobody named it.
     """
 
     verdict: VerifyVerdict
     reason: str
     exit: int
+    headline: str = ""
+    claim: Claim | None = None
+    claim_inferred: bool = True
     remedy: str = ""
     patch: str = ""
     repo: str = ""
@@ -253,6 +316,7 @@ class Verification:
     removed: tuple[str, ...] = ()
     differential: Differential | None = None
     mutants: Mutants | None = None
+    necessity: Necessity | None = None
     strength: Strength | None = None
     symbolic: tuple[Symbolic, ...] | None = None
     contracts: tuple[Contracts, ...] | None = None

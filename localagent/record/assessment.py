@@ -6,7 +6,14 @@ from typing import Any
 from localagent.domain.strength import Share
 from localagent.domain.verification import Assessment
 from localagent.record.near_text import near_lines
-from localagent.record.verify_report import differential_json, mutants_json, strength_json, weak_lines
+from localagent.record.verify_report import (
+    differential_json,
+    limit_lines,
+    mutants_json,
+    strength_json,
+    strength_line,
+    weak_lines,
+)
 from localagent.record.visible import one_line
 
 _PARTS = (
@@ -31,12 +38,25 @@ def assessment_json(found: Assessment | None) -> dict[str, Any] | None:
 
 
 def strength_event(found: Assessment) -> dict[str, Any]:
-    """For the journal and what is signed: the grade, its parts as [part, whole]. No text of the source."""
-    strength = found.strength
+    """For the journal and what is signed: the grade, of which claim, its parts as [part, whole]. No text of the source.
+
+    `unexplained` counts inputs by the kind of their difference.
+    """
+    strength, near = found.strength, found.differential
     if strength is None:
-        return {"grade": None, "lines": None, "mutants": None, "functions": None, "cut": bool(found.cut)}
+        return {
+            "grade": None,
+            "claim": None,
+            "unexplained": None,
+            "lines": None,
+            "mutants": None,
+            "functions": None,
+            "cut": bool(found.cut),
+        }
     return {
         "grade": strength.grade.value,
+        "claim": strength.claim.value,
+        "unexplained": None if near is None else {effect.value: many for effect, many in near.unexplained.items()},
         "lines": _pair(strength.lines),
         "mutants": _pair(strength.mutants),
         "functions": _pair(strength.functions),
@@ -54,7 +74,8 @@ def assessment_lines(told: Mapping[str, Any], *, most: int) -> Iterator[str]:
     if strength is None:
         yield "strength not measured: no statement of Python is changed"
         return
-    yield f"strength {strength['grade']} of A to E, measured in {told['seconds']:.1f} s"
+    yield f"{strength_line(strength['grade'], strength.get('claim'))}, measured in {told['seconds']:.1f} s"
+    yield from limit_lines(strength.get("limits", ()))  # tasks of before have none
     yield from weak_lines(strength.get("weak", ()))  # tasks of before have none
     for key, name in _PARTS:
         share = strength[key]

@@ -53,7 +53,12 @@ def sarif(review: PatchReview) -> bytes:
         "invocations": [{"executionSuccessful": review.exit in (0, 1), "exitCode": review.exit}],
         "originalUriBaseIds": {"SRCROOT": {"description": {"text": "the repository's root"}}},
         "columnKind": "unicodeCodePoints",
-        "properties": {"verdict": review.verdict.value, "policy": one_line(review.policy), "patch": review.digest},
+        "properties": {
+            "verdict": review.verdict.value,
+            "policy": one_line(review.policy),
+            "patch": review.digest,
+            **({"answer": one_line(review.title, 4_000)} if review.title else {}),
+        },
         "results": results,
     }
     return dump({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)

@@ -10,6 +10,7 @@ from localagent.domain.verification import (
     Contracts,
     Differential,
     Mutants,
+    Necessity,
     Symbolic,
     Verification,
     VerifyVerdict,
@@ -23,11 +24,12 @@ _MOST_IDS = 2_000
 _SHOWN_DIFFERENCES = 10
 _SHOWN_ALIVE = 5
 HEAD = {
-    VerifyVerdict.VERIFIED: "Patch verified by tests",
+    VerifyVerdict.VERIFIED: "Patch verified",
     VerifyVerdict.CHARACTERIZED: "Patch kept what it touches as it was (characterization, not tests)",
     VerifyVerdict.UNPROVEN: "Patch not proven",
     VerifyVerdict.TOO_WEAK: "Patch refused: its evidence is too weak",
     VerifyVerdict.REFUSED: "Patch refused",
+    VerifyVerdict.REFUTED: "Patch refuted: it does not do what is claimed of it",
     VerifyVerdict.NEEDS_PERSON: "Patch needs a person",
     VerifyVerdict.COULD_NOT: "Patch could not be verified",
     VerifyVerdict.CANNOT_ENFORCE: "Nothing ran: the jail cannot be enforced",
@@ -49,6 +51,8 @@ def verification_json(v: Verification) -> dict[str, Any]:
         "schema": SCHEMA,
         "localagent": __version__,
         "verdict": v.verdict.value,
+        "claim": v.claim.value if v.claim is not None else None,
+        "claim_inferred": v.claim_inferred,
         "exit": v.exit,
         "reason": one_line(v.reason, 4_000),
         "remedy": one_line(v.remedy, 1_000),
@@ -75,6 +79,7 @@ def verification_json(v: Verification) -> dict[str, Any]:
         "crosshair": _symbolic(v.symbolic),
         "contracts": _contracts(v.contracts),
         "mutants": mutants_json(v.mutants),
+        "necessity": necessity_json(v.necessity),
         "strength": strength_json(v.strength),
         "min_strength": v.least_strength or None,
         "seconds": dict(v.seconds),
@@ -108,6 +113,17 @@ def differential_json(near: Differential | None) -> dict[str, Any] | None:
             for f in near.functions
         ],
         "demanded": near.demanded,
+        "explained": near.explained,
+        "unexplained": {effect.value: many for effect, many in near.unexplained.items()},
+        "function_changes": [
+            {
+                "path": c.path,
+                "function": one_line(c.function),
+                "effect": c.effect.value,
+                "parameter": one_line(c.parameter, 80),
+            }
+            for c in near.function_changes
+        ],
         "differences": [
             {
                 "path": d.path,
@@ -117,6 +133,8 @@ def differential_json(near: Differential | None) -> dict[str, Any] | None:
                 "new": one_line(d.new, 400),
                 "origin": d.origin.value,
                 "crash": d.crash,
+                "effect": d.effect.value,
+                "explained": d.explained,
             }
             for d in near.differences
         ],
@@ -179,12 +197,28 @@ def mutants_json(mutants: Mutants | None) -> dict[str, Any] | None:
     }
 
 
+def necessity_json(necessity: Necessity | None) -> dict[str, Any] | None:
+    """The parts of a patch that no turned test needs, null where none was taken back."""
+    if necessity is None:
+        return None
+    return {
+        "parts": necessity.parts,
+        "asked": necessity.asked,
+        "unneeded": [{"path": p.path, "line": p.line, "text": one_line(p.text, 300)} for p in necessity.unneeded],
+        "differences": necessity.differences,
+        "example": one_line(necessity.example, 1_000),
+        "note": one_line(necessity.note),
+    }
+
+
 def strength_json(strength: Strength | None) -> dict[str, Any] | None:
     """The grade with its parts, null where there is none."""
     if strength is None:
         return None
     return {
         "grade": strength.grade.value,
+        "claim": strength.claim.value,
+        "limits": [one_line(text, 1_000) for text in strength.limits],
         "lines": _share(strength.lines),
         "mutants": _share(strength.mutants),
         "functions": _share(strength.functions),
@@ -201,11 +235,26 @@ def weak_lines(weak: Sequence[str]) -> Iterator[str]:
         yield f"  the tests are weak at this place: {'; '.join(one_line(text, 500) for text in weak)}"
 
 
+def strength_line(grade: str, claim: str | None) -> str:
+    """The grade with what it is a grade of; reports of before name no claim."""
+    return f"strength {grade} of A to E" + (f", of the claim: {claim}" if claim is not None else "")
+
+
+def limit_lines(limits: Sequence[str]) -> Iterator[str]:
+    """For a person: what speaks against the claim."""
+    yield from (f"  against the claim: {one_line(text, 1_000)}" for text in limits)
+
+
 def _share(share: Share | None) -> dict[str, Any] | None:
     if share is None:
         return None
     missing = [one_line(text, 300) for text in share.missing]
     return {"part": share.part, "whole": share.whole, "missing": missing, "note": one_line(share.note)}
+
+
+def headline(v: Verification) -> str:
+    """What was shown, in a few words."""
+    return v.headline or HEAD[v.verdict]
 
 
 def verification_text(v: Verification) -> str:
@@ -214,7 +263,7 @@ def verification_text(v: Verification) -> str:
 
 
 def _lines(v: Verification) -> Iterator[str]:
-    yield f"{HEAD[v.verdict]}: {one_line(v.reason, 4_000)}"
+    yield f"{headline(v)}: {one_line(v.reason, 4_000)}"
     if v.remedy:
         yield f"  what to do: {one_line(v.remedy, 1_000)}"
     if v.full is None and v.review is not None and v.verdict in (VerifyVerdict.REFUSED, VerifyVerdict.NEEDS_PERSON):
@@ -264,7 +313,8 @@ def _comparison(v: Verification) -> Iterator[str]:
 def _strength_lines(v: Verification) -> Iterator[str]:
     strength = v.strength
     assert strength is not None
-    yield f"strength {strength.grade} of A to E"
+    yield strength_line(strength.grade, f"{strength.claim}{' (inferred)' if v.claim_inferred else ''}")
+    yield from limit_lines(strength.limits)
     yield from weak_lines(strength.weak)
     for name, key, share in (
         ("changed lines run by tests", "lines", strength.lines),
@@ -280,5 +330,22 @@ def _strength_lines(v: Verification) -> Iterator[str]:
         if share is not None:
             for text in share.missing[:_SHOWN_ALIVE]:
                 yield f"      {'alive' if key == 'mutants' else 'not'}: {one_line(text, 300)}"
+    if v.necessity is not None:
+        yield from _necessity_lines(v.necessity)
     for text in strength.short:
         yield f"  to the next grade: {one_line(text)}"
+
+
+def _necessity_lines(necessity: Necessity) -> Iterator[str]:
+    if necessity.note:
+        yield f"  parts that the turned tests need: {one_line(necessity.note)}"
+        return
+    needed = necessity.asked - len(necessity.unneeded)
+    more = f" ({necessity.parts - necessity.asked} of {necessity.parts} not asked)" * (
+        necessity.parts > necessity.asked
+    )
+    yield f"  parts that the turned tests need: {needed} of {necessity.asked}{more}"
+    for part in necessity.unneeded[:_SHOWN_ALIVE]:
+        yield f"      not needed: {part.path}:{part.line}: {one_line(part.text, 300)}"
+    if necessity.example:
+        yield f"      because of it: {one_line(necessity.example, 300)}"

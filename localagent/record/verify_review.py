@@ -9,7 +9,7 @@ from localagent.domain.gate import Allow, Decision, Finding, Severity
 from localagent.domain.paths import RepoPath
 from localagent.domain.review import PatchReview, PatchVerdict, RuleText, Section
 from localagent.domain.verification import Verification, VerifyVerdict
-from localagent.record.verify_report import HEAD
+from localagent.record.verify_report import headline
 
 TOOL = "localagent verify"
 _MOST = 200
@@ -26,6 +26,8 @@ _RULES = (
     _rule("verify-run", Severity.HIGH, "the tests do not say yes", "see the message"),
     _rule("verify-tool", Severity.MEDIUM, "ruff or mypy finds something new", "mend what it finds"),
     _rule("verify-strength", Severity.MEDIUM, "the evidence is weaker than asked for", _TEST),
+    _rule("verify-refuted", Severity.HIGH, "an input or a test shows that the claim is not so", _MEND),
+    _rule("verify-claim", Severity.LOW, "there is more to the patch than what is claimed of it", _LOOK),
     _rule("verify-unproven", Severity.MEDIUM, "nothing speaks for the patch", _TEST),
     _rule("verify-answer", Severity.HIGH, "no verdict could be reached", "see the message"),
     _rule("verify-differs", Severity.LOW, "old and new answer otherwise, and no test wants it", _LOOK, person=True),
@@ -57,7 +59,7 @@ def as_review(v: Verification) -> PatchReview:
         patch_line=base.patch_line if base is not None else 0,
         remedy=base.remedy if base is not None else "",
         tool=TOOL,
-        title=f"{HEAD[v.verdict]}: {v.reason}",
+        title=f"{headline(v)}: {v.reason}" + (f" (claim: {v.claim})" if v.claim is not None else ""),
         exit_code=v.exit,
         sections=tuple(_sections(v)),
     )
@@ -114,8 +116,10 @@ def _decisions(v: Verification) -> Iterator[Decision]:
         yield _decision("strength", [_finding("verify-strength", v.reason)])
     elif v.verdict is VerifyVerdict.UNPROVEN:
         yield _decision("strength", [_finding("verify-unproven", v.reason)])
+    elif v.verdict is VerifyVerdict.REFUTED:
+        yield _decision("strength", [_finding("verify-refuted", v.reason)])
     elif v.strength is not None:
-        yield _decision("strength", [])
+        yield _decision("strength", [_finding("verify-claim", text) for text in v.strength.limits], allow=True)
     elif v.exit and full is None and (v.review is None or v.review.verdict is PatchVerdict.ALLOWED):
         yield _decision("tests", [_finding("verify-answer", v.reason)])
 
@@ -137,11 +141,19 @@ def _sections(v: Verification) -> Iterator[Section]:
              "; ".join(share.missing) if share is not None else "")
             for name, share in parts
         ]  # fmt: skip
+        told += [("against the claim", text, "") for text in strength.limits]
         told += [("the tests are weak at this place", text, "") for text in strength.weak]
-        yield Section(title=f"strength {strength.grade}", head=("part", "measured", "missing"), rows=tuple(told))
+        yield Section(
+            title=f"strength {strength.grade} of the claim: {strength.claim}",
+            head=("part", "measured", "missing"),
+            rows=tuple(told),
+        )
     if near is not None and near.differences:
-        rows_ = tuple((d.call, d.old, d.new, d.origin.value + (", crash" if d.crash else "")) for d in near.differences)
-        yield Section(title="old against new", head=("input", "old", "new", "where from"), rows=rows_)
+        rows_ = tuple(
+            (d.call, d.old, d.new, d.origin.value, "explained" if d.explained else d.effect.value)
+            for d in near.differences
+        )
+        yield Section(title="old against new", head=("input", "old", "new", "where from", "kind"), rows=rows_)
     if near is not None and near.broken_properties:
         broken = tuple((b.function, b.name, b.call, f"{b.old} -> {b.new}") for b in near.broken_properties)
         yield Section(title="broken properties", head=("function", "property", "input", "old, new"), rows=broken)

@@ -1,7 +1,8 @@
 """How strong the evidence for a repair is, within a box of time: one jail, a session for each tree.
 
-Coverage of the changed lines first, then old against new (inputs of tests and near these, none made up), then mutants
-until the time is up; what was cut is said. The full check has accepted the repair by then. Not promised: the same grade
+What is graded is the claim that the repair fixes what the tests ask for, and changes nothing else. Coverage of the
+changed lines first, then old against new (inputs of tests and near these, none made up), then mutants until the time is
+up; what was cut is said. The full check has accepted the repair by then. Not promised: the same grade
 on a slower machine, where more is cut; nor that tests which write into the tree can be asked (the worker is warm and
 sees it read-only).
 """
@@ -12,10 +13,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from localagent.domain.claim import Claim
+from localagent.domain.claim_limits import claim_limits
 from localagent.domain.edit import Candidate
 from localagent.domain.outcome import Baseline, FullResult, TestResult
 from localagent.domain.paths import RepoPath
-from localagent.domain.strength import graded
+from localagent.domain.strength import graded, limited
 from localagent.domain.verification import Assessment, Differential, Mutants, compared_share, mutants_share
 from localagent.ports import EditSpace, Sources
 from localagent.verify import swapping
@@ -117,13 +120,15 @@ class _Assessor:
         if seen is not None and near is not None:
             unknown = {} if mutants is not None else {"mutants": "no test or check that counts runs a changed line"}
             functions = compared_share(near)
-            strength = graded(
+            measured = graded(
                 lines=seen.share,
                 mutants=mutants_share(mutants),
                 functions=functions,
                 unknown=unknown,
                 others=self._ask.others,
             )
+            by_checks = all(i.startswith(CHECK_PREFIX) for i in self._ask.full.fail_to_pass)
+            strength = limited(measured, Claim.FIXES, claim_limits(Claim.FIXES, near, by_checks=by_checks))
         return Assessment(
             strength=strength,
             mutants=mutants,

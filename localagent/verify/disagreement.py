@@ -8,14 +8,27 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from localagent.domain.verification import Difference, Differential, FunctionReach, Origin, PropertyBreak
+from localagent.domain.claim import Effect
+from localagent.domain.verification import (
+    Difference,
+    Differential,
+    FunctionChange,
+    FunctionReach,
+    Origin,
+    PropertyBreak,
+)
 from localagent.verify.answers import Malformed, clean, integer, mapping, sequence
 from localagent.verify.changed import ChangedFile
+from localagent.verify.collateral import Answer, Judged, Kind, Pair, function_effects, judged
+from localagent.verify.parameters import signature_of
 from localagent.verify.regions import Region
 
 DIFFERENCES_SHOWN = 50
 HELD_LEAST = 5
 _TEXT, _CALLS = 600, 20_000
+_LINES, _ARGUMENTS = 400, 20
+_ORIGINS = {"seen": Origin.TESTED, "near": Origin.NEAR, "careless": Origin.NEAR}
+_KINDS = frozenset(kind.value for kind in Kind)
 _ORDER = (Origin.DEMANDED, Origin.TESTED, Origin.NEAR, Origin.GENERATED, Origin.SYMBOLIC)
 
 
@@ -32,20 +45,24 @@ class Twin:
         """With its class."""
         return f"{self.new.class_name}.{self.new.name}" if self.new.class_name else self.new.name
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Answer:
-    """One answer: kind, text, digest, properties."""
-
-    kind: str
-    text: str
-    digest: str
-    held: Mapping[str, bool]
+    def parameter(self, place: str) -> str:
+        """The name of a parameter of the function before, which may be known by its place alone."""
+        if not place.isdigit():
+            return place
+        known = signature_of(self.file.before[self.old.start : self.old.end])
+        positional = [name for name, _, _ in known.positional] if known is not None else []
+        if self.old.class_name and positional[:1] in (["self"], ["cls"]):
+            del positional[0]
+        return positional[int(place)] if int(place) < len(positional) else place
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Call:
-    """One call of one tree. `literal` is its (args, kwargs) where they are plain data."""
+    """One call of one tree. `literal` is its (args, kwargs) where they are plain data; the rest as of a `Pair`.
+
+    `lines` are those it ran, from the function's first. `answer` is None where two runs disagreed, or the program did
+    not come so far.
+    """
 
     function: int
     key: str
@@ -53,7 +70,10 @@ class Call:
     text: str
     literal: tuple[str, str] | None
     answer: Answer | None
-    """None where two runs disagreed, or the program did not come so far."""
+    careless: bool = False
+    of_turned: bool = False
+    lines: frozenset[int] = frozenset()
+    parts: tuple[tuple[str, str], ...] = ()
 
 
 class Comparison:
@@ -73,57 +93,79 @@ class Comparison:
 
     def result(self) -> Differential:
         """The differential."""
-        before, after = self._before, self._after
+        pairs = self._pairs()
         found: list[Difference] = []
-        demanded = 0
-        pairs: dict[int, list[tuple[Call, Answer, Answer]]] = {n: [] for n in range(len(self._twins))}
-        for key, old in before.items():
-            new = after.get(key)
-            if new is None or old.answer is None or new.answer is None:
-                continue
-            if "skipped" in (old.answer.kind, new.answer.kind) or old.answer.kind == new.answer.kind == "late":
-                continue
-            origin = min((old.origin, new.origin), key=_ORDER.index)
-            pairs[old.function].append((replace(old, origin=origin), old.answer, new.answer))
+        unexplained: Counter[Effect] = Counter()
+        changes: list[FunctionChange] = []
         for number, compared in pairs.items():
-            for call, was, now in compared:
-                if was.digest == now.digest:
-                    continue
-                if call.origin is Origin.DEMANDED:
-                    demanded += 1
-                else:
-                    found.append(self._difference(self._twins[number], call, was, now))
-        found.sort(key=lambda d: (len(d.call), d.call, d.function))
+            twin = self._twins[number]
+            for one in judged(compared):
+                found.append(self._difference(twin, one))
+                unexplained[one.effect] += not one.explained
+            changes += [
+                FunctionChange(path=twin.file.path, function=twin.name, effect=effect, parameter=twin.parameter(name))
+                for effect, name in function_effects(compared)
+            ]
+        found.sort(key=lambda d: (d.explained, len(d.call), d.call, d.function))
         held, broken = self._properties(pairs)
         return Differential(
             functions=tuple(self._reach(n, pairs[n]) for n in pairs),
             differences=tuple(found[:DIFFERENCES_SHOWN]),
             differences_left_out=max(0, len(found) - DIFFERENCES_SHOWN),
-            demanded=demanded,
+            demanded=sum(p.origin is Origin.DEMANDED and p.differs for compared in pairs.values() for p in compared),
+            explained=sum(d.explained for d in found),
+            unexplained={effect: unexplained[effect] for effect in Effect if unexplained[effect]},
+            function_changes=tuple(changes),
             properties_held=held,
             broken_properties=broken,
         )
 
+    def _pairs(self) -> dict[int, list[Pair]]:
+        """What both trees answered, by the function's number."""
+        pairs: dict[int, list[Pair]] = {n: [] for n in range(len(self._twins))}
+        for key, old in self._before.items():
+            new = self._after.get(key)
+            if new is None or old.answer is None or new.answer is None:
+                continue
+            kinds = (old.answer.kind, new.answer.kind)
+            if Kind.SKIPPED in kinds or kinds == (Kind.LATE, Kind.LATE):
+                continue
+            pair = Pair(
+                text=old.text,
+                origin=min((old.origin, new.origin), key=_ORDER.index),
+                careless=old.careless and new.careless,
+                of_turned=old.of_turned or new.of_turned,
+                way=frozenset({*((False, n) for n in old.lines), *((True, n) for n in new.lines)}),
+                parts=old.parts,
+                was=old.answer,
+                now=new.answer,
+            )
+            pairs[old.function].append(pair)
+        return pairs
+
     @staticmethod
-    def _difference(twin: Twin, call: Call, was: Answer, now: Answer) -> Difference:
+    def _difference(twin: Twin, one: Judged) -> Difference:
+        pair = one.pair
         return Difference(
             path=twin.file.path,
             function=twin.name,
-            call=f"{twin.name}({call.text})",
-            old=was.text,
-            new=now.text,
-            origin=call.origin,
-            crash=now.kind in ("raised", "late") and was.kind in ("ok", "refused"),
+            call=f"{twin.name}({pair.text})",
+            old=pair.was.text,
+            new=pair.now.text,
+            origin=pair.origin,
+            crash=pair.crash,
+            effect=one.effect,
+            explained=one.explained,
         )
 
-    def _reach(self, number: int, compared: Sequence[tuple[Call, Answer, Answer]]) -> FunctionReach:
+    def _reach(self, number: int, compared: Sequence[Pair]) -> FunctionReach:
         twin = self._twins[number]
         reach = FunctionReach(
             path=twin.file.path,
             function=twin.name,
             compared=len(compared),
-            agreed=sum(was.digest == now.digest for _, was, now in compared),
-            answered=sum("ok" in (was.kind, now.kind) for _, was, now in compared),
+            agreed=sum(not pair.differs for pair in compared),
+            answered=sum(Kind.OK in (pair.was.kind, pair.now.kind) for pair in compared),
         )
         if reach.reached:
             return reach
@@ -134,40 +176,33 @@ class Comparison:
         )
         return replace(reach, why=why if not compared or reach.answered else "every input is turned down")
 
-    def _properties(
-        self, pairs: Mapping[int, Sequence[tuple[Call, Answer, Answer]]]
-    ) -> tuple[dict[str, int], tuple[PropertyBreak, ...]]:
+    def _properties(self, pairs: Mapping[int, Sequence[Pair]]) -> tuple[dict[str, int], tuple[PropertyBreak, ...]]:
         """Properties that held for every call before, by how often; and those that some call breaks after."""
         total: Counter[str] = Counter()
         broken: list[PropertyBreak] = []
         for number, compared in pairs.items():
             twin = self._twins[number]
-            for name, count in _held([was for _, was, _ in compared]).items():
+            for name, count in _held([pair.was for pair in compared]).items():
                 total[name] += count
-                bad = [
-                    (call, was, now) for call, was, now in compared if now.held.get(name) is False and name in was.held
-                ]
-                if not bad:
-                    continue
-                call, was, now = min(bad, key=lambda b: (len(b[0].text), b[0].text))
-                broken.append(
-                    PropertyBreak(
-                        path=twin.file.path, function=twin.name, name=name, held=count,
-                        call=f"{twin.name}({call.text})", old=was.text, new=now.text,
-                    )
-                )  # fmt: skip
-            kinds = {was.text.split(":")[0] for _, was, _ in compared if was.kind in ("raised", "refused")}
-            fresh = [b for b in compared if b[2].kind in ("raised", "refused") and b[1].kind == "ok"]
-            fresh = [b for b in fresh if b[2].text.split(":")[0] not in kinds]
+                bad = [p for p in compared if p.now.held.get(name) is False and name in p.was.held]
+                if bad:
+                    broken.append(_break(twin, bad, name, count))
+            raising = (Kind.RAISED, Kind.REFUSED)
+            known = {p.was.exception for p in compared if p.was.kind in raising}
+            fresh = [p for p in compared if p.now.kind in raising and p.was.kind is Kind.OK]
+            fresh = [p for p in fresh if p.now.exception not in known]
             if fresh and len(compared) >= HELD_LEAST:
-                call, was, now = min(fresh, key=lambda b: (len(b[0].text), b[0].text))
-                broken.append(
-                    PropertyBreak(
-                        path=twin.file.path, function=twin.name, name="exception kinds", held=len(compared),
-                        call=f"{twin.name}({call.text})", old=was.text, new=now.text,
-                    )
-                )  # fmt: skip
+                broken.append(_break(twin, fresh, "exception kinds", len(compared)))
         return dict(sorted(total.items())), tuple(broken)
+
+
+def _break(twin: Twin, bad: Sequence[Pair], name: str, held: int) -> PropertyBreak:
+    """Told by the smallest input."""
+    pair = min(bad, key=lambda p: (len(p.text), p.text))
+    return PropertyBreak(
+        path=twin.file.path, function=twin.name, name=name, held=held,
+        call=f"{twin.name}({pair.text})", old=pair.was.text, new=pair.now.text,
+    )  # fmt: skip
 
 
 def _held(answers: Sequence[Answer]) -> dict[str, int]:
@@ -190,8 +225,9 @@ def calls_of(
         number, item, how = integer(told.get("f")), integer(told.get("item")), told.get("how")
         if not 0 <= number < functions:
             raise Malformed("a function nobody asked for")
-        origin = {"seen": Origin.TESTED, "near": Origin.NEAR}.get(str(how), Origin.GENERATED)
-        if origin is Origin.TESTED and tests.get(item, "") in turning:
+        origin = _ORIGINS.get(str(how), Origin.GENERATED)
+        of_turned = tests.get(item, "") in turning
+        if origin is Origin.TESTED and of_turned:
             origin = Origin.DEMANDED
         runs = [_answer(run) for run in sequence(told.get("runs"), 2)]
         steady = len(runs) == 2 and runs[0].digest == runs[1].digest and runs[0].kind == runs[1].kind
@@ -204,6 +240,10 @@ def calls_of(
             text=clean(told.get("call"), _TEXT).replace("\n", "\\n"),
             literal=(args, kwargs) if whole else None,
             answer=runs[0] if steady else None,
+            careless=how == "careless",
+            of_turned=of_turned,
+            lines=_lines(told.get("runs")),
+            parts=_parts(told.get("parts"), integer(told.get("own"))),
         )
 
 
@@ -223,4 +263,30 @@ def _answer(record: object) -> Answer:
     told = mapping(record)
     held = {clean(name, 80): value is True for name, value in list(mapping(told.get("p")).items())[:20]}
     text = clean(told.get("t"), _TEXT).replace("\n", "\\n")
-    return Answer(kind=clean(told.get("k"), 10), text=text, digest=clean(told.get("d"), 40), held=held)
+    kind = clean(told.get("k"), 10)
+    if kind not in _KINDS:
+        raise Malformed("an answer of a kind that there is not")
+    return Answer(
+        kind=Kind(kind), text=text, digest=clean(told.get("d"), 40), alone=clean(told.get("r"), 40), held=held
+    )
+
+
+def _lines(runs: object) -> frozenset[int]:
+    """The lines noted in the last of the runs."""
+    every = sequence(runs, 2)
+    return frozenset(integer(n) for n in sequence(mapping(every[-1]).get("l"), _LINES)) if every else frozenset()
+
+
+def _parts(told: object, own: int) -> tuple[tuple[str, str], ...]:
+    """Name (or place) and digest of the arguments; the object whose method it is left out."""
+    found = []
+    for part in sequence(told, _ARGUMENTS):
+        pair = sequence(part, 2)
+        if len(pair) != 2:
+            raise Malformed("an argument without a digest")
+        name, digest = pair
+        if not isinstance(name, int):
+            found.append((clean(name, 80), clean(digest, 40)))
+        elif name >= own:
+            found.append((str(name - own), clean(digest, 40)))
+    return tuple(found)

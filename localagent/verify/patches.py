@@ -96,9 +96,9 @@ class PatchVerifier:
         """Outcomes and lines of the tree after: what covers the changed lines."""
         return BaselineRunner(self.after, self._task).run()
 
-    def quick(self, baseline: Baseline, *, jobs: int) -> WarmQuickCheck:
-        """Warm workers on the tree after."""
-        return WarmQuickCheck(self.after, baseline, self.request, jobs=jobs)
+    def quick(self, baseline: Baseline, *, jobs: int, always: Sequence[str] = ()) -> WarmQuickCheck:
+        """Warm workers on the tree after, in which some tests always run."""
+        return WarmQuickCheck(self.after, baseline, self.request, jobs=jobs, always=always)
 
     def ids(self, tree: Snapshot) -> frozenset[str]:
         """The ids that a tree offers; none where it does not collect."""

@@ -6,6 +6,7 @@ jail on a writable copy), the last when the repository's tests do not behave the
 
 import concurrent.futures as cf
 import queue
+from collections.abc import Sequence
 
 from localagent.domain.edit import Candidate
 from localagent.domain.outcome import Baseline, QuickResult
@@ -17,15 +18,26 @@ from localagent.verify.warm import Warm, WarmSlot
 
 
 class WarmQuickCheck:
-    """ports.QuickCheck. Workers start in the background as soon as this is made."""
+    """ports.QuickCheck. Workers start in the background as soon as this is made.
+
+    `always` are passing tests that every candidate is put to, whatever it touches.
+    """
 
     def __init__(
-        self, rooms: Rooms, baseline: Baseline, request: OpenRequest, *, jobs: int, keep: bool = False
+        self,
+        rooms: Rooms,
+        baseline: Baseline,
+        request: OpenRequest,
+        *,
+        jobs: int,
+        keep: bool = False,
+        always: Sequence[str] = (),
     ) -> None:
         self._plan = Plan(rooms, baseline, request)
         self._keep = keep
         self.warm: Warm | None = None
         self._selector = Selector(baseline)
+        self._always = tuple(always)
         self._slots = [WarmSlot(self._plan) for _ in range(max(1, jobs))]
         self._free: queue.LifoQueue[WarmSlot] = queue.LifoQueue()
         self._starter = cf.ThreadPoolExecutor(len(self._slots), thread_name_prefix="warm")
@@ -47,7 +59,11 @@ class WarmQuickCheck:
         """Run one candidate; waits for a free worker."""
         ask = Ask(
             candidate=candidate,
-            passing=tuple(t for t in self._selector.passing_for(candidate) if t not in self._plan.unsteady),
+            passing=tuple(
+                t
+                for t in dict.fromkeys((*self._always, *self._selector.passing_for(candidate)))
+                if t not in self._plan.unsteady
+            ),
             cpu_seconds=cpu_seconds,
             stop_early=stop_early,
         )

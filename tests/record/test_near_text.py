@@ -4,8 +4,16 @@ from dataclasses import replace
 
 import pytest
 
+from localagent.domain.claim import FunctionEffect
 from localagent.domain.paths import RepoPath
-from localagent.domain.verification import Difference, Differential, FunctionReach, Origin, PropertyBreak
+from localagent.domain.verification import (
+    Difference,
+    Differential,
+    FunctionChange,
+    FunctionReach,
+    Origin,
+    PropertyBreak,
+)
 from localagent.record.near_text import near_lines
 from localagent.record.verify_report import differential_json
 
@@ -57,3 +65,53 @@ def test_the_short_table() -> None:
 @pytest.mark.parametrize("whole", [True, False])
 def test_without_functions_there_is_no_table(whole: bool) -> None:
     assert lines(replace(NEAR, functions=(), notes=()), most=5, whole=whole) == []
+
+
+def shown(*differences: tuple[str, str, str], most: int = 5) -> list[str]:
+    made = tuple(
+        Difference(path=PATH, function="f", call=call, old=old, new=new, origin=Origin.NEAR)
+        for call, old, new in differences
+    )
+    return lines(replace(NEAR, differences=made, differences_left_out=0, broken_properties=()), most=most, whole=False)
+
+
+def test_answers_that_differ_behind_the_ellipsis_show_what_differs() -> None:
+    """Shortened, both would read alike: head and tail are equal, and what differs stands between them."""
+    old, new = "[" + "7, " * 60 + "8, " + "9, " * 60 + "]", "[" + "7, " * 60 + "5, " + "9, " * 60 + "]"
+    (line,) = shown((CALL, old, new))[1:]
+    before, _, after = line.removeprefix(f"  {CALL}: ").partition(" -> ")
+    assert before.startswith("…7, 7, 7, 7, 8, 9")
+    assert after.startswith("…7, 7, 7, 7, 5, 9")
+    assert len(line) < 160
+
+
+def test_answers_whose_texts_are_equal_say_so_and_are_told_once() -> None:
+    (line,) = shown(("f(<A>)", "A()", "A()"), ("f(<A>)", "A()", "A()"), ("f(<A>)", "A()", "A()"))[1:]
+    assert line == "  f(<A>): A() -> A() (what differs is not in the text)  (and 2 alike)"
+
+
+def test_those_that_read_alike_are_not_counted_as_left_out() -> None:
+    found = shown(("f(1)", "1", "2"), ("f(1)", "1", "2"), ("f(2)", "1", "2"), ("f(3)", "1", "2"), most=2)
+    assert found[1:] == ["  f(1): 1 -> 2  (and 1 alike)", "  f(2): 1 -> 2", "  and 1 more"]
+
+
+def test_reports_of_before_are_shown_too() -> None:
+    told = differential_json(NEAR)
+    assert told is not None
+    old = {name: value for name, value in told.items() if name not in ("explained", "unexplained", "function_changes")}
+    old["differences"] = [
+        {name: value for name, value in d.items() if name not in ("effect", "explained")} for d in told["differences"]
+    ]
+    for whole in (True, False):
+        assert list(near_lines(old, most=3, whole=whole)) == lines(NEAR, most=3, whole=whole)
+
+
+def test_what_is_explained_is_counted_and_what_became_of_functions_told() -> None:
+    change = FunctionChange(path=PATH, function="f", effect=FunctionEffect.LOST_PARAMETER, parameter="style")
+    constant = FunctionChange(path=PATH, function="g", effect=FunctionEffect.CONSTANT)
+    found = lines(replace(NEAR, explained=2, function_changes=(change, constant)), most=1, whole=False)
+    assert found[:3] == [
+        "old against new: 9 inputs, 1 differ where turned tests want it, 5 others differ (2 explained by these)",
+        "  the argument 'style' of f no longer matters",
+        "  g answers the same to every input",
+    ]

@@ -8,19 +8,23 @@ from xml.etree import ElementTree as ET
 import pytest
 from schema_checker import checker
 
+from localagent.domain.claim import Claim, Effect, FunctionEffect
 from localagent.domain.outcome import FullResult
 from localagent.domain.paths import RepoPath
-from localagent.domain.strength import Share, graded
+from localagent.domain.strength import Grade, Limit, Share, graded, limited
 from localagent.domain.verification import (
     ContractBreak,
     Contracts,
     ContractSaid,
     Difference,
     Differential,
+    FunctionChange,
     FunctionReach,
     Mutants,
+    Necessity,
     Origin,
     PropertyBreak,
+    UnneededPart,
     Verification,
     VerifyVerdict,
 )
@@ -44,13 +48,19 @@ FULL = FullResult(
 NEAR = Differential(
     functions=(FunctionReach(path=PATH, function="f", compared=9, agreed=8, answered=9),),
     differences=(Difference(path=PATH, function="f", call=EVIL, old="1", new=EVIL, origin=Origin.NEAR, crash=True),),
+    unexplained={Effect.CRASH: 1},
+    function_changes=(
+        FunctionChange(path=PATH, function=EVIL, effect=FunctionEffect.LOST_PARAMETER, parameter=EVIL),
+        FunctionChange(path=PATH, function="f", effect=FunctionEffect.CONSTANT),
+    ),
     properties_held={"length kept": 9},
     broken_properties=(PropertyBreak(path=PATH, function="f", name="length kept", held=9, call=EVIL, old="", new=""),),
 )
-STRENGTH = graded(
+MEASURED = graded(
     lines=Share(part=9, whole=10, missing=("a.py:3",)), mutants=None, functions=Share(part=1, whole=1),
     unknown={"mutants": "none"},
 )  # fmt: skip
+STRENGTH = limited(MEASURED, Claim.FIXES, (Limit(most=Grade.D, reason=EVIL),))
 CONTRACTS = (
     Contracts(
         path=PATH,
@@ -74,6 +84,10 @@ WHOLE = Verification(
     removed=("t::gone",),
     differential=NEAR,
     mutants=Mutants(tried=2, killed=1, space=3, alive=(EVIL,)),
+    necessity=Necessity(
+        parts=3, asked=2, unneeded=(UnneededPart(path=PATH, line=3, text=EVIL),), differences=None, example=EVIL
+    ),
+    claim=Claim.FIXES,
     strength=STRENGTH,
     contracts=CONTRACTS,
     seconds={"gates": 0.5},
@@ -125,6 +139,7 @@ def test_what_refuses_is_a_finding_and_what_is_left_alone_is_none() -> None:
     [
         (VerifyVerdict.TOO_WEAK, "verify-strength"),
         (VerifyVerdict.UNPROVEN, "verify-unproven"),
+        (VerifyVerdict.REFUTED, "verify-refuted"),
         (VerifyVerdict.COULD_NOT, "verify-answer"),
         (VerifyVerdict.CANNOT_ENFORCE, "verify-answer"),
     ],
@@ -147,3 +162,27 @@ def test_contracts_against_a_patch_are_findings_and_those_that_could_not_be_aske
     text = verification_text(WHOLE)
     assert "broken: post: x: " in text
     assert "contracts of g: could-not-answer (" in text
+
+
+def test_the_claim_stands_in_every_output_and_what_speaks_against_it_is_a_finding() -> None:
+    text = verification_text(WHOLE)
+    assert "strength D of A to E, of the claim: fixes (inferred)" in text
+    assert "  against the claim: f(" in text
+    assert "  parts that the turned tests need: 1 of 2 (1 of 3 not asked)" in text
+    assert "      not needed: a.py:3: " in text
+    told = verification_json(replace(WHOLE, claim_inferred=False))
+    assert (told["claim"], told["claim_inferred"], told["strength"]["claim"]) == ("fixes", False, "fixes")
+    assert told["differential"]["unexplained"] == {"crash": 1}
+    review = as_review(WHOLE)
+    assert "verify-claim" in [f.rule for d in review.decisions for f in d.findings]
+    assert b"of the claim: fixes" in page(review)
+    assert "verify-claim" in {r["ruleId"] for r in json.loads(sarif(review))["runs"][0]["results"]}
+    assert b"(claim: fixes)" in junit(review)
+    assert json.loads(sarif(review))["runs"][0]["properties"]["answer"].endswith("(claim: fixes)")
+
+
+def test_the_headline_is_what_was_shown() -> None:
+    one = replace(WHOLE, headline="Tests pass as before")
+    assert verification_text(one).startswith("Tests pass as before: r\n")
+    assert as_review(one).title == "Tests pass as before: r (claim: fixes)"
+    assert "by tests" not in verification_text(replace(WHOLE, full=None)).partition("\n")[0]

@@ -3,7 +3,8 @@
 In a forked child of a collected session: run the given tests once, copying the arguments of calls of the watched
 functions; vary the copies (seeded by the call itself, so that another tree varies an equal call alike); add the inputs
 that the host made; make all these calls twice, in two children. Each call has a key by which the host finds its twin in
-the other tree. Nothing is asserted here. Not promised: that a function under test cannot lie about its own answers.
+the other tree. The second time the lines that the function runs are noted, which tells the way that a call took.
+Nothing is asserted here. Not promised: that a function under test cannot lie about its own answers.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ import hashlib
 import itertools
 import random
 import signal
+import sys
 import types
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 from .behave import on_purpose
 from .capture import Capture, own_arguments
@@ -29,8 +31,11 @@ from .showing import ADDRESS, TEXT_LIMIT, literal, show
 
 CALLS_LIMIT = 24  # of one function, as the tests make them
 NEAR_LIMIT = 12  # variations of one call
+ARGUMENTS_LIMIT = 20
 INPUTS_LIMIT = 160  # of one function, those of the host apart
 CALL_SECONDS = 0.05
+TRACED_TIMES = 4  # as long a call may take while its lines are noted
+LINES_LIMIT = 400
 LATE_LIMIT = 10
 _GENERATOR, _ASYNC = 0x20, 0x80 | 0x200
 
@@ -41,13 +46,25 @@ class _TooLong(BaseException):
     pass
 
 
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
 class Input:
-    """One call to make. `item` is the number of the test that made it, -1 for none; `how`: seen, near or given."""
+    """One call to make. `item` is the number of the test that made it, -1 for none.
+
+    `how`: seen, near (relations between the arguments kept), careless (not kept) or given. `parts` are digests of the
+    single arguments.
+    """
 
     def __init__(self, number: int, args: Tuple[Any, ...], kwargs: Dict[str, Any], item: int, how: str) -> None:
         self.number, self.args, self.kwargs, self.item, self.how = number, args, kwargs, item, how
         self.shape = shape((args, kwargs))
-        self.key = hashlib.sha256(("%d %s" % (number, self.shape)).encode("utf-8", "surrogatepass")).hexdigest()[:24]
+        self.key = _digest("%d %s" % (number, self.shape))[:24]
+
+    def parts(self) -> List[List[Any]]:
+        named = list(enumerate(self.args)) + list(self.kwargs.items())
+        return [[name, _digest(shape(value))[:12]] for name, value in named[:ARGUMENTS_LIMIT]]
 
 
 class Recorder(Capture):
@@ -101,9 +118,9 @@ def near(seen: List[Input], functions: Sequence[Function], request: Dict[str, An
             continue
         rng = Chance(int(hashlib.sha256(("%d %s" % (int(request["seed"]), one.key)).encode()).hexdigest()[:12], 16))
         rng.letters, rng.numbers = letters, numbers
-        for args, kwargs in _varied(one, own_arguments(function, one.args), rng):
+        for args, kwargs, kept in _varied(one, own_arguments(function, one.args), rng):
             try:
-                made = Input(one.number, args, kwargs, one.item, "near")
+                made = Input(one.number, args, kwargs, one.item, "near" if kept else "careless")
             except Exception:  # an object of the code under test that cannot be looked at
                 continue
             if len(made.shape) <= SHAPE_LIMIT and counts.get(one.number, 0) < INPUTS_LIMIT and made.key not in found:
@@ -112,7 +129,7 @@ def near(seen: List[Input], functions: Sequence[Function], request: Dict[str, An
     return list(found.values())
 
 
-def _varied(one: Input, own: int, rng: Chance) -> List[Tuple[Tuple[Any, ...], Dict[str, Any]]]:
+def _varied(one: Input, own: int, rng: Chance) -> List[Tuple[Tuple[Any, ...], Dict[str, Any], bool]]:
     """Other arguments; and, for a method, other states of its object."""
     try:
         return _neighbours_of(one, own, rng)
@@ -120,16 +137,16 @@ def _varied(one: Input, own: int, rng: Chance) -> List[Tuple[Tuple[Any, ...], Di
         return []
 
 
-def _neighbours_of(one: Input, own: int, rng: Chance) -> List[Tuple[Tuple[Any, ...], Dict[str, Any]]]:
-    found: List[Tuple[Tuple[Any, ...], Dict[str, Any]]] = []
-    for args, kwargs, _kept in neighbours(one.args[own:], one.kwargs, rng, NEAR_LIMIT):
-        found.append((one.args[:own] + args, kwargs))
+def _neighbours_of(one: Input, own: int, rng: Chance) -> List[Tuple[Tuple[Any, ...], Dict[str, Any], bool]]:
+    found: List[Tuple[Tuple[Any, ...], Dict[str, Any], bool]] = []
+    for args, kwargs, kept in neighbours(one.args[own:], one.kwargs, rng, NEAR_LIMIT):
+        found.append((one.args[:own] + args, kwargs, kept))
     state = getattr(one.args[0], "__dict__", None) if own else None
     if isinstance(state, dict) and state and not isinstance(one.args[0], type):
         for _args, attributes, _kept in neighbours((), state, rng, 2 * NEAR_LIMIT):
             other = copy.copy(one.args[0])
             other.__dict__.update(attributes)
-            found.append(((other, *one.args[1:]), one.kwargs))
+            found.append(((other, *one.args[1:]), one.kwargs, False))  # no object need ever be in such a state
     return found
 
 
@@ -141,8 +158,38 @@ def given(request: Dict[str, Any]) -> List[Input]:
     return found
 
 
-def answers(inputs: List[Input], functions: Sequence[Function], inverses: Dict[int, Function]) -> List[Dict[str, Any]]:
-    """One record a call: `k` (ok, late, refused, raised, skipped), `t` what it says, `d` a digest, `p` properties."""
+class Way:
+    """Notes the lines that a function, and what is defined inside it, runs; counted from its first line."""
+
+    def __init__(self, function: types.FunctionType) -> None:
+        self._first = function.__code__.co_firstlineno
+        self._codes = set(_family(function.__code__))
+        self.lines: Set[int] = set()
+
+    def enter(self, frame: Any, _event: str, _arg: Any) -> Any:
+        return self._line if frame.f_code in self._codes else None
+
+    def _line(self, frame: Any, event: str, _arg: Any) -> Any:
+        if event == "line" and len(self.lines) < LINES_LIMIT:
+            self.lines.add(frame.f_lineno - self._first)
+        return self._line
+
+
+def _family(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for inner in code.co_consts:
+        if isinstance(inner, types.CodeType):
+            yield from _family(inner)
+
+
+def answers(
+    inputs: List[Input], functions: Sequence[Function], inverses: Dict[int, Function], traced: bool
+) -> List[Dict[str, Any]]:
+    """One record a call: `k` (ok, late, refused, raised, skipped), `t` what it says, `d` a digest, `p` properties.
+
+    `r` is a digest of what was returned or raised alone, without what became of the arguments; `l` the lines it ran,
+    where they were noted.
+    """
 
     def late(_number: int, _frame: Any) -> None:
         raise _TooLong
@@ -153,23 +200,26 @@ def answers(inputs: List[Input], functions: Sequence[Function], inverses: Dict[i
     for one in inputs:
         function = functions[one.number]
         if function is None or slow >= LATE_LIMIT or function.__code__.co_flags & _ASYNC:
-            out.append({"k": "skipped", "t": "", "d": "", "p": {}})
+            out.append({"k": "skipped", "t": "", "d": "", "r": "", "p": {}, "l": []})
             continue
-        out.append(_answer(one, function, inverses.get(one.number)))
+        out.append(_answer(one, function, inverses.get(one.number), Way(function) if traced else None))
         slow += out[-1]["k"] == "late"
     return out
 
 
-def _answer(one: Input, function: types.FunctionType, inverse: Function) -> Dict[str, Any]:
+def _answer(one: Input, function: types.FunctionType, inverse: Function, way: Optional[Way]) -> Dict[str, Any]:
     args, kwargs = copy.deepcopy(one.args), copy.deepcopy(one.kwargs)
     own = own_arguments(function, args)
     held: Dict[str, bool] = {}
     random.seed(0)
+    said = ""
     try:
-        signal.setitimer(signal.ITIMER_PROF, CALL_SECONDS)
+        signal.setitimer(signal.ITIMER_PROF, CALL_SECONDS if way is None else TRACED_TIMES * CALL_SECONDS)
+        sys.settrace(None if way is None else way.enter)
         result = function(*args, **kwargs)
         if hasattr(result, "__next__"):
             result = list(itertools.islice(result, 300))
+        sys.settrace(None)
         said, changed = shape(result), shape((args, kwargs))
         kind, text = "ok", show(result)
         signal.setitimer(signal.ITIMER_PROF, 2 * CALL_SECONDS)
@@ -181,13 +231,16 @@ def _answer(one: Input, function: types.FunctionType, inverse: Function) -> Dict
         kind, text, answer = "late", "does not end within %.2f s of processor time" % CALL_SECONDS, "late"
     except BaseException as fault:
         signal.setitimer(signal.ITIMER_PROF, 0)
+        sys.settrace(None)
         kind = "refused" if on_purpose(fault) else "raised"
         answer = type(fault).__name__
         text = "raises " + bounded(answer, 80) + bounded(_message(fault), TEXT_LIMIT // 2)
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
-    digest = hashlib.sha256((kind[:2] + answer).encode("utf-8", "surrogatepass")).hexdigest()[:24]
-    return {"k": kind, "t": bounded(ADDRESS.sub("", text), TEXT_LIMIT), "d": digest, "p": held}
+        sys.settrace(None)
+    digest, alone = _digest(kind[:2] + answer)[:24], _digest(kind[:2] + (said if kind == "ok" else answer))[:12]
+    lines = [] if way is None else sorted(way.lines)
+    return {"k": kind, "t": bounded(ADDRESS.sub("", text), TEXT_LIMIT), "d": digest, "r": alone, "p": held, "l": lines}
 
 
 def _held(
@@ -232,7 +285,7 @@ def table(
         inputs.setdefault(one.key, one)
     calls = list(inputs.values())
     seconds = float(request["cpu_seconds"])
-    rows = [_ask(calls, functions, inverses, seconds) for _ in range(2)] if calls else [[], []]
+    rows = [_ask(calls, functions, inverses, seconds, traced) for traced in (False, True)] if calls else [[], []]
     return {
         "calls": [_record(one, functions, [row[n] for row in rows if row]) for n, one in enumerate(calls)],
         "missed": {str(number): why for number, why in recorder.missed.items()},
@@ -249,6 +302,8 @@ def _record(one: Input, functions: Sequence[Function], runs: List[Dict[str, Any]
         "key": one.key,
         "item": one.item,
         "how": one.how,
+        "own": own,
+        "parts": one.parts(),
         "call": bounded(", ".join(shown), 2 * TEXT_LIMIT),
         "args": repr(one.args) if plain else "",
         "kwargs": repr(one.kwargs) if plain else "",
@@ -257,9 +312,10 @@ def _record(one: Input, functions: Sequence[Function], runs: List[Dict[str, Any]
 
 
 def _ask(
-    calls: List[Input], functions: Sequence[Function], inverses: Dict[int, Function], seconds: float
+    calls: List[Input], functions: Sequence[Function], inverses: Dict[int, Function], seconds: float, traced: bool
 ) -> List[Dict[str, Any]]:
     """The answers of one child; none when it did not come to its end."""
-    told = answer_of_child(lambda: {"row": answers(calls, functions, inverses)}, seconds, 3 * seconds + 1)
+    limit = 2 * seconds if traced else seconds
+    told = answer_of_child(lambda: {"row": answers(calls, functions, inverses, traced)}, limit, 3 * limit + 1)
     row = told.get("row")
     return row if isinstance(row, list) and len(row) == len(calls) else []

@@ -11,7 +11,9 @@ from localagent.record.redacted.marks import Each, Fields, Named, Redaction, Sha
 from localagent.record.redacted.words import (
     BACKEND,
     CHECK,
+    CLAIM,
     DIGEST,
+    EFFECT,
     GRADE,
     HEX,
     JAIL,
@@ -64,7 +66,15 @@ _VERIFICATION = Fields(
         **each("candidates plausible failToPass passToPass stillFailing"),
         "guard": Fields(each("found ran passed notRun broken flaky undecided")),
         "checks": Named(CHECK, never),
-        "strength": Fields({"grade": GRADE, "cut": never, **each("lines mutants functions", Each(never))}),
+        "strength": Fields(
+            {
+                "grade": GRADE,
+                "claim": CLAIM,
+                "unexplained": Named(EFFECT, never),
+                "cut": never,
+                **each("lines mutants functions", Each(never)),
+            }
+        ),
         "jail": JAIL,
         "limitsHit": LIMITS,
     }

@@ -8,7 +8,10 @@ from localagent.domain.task import Stage
 from localagent.record.redacted.marks import Each, Fields, Named, Redaction, among, matching, never
 from localagent.record.redacted.words import (
     CHECK,
+    CLAIM,
     DIGEST,
+    EFFECT,
+    FUNCTION_EFFECT,
     GRADE,
     HEX,
     JAIL,
@@ -30,6 +33,8 @@ _SHARE = Fields({**each("part whole note"), "missing": _TEXTS})
 _STRENGTH = Fields(
     {
         "grade": GRADE,
+        "claim": CLAIM,
+        "limits": _TEXTS,
         **each(_PARTS, _SHARE),
         "unknown": Named(among(frozenset(_PARTS.split())), never),
         **each("others"),
@@ -39,9 +44,11 @@ _STRENGTH = Fields(
 )
 _DIFFERENTIAL = Fields(
     {
-        **each("inputs demanded differences_left_out"),
+        **each("inputs demanded explained differences_left_out"),
+        "unexplained": Named(EFFECT, never),
+        "function_changes": Each(Fields({**each("path function parameter"), "effect": FUNCTION_EFFECT})),
         "functions": Each(Fields(each("path function compared agreed answered reached why"))),
-        "differences": Each(Fields(each("path function call old new origin crash"))),
+        "differences": Each(Fields({**each("path function call old new origin crash explained"), "effect": EFFECT})),
         "properties_held": Named(never, never),
         "broken_properties": Each(Fields(each("path function property held call old new"))),
         "notes": _TEXTS,

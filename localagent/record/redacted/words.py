@@ -4,6 +4,7 @@ A field that is added to one of these documents is marked until its shape is nam
 too little. Rules of a user's own policy are not among the words.
 """
 
+from localagent.domain.claim import Claim, Effect, FunctionEffect
 from localagent.domain.dependency import Answer
 from localagent.domain.outcome import Ending
 from localagent.domain.review import PatchVerdict
@@ -30,6 +31,9 @@ BUILDER = among(frozenset(builder.value for builder in Builder))
 HOOK = among(frozenset({"fix"}))
 OUTCOME = among(frozenset({*(verdict.value for verdict in Verdict), "unfinished", CHOSEN}))
 ENDING = among(frozenset(ending.value for ending in Ending))
+CLAIM = among(frozenset(claim.value for claim in Claim))
+EFFECT = among(frozenset(effect.value for effect in Effect))
+FUNCTION_EFFECT = among(frozenset(effect.value for effect in FunctionEffect))
 GRADE = among(frozenset(grade.value for grade in Grade))
 CHECK = among(frozenset({"ruff", "mypy", "bandit", "hypothesis", "shuffled", "properties", "pytest"}))
 JAIL = Fields({"backend": BACKEND, "level": LEVEL})

@@ -1,0 +1,90 @@
+"""What speaks against a claim, and what grade that leaves: limits on the strength of evidence.
+
+Limitations: a limit rests on the inputs that were tried and on the tests that ran; that there is none is no proof.
+"""
+
+from collections.abc import Iterator
+
+from localagent.domain.claim import Claim, Effect, FunctionEffect
+from localagent.domain.strength import Grade, Limit
+from localagent.domain.verification import Differential, Necessity
+
+MANY_SHARE, MANY = 0.25, 10  # so large a share of the inputs, and so many, are no side effect any more
+_TOLD = {
+    Effect.CRASH: "crash with it and did not before",
+    Effect.TESTED: "of passing tests answer otherwise",
+    Effect.REFUSAL: "are refused with it and were answered before",
+    Effect.STATE: "leave their arguments otherwise than before",
+    Effect.ANSWER: "answer otherwise, and are not explained by what the turned tests ask for",
+}
+_ONE = {
+    Effect.CRASH: "crashes with it and did not before",
+    Effect.TESTED: "of a passing test answers otherwise",
+    Effect.REFUSAL: "is refused with it and was answered before",
+    Effect.STATE: "leaves its arguments otherwise than before",
+    Effect.ANSWER: "answers otherwise, and is not explained by what the turned tests ask for",
+}
+
+
+def claim_limits(
+    claim: Claim,
+    near: Differential | None,
+    necessity: Necessity | None = None,
+    *,
+    by_checks: bool = False,
+    new_tests_ran: bool = True,
+) -> tuple[Limit, ...]:
+    """Limits for a claim. `by_checks`: no test turned, only checks did, and no mutant was put to these.
+
+    `new_tests_ran`: a test that the patch brings, or that it turns, ran a changed line.
+    """
+    return tuple(_limits(claim, near, necessity, by_checks=by_checks, new_tests_ran=new_tests_ran))
+
+
+def _limits(
+    claim: Claim, near: Differential | None, necessity: Necessity | None, *, by_checks: bool, new_tests_ran: bool
+) -> Iterator[Limit]:
+    if claim is Claim.UNKNOWN:
+        if near is not None and near.others:
+            yield Limit(
+                most=Grade.D, reason=f"{near.others} of {near.inputs} inputs answer otherwise, for no known end"
+            )
+        return
+    if claim is Claim.PRESERVES:
+        if near is not None and near.others + near.demanded:
+            yield Limit(most=Grade.E, reason=f"{near.others + near.demanded} of {near.inputs} inputs answer otherwise")
+        return
+    if by_checks:
+        yield Limit(most=Grade.C, reason="only checks turned, and no mutant was put to them")
+    if not new_tests_ran:
+        yield Limit(most=Grade.C, reason="no test that turned, or came with it, runs a changed line")
+    if near is not None:
+        yield from _of_differences(near)
+    if necessity is not None:
+        yield from _of_parts(necessity)
+
+
+def _of_differences(near: Differential) -> Iterator[Limit]:
+    counted = {effect: many for effect, many in near.unexplained.items() if effect in _TOLD}
+    for effect, many in counted.items():
+        reason = f"{many} inputs {_TOLD[effect]}" if many != 1 else f"1 input {_ONE[effect]}"
+        yield Limit(most=Grade.C, reason=reason)
+    total = sum(counted.values())
+    if total >= MANY and total > MANY_SHARE * near.inputs:
+        yield Limit(most=Grade.D, reason=f"{total} of {near.inputs} inputs answer otherwise, unexplained")
+    for change in near.function_changes:
+        yield Limit(most=Grade.D if change.effect is FunctionEffect.CONSTANT else Grade.C, reason=str(change))
+
+
+def _of_parts(necessity: Necessity) -> Iterator[Limit]:
+    if not necessity.unneeded or necessity.differences == 0:
+        return
+    many = len(necessity.unneeded)
+    first = necessity.unneeded[0]
+    where = f"{first.path}:{first.line} ({first.text})" + (f" and {many - 1} more" if many > 1 else "")
+    does = (
+        f"{necessity.differences} inputs answer otherwise because of it"
+        if necessity.differences is not None
+        else "what it does could not be compared"
+    )
+    yield Limit(most=Grade.C, reason=f"every test passes without a part of it: {where}; {does}")

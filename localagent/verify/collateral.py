@@ -1,0 +1,170 @@
+"""Which differences between old and new the turned tests explain, and of which kind the others are. Pure.
+
+A right fix changes answers on inputs near those of the failing tests: that is its purpose. So a difference is explained
+where the old program fails as it did under a turned test, or where the call takes the way (the lines run by old and by
+new) of a call that a turned test makes and that answers otherwise too, rather than the way of a call of some test that
+answers as before. A passing test whose call answers otherwise is watched behaviour that changed, and a new crash is
+nobody's purpose: neither is explained by its way. Limitations: lines are coarse. A wrong answer on the way of a right
+one counts as explained, and where no turned test's call of a function could be recorded, only variations of such calls
+do. What is careless (arguments whose relations are broken) may be an input that nobody means: it is counted apart.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from localagent.domain.claim import Effect, FunctionEffect
+from localagent.domain.verification import Origin
+
+LEAST_ANSWERS = 3  # so many old answers make one new answer to everything a constant
+LEAST_PAIRS = 5
+LEAST_MATTERED = 2  # groups of calls, alike but for one argument, in which that argument mattered before
+_BAD_INPUT = frozenset({"TypeError", "AttributeError"})  # how code answers values of a make it was never meant for
+
+
+class Kind(StrEnum):
+    """How a call ended. REFUSED: an exception raised on purpose; RAISED: any other; LATE: not in its time."""
+
+    OK = "ok"
+    REFUSED = "refused"
+    RAISED = "raised"
+    LATE = "late"
+    SKIPPED = "skipped"
+
+    @property
+    def crashed(self) -> bool:
+        """Whether the program broke, rather than answered or refused."""
+        return self in (Kind.RAISED, Kind.LATE)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """One answer. `digest` is of all that it did, `alone` of what was returned or raised; `exception` its type, ""."""
+
+    kind: Kind
+    text: str
+    digest: str
+    alone: str
+    held: Mapping[str, bool]
+
+    @property
+    def exception(self) -> str:
+        """The type of what was raised, `late` where it did not end, "" where it answered."""
+        if self.kind is Kind.LATE:
+            return "late"
+        if self.kind in (Kind.OK, Kind.SKIPPED):
+            return ""
+        return self.text.removeprefix("raises ").split(":")[0]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pair:
+    """One call that both trees answered.
+
+    `careless`: relations between the arguments were not kept. `of_turned`: it is a call, or varied from one, that a
+    turned test makes. `way`: the lines that both ran. `parts`: name and digest of each argument, the object apart.
+    """
+
+    text: str
+    origin: Origin
+    careless: bool
+    of_turned: bool
+    way: frozenset[tuple[bool, int]]
+    parts: tuple[tuple[str, str], ...]
+    was: Answer
+    now: Answer
+
+    @property
+    def differs(self) -> bool:
+        """Whether old and new disagree."""
+        return self.was.digest != self.now.digest
+
+    @property
+    def crash(self) -> bool:
+        """Whether new breaks where old answered or refused."""
+        return self.now.kind.crashed and not self.was.kind.crashed
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Judged:
+    """A difference that no turned test makes, its kind, and whether such differences explain it."""
+
+    pair: Pair
+    effect: Effect
+    explained: bool
+
+
+def judged(pairs: Sequence[Pair]) -> Iterator[Judged]:
+    """The differences of one function but for those that turned tests demand."""
+    demanded = [p for p in pairs if p.origin is Origin.DEMANDED and p.differs]
+    steady = [p for p in pairs if p.origin in (Origin.DEMANDED, Origin.TESTED) and not p.differs]
+    symptoms = {p.was.exception for p in demanded} - {""}
+    wanted = {p.now.exception for p in demanded} - {""}
+    ways = {p.way for p in demanded}
+    others = {p.way for p in steady}
+    for pair in pairs:
+        if not pair.differs or pair.origin is Origin.DEMANDED:
+            continue
+        effect = _effect(pair, wanted)
+        yield Judged(pair=pair, effect=effect, explained=_explained(pair, effect, symptoms, ways, others))
+
+
+def _effect(pair: Pair, wanted: set[str]) -> Effect:
+    if pair.crash and pair.now.exception not in wanted:
+        made_up = pair.origin is Origin.GENERATED and pair.now.exception in _BAD_INPUT
+        return Effect.CARELESS if pair.careless or made_up else Effect.CRASH
+    if pair.origin is Origin.TESTED:
+        return Effect.TESTED
+    if pair.now.kind is Kind.REFUSED and pair.was.kind is Kind.OK and pair.now.exception not in wanted:
+        return Effect.REFUSAL
+    return Effect.STATE if pair.was.alone == pair.now.alone else Effect.ANSWER
+
+
+_Way = frozenset[tuple[bool, int]]
+
+
+def _explained(pair: Pair, effect: Effect, symptoms: set[str], ways: set[_Way], others: set[_Way]) -> bool:
+    if pair.was.exception in symptoms:
+        return True
+    if effect in (Effect.CRASH, Effect.CARELESS, Effect.TESTED):
+        return False
+    if not ways:
+        return pair.of_turned
+    near = min(len(pair.way ^ way) for way in ways)
+    return near <= min((len(pair.way ^ way) for way in others), default=near)
+
+
+def is_constant(pairs: Sequence[Pair]) -> bool:
+    """Whether the function answered this and that, and answers the same to every input now."""
+    if len(pairs) < LEAST_PAIRS or any(p.now.kind is not Kind.OK for p in pairs):
+        return False
+    was = {p.was.alone for p in pairs if p.was.kind is Kind.OK}
+    return len(was) >= LEAST_ANSWERS and len({p.now.alone for p in pairs}) == 1
+
+
+def lost_parameters(pairs: Sequence[Pair]) -> tuple[str, ...]:
+    """Arguments that mattered, all others being alike, and no longer do. Calls that old did not answer say nothing."""
+    if not any(p.differs for p in pairs):
+        return ()
+    known = [p for p in pairs if p.was.kind is Kind.OK and not p.careless]
+    names = dict.fromkeys(name for p in known for name, _ in p.parts)
+    return tuple(name for name in names if _lost(known, name))
+
+
+def _lost(pairs: Sequence[Pair], name: str) -> bool:
+    groups: dict[tuple[tuple[str, str], ...], list[Pair]] = {}
+    for pair in pairs:
+        if any(part == name for part, _ in pair.parts):
+            rest = tuple((part, digest) for part, digest in pair.parts if part != name)
+            groups.setdefault(rest, []).append(pair)
+    mattered = [group for group in groups.values() if len({p.was.alone for p in group}) > 1]
+    matters = any(len({p.now.alone for p in group}) > 1 for group in groups.values())
+    return len(mattered) >= LEAST_MATTERED and not matters
+
+
+def function_effects(pairs: Sequence[Pair]) -> Iterator[tuple[FunctionEffect, str]]:
+    """What became of the function as a whole, with the parameter that it is about."""
+    if is_constant(pairs):
+        yield FunctionEffect.CONSTANT, ""
+        return
+    yield from ((FunctionEffect.LOST_PARAMETER, name) for name in lost_parameters(pairs))

@@ -1,0 +1,90 @@
+"""What speaks against a claim limits the grade: never upwards, and the worst of it counts."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localagent.domain.claim import Claim, Effect, FunctionEffect
+from localagent.domain.claim_limits import MANY, claim_limits
+from localagent.domain.paths import RepoPath
+from localagent.domain.strength import Grade, Limit, Share, graded, limited
+from localagent.domain.verification import (
+    Difference,
+    Differential,
+    FunctionChange,
+    FunctionReach,
+    Necessity,
+    Origin,
+    UnneededPart,
+)
+
+PATH = RepoPath("a.py")
+FULL = Share(part=20, whole=20)
+BEST = graded(lines=FULL, mutants=FULL, functions=FULL, unknown={})
+ONE = Difference(path=PATH, function="f", call="f(1)", old="1", new="2", origin=Origin.NEAR)
+SAME = Differential(
+    functions=(FunctionReach(path=PATH, function="f", compared=99, agreed=99, answered=99),), demanded=1
+)
+UNNEEDED = Necessity(parts=2, asked=2, unneeded=(UnneededPart(path=PATH, line=3, text="1 -> 2"),), differences=4)
+
+shares = st.none() | st.integers(0, 20).flatmap(lambda n: st.integers(0, n).map(lambda k: Share(part=k, whole=n)))
+strengths = st.builds(lambda a, b, c: graded(lines=a, mutants=b, functions=c, unknown={}), shares, shares, shares)
+
+
+def with_(effect: Effect, many: int) -> Differential:
+    return replace(SAME, differences=(ONE,) * many, unexplained={effect: many})
+
+
+def grade(claim: Claim, near: Differential | None, necessity: Necessity | None = None, **more: bool) -> Grade:
+    return limited(BEST, claim, claim_limits(claim, near, necessity, **more)).grade
+
+
+@given(strengths, st.sampled_from(Claim), st.lists(st.builds(Limit, most=st.sampled_from(Grade), reason=st.just("x"))))
+def test_limits_only_lower(strength: object, claim: Claim, limits: list[Limit]) -> None:
+    found = limited(strength, claim, limits)  # type: ignore[arg-type]
+    assert strength.grade.reaches(found.grade)  # type: ignore[attr-defined]
+    assert all(limit.most.reaches(found.grade) for limit in limits)
+    assert found.claim is claim
+    assert len(found.limits) == len(limits)
+
+
+def test_nothing_against_it_leaves_the_grade() -> None:
+    for claim in Claim:
+        assert grade(claim, None) is Grade.A
+    assert grade(Claim.FIXES, replace(SAME, differences=(ONE,), explained=1)) is Grade.A
+    assert grade(Claim.FIXES, SAME, replace(UNNEEDED, differences=0)) is Grade.A
+    assert grade(Claim.FIXES, SAME, Necessity(parts=2, asked=2)) is Grade.A
+    assert grade(Claim.FIXES, with_(Effect.CARELESS, 3)) is Grade.A
+
+
+@pytest.mark.parametrize("claim", [Claim.FIXES, Claim.ADDS])
+@pytest.mark.parametrize("effect", [effect for effect in Effect if effect is not Effect.CARELESS])
+def test_one_unexplained_difference_is_c_and_many_are_d(claim: Claim, effect: Effect) -> None:
+    assert grade(claim, with_(effect, 1)) is Grade.C
+    assert grade(claim, with_(effect, MANY)) is Grade.C
+    assert grade(claim, with_(effect, 30)) is Grade.D
+
+
+def test_functions_parts_and_checks_have_a_say() -> None:
+    lost = FunctionChange(path=PATH, function="f", effect=FunctionEffect.LOST_PARAMETER, parameter="style")
+    constant = FunctionChange(path=PATH, function="f", effect=FunctionEffect.CONSTANT)
+    assert grade(Claim.FIXES, replace(SAME, function_changes=(lost,))) is Grade.C
+    assert grade(Claim.FIXES, replace(SAME, function_changes=(constant,))) is Grade.D
+    assert grade(Claim.FIXES, SAME, UNNEEDED) is Grade.C
+    assert grade(Claim.FIXES, SAME, replace(UNNEEDED, differences=None)) is Grade.C
+    assert grade(Claim.FIXES, SAME, by_checks=True) is Grade.C
+    assert grade(Claim.ADDS, SAME, new_tests_ran=False) is Grade.C
+    told = claim_limits(Claim.FIXES, replace(SAME, function_changes=(lost, constant)), UNNEEDED)
+    assert [str(limit) for limit in told] == [
+        "the argument 'style' of f no longer matters: C at most",
+        "f answers the same to every input: D at most",
+        "every test passes without a part of it: a.py:3 (1 -> 2); 4 inputs answer otherwise because of it: C at most",
+    ]
+
+
+@pytest.mark.parametrize("effect", list(Effect))
+def test_whatever_differs_counts_where_nothing_should(effect: Effect) -> None:
+    assert grade(Claim.UNKNOWN, with_(effect, 1)) is Grade.D
+    assert grade(Claim.PRESERVES, with_(effect, 1)) is Grade.E

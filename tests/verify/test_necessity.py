@@ -1,0 +1,68 @@
+"""The parts of a patch: small, each taken back alone, and all of them together give the old file back."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localagent.domain.paths import RepoPath
+from localagent.edit import normal
+from localagent.verify.changed import ChangedFile
+from localagent.verify.necessity import parts_of, without
+
+PATH = RepoPath("m.py")
+
+
+def changed(before: str, after: str) -> ChangedFile:
+    return ChangedFile(path=PATH, source=PATH, before=before.encode(), after=after.encode())
+
+
+def texts(before: str, after: str) -> list[str]:
+    return [part.text for part in parts_of([changed(before, after)])]
+
+
+BODY = "def f(x, y):\n    if x > 0 and y < 3:\n        return x\n    return y\n"
+
+
+def test_edits_of_one_line_are_parts_of_their_own() -> None:
+    assert texts(BODY, BODY.replace("x > 0", "x > 1").replace("y < 3", "y < 4")) == ["0 -> 1", "3 -> 4"]
+
+
+def test_inserted_statements_are_parts_of_their_own() -> None:
+    after = BODY.replace("    if x", "    if not x:\n        return None\n    y = abs(y)\n    if x")
+    assert texts(BODY, after) == ["nothing -> if not x: return None", "nothing -> y = abs(y)"]
+
+
+def test_a_removed_statement_is_a_part() -> None:
+    before = BODY.replace("    if x", "    y += 1\n    if x")
+    assert texts(before, BODY) == ["y += 1 -> nothing"]
+
+
+def test_what_changes_nothing_or_leaves_no_program_is_none() -> None:
+    assert texts(BODY, BODY.replace("return x", "return x  # so")) == []
+    assert texts(BODY, BODY.replace("(x, y):", '(x: int, y: int) -> int:\n    """Text."""')) == []
+    assert (
+        texts(BODY, BODY.replace("    return y\n", "    try:\n        return y\n    finally:\n        x = 0\n")) == []
+    )
+
+
+def test_a_part_says_where_it_stands_and_is_swapped_into_its_function() -> None:
+    (part,) = parts_of([changed(BODY, BODY.replace("return y", "return -y"))])
+    candidate = part.candidate(4)
+    assert (part.line, candidate.number, candidate.edits[0].line) == (4, 4, 4)
+    assert candidate.patch.changes[0].after == BODY.encode()
+    scope = candidate.edits[0].scope
+    assert scope is not None
+    assert (scope.name, scope.first_line) == ("f", 1)
+
+
+lines = st.lists(st.sampled_from(["a = 1\n", "b = a\n", "c = a + b\n", "d = [a, 2]\n"]), max_size=6).map("".join)
+
+
+@given(lines, lines)
+def test_all_parts_taken_back_are_the_old_file_and_each_is_a_program(before: str, after: str) -> None:
+    file = changed(before, after)
+    parts = parts_of([file])
+    assert all(normal.parse(part.reverted()) is not None for part in parts)
+    back = normal.parse(without(file, parts).before)
+    assert not parts or (back is not None and without(file, parts).after == file.after)
+    if before and after and len(parts) == len(set(parts)) and before.count("\n") == after.count("\n") == 1:
+        assert without(file, parts).before == before.encode()
