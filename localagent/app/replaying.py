@@ -18,7 +18,7 @@ from localagent.app.stop import Stop
 from localagent.domain.edit import digest_of
 from localagent.domain.guard import Guard, GuardScope
 from localagent.domain.policy import Policy
-from localagent.domain.task import Event, Snapshot, Task, TaskResult
+from localagent.domain.task import Event, Snapshot, Task, TaskResult, Verdict
 from localagent.errors import AnswerIsNo
 from localagent.jail.open import Kind
 from localagent.llm.registry import Registry
@@ -156,10 +156,19 @@ def _compared(
         events=len(was),
         digest=trajectory_digest(went),
         departure=departure,
-        same_patch=found == facts["patch"],
+        same_patch=found == _found_then(facts),
         changed=_changed(facts, result),
         explanation=None if departure is None else explained(told_then, told_now, departure.event),
     )
+
+
+def _found_then(facts: dict[str, Any]) -> str | None:
+    """The patch that the search came to: the first proposal where its confidence did not do."""
+    if facts["outcome"] != Verdict.LOW_CONFIDENCE.value:
+        found = facts["patch"]
+    else:
+        found = next((p["patch"] for p in facts.get("proposals", ())), None)
+    return found if isinstance(found, str) else None
 
 
 def _of(event: dict[str, Any], what: str) -> bool:

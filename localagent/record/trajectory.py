@@ -5,6 +5,7 @@ answer a limit of time cut off and which questions began anew, which shows in wh
 check ran, which tells of a warm worker's health and not of the candidate.
 """
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from localagent.record.jsontext import canonical, load
 
 _BY_THE_CLOCK = {"progress", "timed", "strength", "guard"}
 _NOT_COMPARED = {"route", "late", "fresh"}
+_JUDGED = "confidence"
 _ENDS = {"record", "strength"}  # stages after the answer: not part of the work
 
 
@@ -36,10 +38,13 @@ def trajectory(events: Iterable[tuple[str, Mapping[str, Any]]]) -> tuple[dict[st
 
 
 def compared(events: Iterable[tuple[str, Mapping[str, Any]]]) -> tuple[tuple[str, Mapping[str, Any]], ...]:
-    """The events that are compared, one for each of the trajectory, with all of their data."""
+    """The events that are compared, one for each of the trajectory, with all of their data.
+
+    They end where the task comes to a confidence: that, and the proposals made of it, follow the strength.
+    """
     return tuple(
         (kind, data)
-        for kind, data in events
+        for kind, data in itertools.takewhile(lambda event: event[0] != _JUDGED, events)
         if kind not in _BY_THE_CLOCK and not (kind == "stage" and data.get("stage") in _ENDS)
     )
 
