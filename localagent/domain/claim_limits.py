@@ -36,7 +36,7 @@ def claim_limits(
 ) -> tuple[Limit, ...]:
     """Limits for a claim. `by_checks`: no test turned, only checks did, and no mutant was put to these.
 
-    `new_tests_ran`: a test that the patch brings, or that it turns, ran a changed line.
+    `new_tests_ran`: a test that the patch brings, or that it turns, ran a changed line; what is added must be run.
     """
     return tuple(_limits(claim, near, necessity, by_checks=by_checks, new_tests_ran=new_tests_ran))
 
@@ -56,7 +56,7 @@ def _limits(
         return
     if by_checks:
         yield Limit(most=Grade.C, reason="only checks turned, and no mutant was put to them")
-    if not new_tests_ran:
+    if claim is Claim.ADDS and not new_tests_ran:  # what mends something shows it by turning: it may run on import
         yield Limit(most=Grade.C, reason="no test that turned, or came with it, runs a changed line")
     if near is not None:
         yield from _of_differences(near)

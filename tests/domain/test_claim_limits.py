@@ -76,6 +76,7 @@ def test_functions_parts_and_checks_have_a_say() -> None:
     assert grade(Claim.FIXES, SAME, replace(UNNEEDED, differences=None)) is Grade.C
     assert grade(Claim.FIXES, SAME, by_checks=True) is Grade.C
     assert grade(Claim.ADDS, SAME, new_tests_ran=False) is Grade.C
+    assert grade(Claim.FIXES, SAME, new_tests_ran=False) is Grade.A
     told = claim_limits(Claim.FIXES, replace(SAME, function_changes=(lost, constant)), UNNEEDED)
     assert [str(limit) for limit in told] == [
         "the argument 'style' of f no longer matters: C at most",
