@@ -3,7 +3,6 @@
 import time
 
 from localagent.domain.policy import LeastStrength, Policy
-from localagent.domain.strength import Grade
 from localagent.domain.task import Event, Stage, TaskResult
 from localagent.domain.verification import Assessment
 from localagent.record.assessment import strength_event
@@ -14,8 +13,9 @@ from localagent.verify.verifier import JailVerifier
 
 SHARE = 0.2  # of the time that the repair took
 LEAST_SECONDS, MOST_SECONDS = 1.0, 15.0
-CHECKS_SECONDS = 30.0  # where a check is all there is, and each mutant costs a jail
-LEAST_BY_CHECKS, LEAST_MUTANTS = Grade.C, 3
+CHECKS_SECONDS = 45.0  # at most, where a check is all there is and its mutants run one after the other
+MOST_UNCOMPARED = 3  # plausible patches: one repair is often found in two or three spellings
+LEAST_KILLED, LEAST_MUTANTS = 0.9, 3  # of mutants, where nothing but a check says what is right
 DEMANDED_SECONDS = 60.0  # where the policy asks for a grade, it is worth measuring
 
 
@@ -77,7 +77,8 @@ def by_checks_alone(result: TaskResult) -> bool:
 def shows_little(result: TaskResult) -> str:
     """Why a check that is all there is does not prove an accepted repair, "" where it does or where tests turned, too.
 
-    A check is an exit status: that it can fail is known by then, and how much it notices by the mutants it kills.
+    A check is an exit status: that it can fail is known by then, and how much it notices by the mutants it kills. Where
+    nothing could be compared, one of many other patches that pass it may be the right one as well.
     """
     if result.chosen is None or not by_checks_alone(result):
         return ""
@@ -91,9 +92,12 @@ def shows_little(result: TaskResult) -> str:
     if mutants is None or mutants.tried < LEAST_MUTANTS:
         tried = 0 if mutants is None else mutants.tried
         return f"a check is all there is, and only {tried} mutants of what the patch changes could be tried on it"
-    if not strength.grade.reaches(LEAST_BY_CHECKS):
+    if mutants.killed < LEAST_KILLED * mutants.tried:
         alive = mutants.tried - mutants.killed
         return f"a check is all there is, and {alive} of {mutants.tried} mutants of what the patch changes pass it, too"
+    compared = strength.functions is not None and bool(strength.functions.part)
+    if result.plausible > MOST_UNCOMPARED and not compared:
+        return f"a check is all there is, {result.plausible} patches pass it, and what they do could not be compared"
     return ""
 
 

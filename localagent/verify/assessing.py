@@ -113,6 +113,7 @@ class _Assessor:
                 seen, mutants = self._by_checks(seen)
         finally:
             differ.close()
+            self._checks.close()
         return self._made(seen, near, mutants)
 
     def _made(self, seen: Covered | None, near: Differential | None, mutants: Mutants | None) -> Assessment:
@@ -229,7 +230,14 @@ class _Assessor:
         if not seen.share.part:
             return seen, None
         around = replace(seen, lines=self._checks.around(self._files))
-        return seen, self._mutants(around, self._fate_by_checks, lambda: not self._checks.commands, MOST_BY_CHECKS)
+        mutants = self._mutants(around, self._fate_by_checks, lambda: not self._checks.commands, MOST_BY_CHECKS)
+        try:
+            if self._checks.steady():
+                return seen, mutants
+        except WorkerLost as lost:
+            self._lost_checks(lost)
+        self._cut.append("mutants: the check does not pass again after they ran: nothing is known of them")
+        return seen, None
 
     def _fate_by_checks(self, mutant: Candidate) -> Fate | None:
         change = mutant.patch.changes[0]

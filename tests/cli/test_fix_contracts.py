@@ -265,7 +265,8 @@ def test_a_check_alone() -> None:
         assert ran.report["fail_to_pass"] == ["check:python check.py"]
         assert "return n + 3" in ran.report["patch"]
         assert ran.report["assessment"]["strength"]["grade"] == "C"
-        assert ran.report["assessment"]["mutants"]["killed"] >= 3
+        mutants = ran.report["assessment"]["mutants"]
+        assert mutants["killed"] == mutants["tried"] >= 3
 
 
 @pytest.mark.long
@@ -279,6 +280,7 @@ def test_the_program_of_a_check_is_not_repaired_and_the_reason_says_so() -> None
 
 @pytest.mark.slow
 def test_a_check_that_notices_little_leaves_its_patch_to_a_person() -> None:
+    """A function that leaves out some of what it is given is as good to it as the right one."""
     code = "def links(data):\n    found = []\n    for n in data:\n        if n > 2:\n            found.append(n[0])\n"
     code += "        else:\n            found.append(n)\n    return found\n"
     check = "import sys\n\nfrom prog import links\n\nsys.exit(not isinstance(links([3]), list))\n"
