@@ -115,6 +115,12 @@ class TestDocumentation:
         after = FIND.replace("return -1", "return None").replace("or -1 if", "or None if").replace("# -1 means", "#")
         assert not {"docstring", "comment"} & against(one_file(FIND, after))
 
+    def test_a_docstring_that_states_both_values_says_nothing(self) -> None:
+        before = 'def f(a):\n    """Returns 1 where a is set. Returns 2 where it is not."""\n    return 1\n'
+        patch = swapped(before, "    return 1\n", "    return 2\n")
+        assert "docstring" not in against(patch)
+        assert "docstring-agrees" not in speaking_for(patch)
+
     def test_a_comment_that_states_the_literal(self) -> None:
         assert "comment" in against(swapped(FIND, "    return -1 ", "    return None "))
         before = "def f(a):\n    x = 3  # see issue 12\n    return a + x\n"
@@ -149,6 +155,8 @@ class TestNames:
         before = "def is_even(n):\n    return n % 2 == 0\n"
         assert "name" in against(swapped(before, "n % 2 == 0", "3"))
         assert "name" not in against(swapped(before, "n % 2 == 0", "n % 2 == 1"))
+        had = "def is_even(n):\n    if n < 0:\n        return 3\n    return n % 2 == 0\n"
+        assert "name" not in against(swapped(had, "n % 2 == 0", "4")), "it answered with numbers before"
         assert "name" not in against(swapped(before.replace("is_even", "parity"), "n % 2 == 0", "3"))
         assert "name" not in against(swapped(before.replace("is_even", "isolate"), "n % 2 == 0", "3"))
 
@@ -193,6 +201,13 @@ class TestErrorTexts:
         assert "error-text-agrees" in speaking_for(back)
         silent = one_file(before.format(right, "no"), before.format(wrong, "no"))
         assert "error-text" not in against(silent)
+
+
+def test_a_guard_that_never_fitted_its_text_is_not_held_against_an_edit() -> None:
+    before = "def f(x):\n    if x is not None:\n        raise E('x must not be None')\n    return x\n"
+    patch = swapped(before, "x is not None", "x != None")
+    assert "error-text" not in against(patch)
+    assert "error-text-agrees" not in speaking_for(patch)
 
 
 LOOP = """
@@ -241,6 +256,11 @@ class TestFlow:
         change = patch.changes[0]
         back = Patch(changes=(FileChange(path=M, before=change.after, after=change.before),))
         assert kind not in against(back)
+
+    def test_what_was_unreachable_before_is_not_held_against_an_edit(self) -> None:
+        before = "def f(a):\n    return a + 1\n    g(a)\n"
+        assert "unreachable" not in against(swapped(before, "a + 1", "a + 2"))
+        assert "unreachable" in against(swapped(before, "g(a)", "h(a)"))
 
     def test_what_is_left_of_a_loops_body(self) -> None:
         patch = swapped(LOOP, "        out.append(cell)", "    out.append(cell)")
@@ -335,6 +355,18 @@ class TestSiblings:
         assert "siblings-agree" in speaking_for(patch)
         assert "siblings" not in against(patch)
 
+    def test_siblings_that_do_both_say_nothing(self) -> None:
+        before = SIBLINGS.format("self.rows[0] if self.rows else None").replace("len(self.rows)", "self.rows[0]")
+        patch = one_file(
+            before, SIBLINGS.format("self.rows[-1] if self.rows else None").replace("len(self.rows)", "self.rows[0]")
+        )
+        assert "siblings-agree" not in speaking_for(patch)
+        twice = before.replace(
+            "    def other", "    def again(self):\n        return self.rows[0] if self.rows else None\n    def other"
+        )
+        last = twice.rpartition("self.rows[0]")
+        assert "siblings" not in against(one_file(twice, last[0] + "self.rows[-1]" + last[2]))
+
 
 class TestPlaces:
     @pytest.mark.parametrize(
@@ -377,7 +409,8 @@ def test_an_error_that_names_what_is_put_in() -> None:
         exception="AttributeError", message="'A' object has no attribute 'colour'. Did you mean: 'color'?"
     )
     assert "error-names-it" in speaking_for(patch, failure)
-    assert "error-names-it" not in speaking_for(patch, Failure(exception="AttributeError", message="no 'colours'"))
+    assert "error-names-it" not in speaking_for(patch, Failure(exception="AttributeError", message="no 'colors'"))
+    assert "error-names-it" not in speaking_for(patch, Failure(exception="AttributeError", message="no 'my_color'"))
 
 
 def test_files_that_do_not_parse_and_other_files_say_nothing() -> None:
@@ -392,5 +425,7 @@ def test_a_reason_from_a_hostile_file_is_bounded_and_harmless() -> None:
     patch = one_file(f"def f({name}):\n    return {name}\n", f"def f({name}):\n    return 1 # \x1b[2J\n")
     assert "option-lost" in against(patch)
     assert all(len(c.why) <= 400 for c in contradictions(patch, Context()))
-    text = one_file("def f(a):\n    raise E('a must be given' + a)\n", "def f(a):\n    raise E('\\x1b[2J\u202e' + a)\n")
-    assert not any(c in reasons(text) for c in "\x1b\u202e")
+    doc = 'def f(a):\n    """Returns \u202e\x1b[2J -1 without a."""\n    return -1\n'
+    found = reasons(swapped(doc, "    return -1\n", "    return 0\n"))
+    assert "docstring says" in found
+    assert not any(c in found for c in "\x1b\u202e")
