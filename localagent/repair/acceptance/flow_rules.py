@@ -169,24 +169,34 @@ def _ends_at_once(loop: ast.For | ast.AsyncFor | ast.While) -> bool:
 
 def _left_loops(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
     """A statement of a loop's body that now stands after the loop, and uses what the loop binds."""
-    if not any(e.kind is EffectKind.CHANGES_INDENT for e in pair.effects):
+    left = {e.line for e in pair.effects if e.kind is EffectKind.CHANGES_INDENT}
+    if not left:
         return
-    after = {_loop_head(n): n for n in own_nodes(pair.new) if isinstance(n, _LOOPS)}
-    for loop in own_nodes(pair.old):
-        now = after.get(_loop_head(loop)) if isinstance(loop, _LOOPS) else None
-        if now is None or not isinstance(loop, ast.For | ast.AsyncFor):
+    before, after = _loops_by_head(pair.old), _loops_by_head(pair.new)
+    for head in (h for h in before if h in after):
+        (loop, *others), (now, *twins) = before[head], after[head]
+        if others or twins or not isinstance(loop, ast.For | ast.AsyncFor):
             continue
         inside = {key(n) for n in ast.walk(now) if isinstance(n, ast.stmt)}
         elsewhere = {key(n) for n in own_nodes(pair.new) if isinstance(n, ast.stmt)} - inside
         bound = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
         for statement in loop.body:
             uses = bound & {n.id for n in ast.walk(statement) if isinstance(n, ast.Name)}
-            if key(statement) not in inside and key(statement) in elsewhere and uses:
+            gone = statement.lineno in left and key(statement) not in inside
+            if gone and key(statement) in elsewhere and uses:
                 why = (
                     f"`{_line(statement)}` left the loop over `{_line(loop.iter)}`: it now runs for the last "
                     f"`{min(uses)}` only"
                 )
                 yield _against(file, pair, ContradictionKind.LOOP_BODY_LEFT, Severity.HARD, why)
+
+
+def _loops_by_head(function: Function) -> dict[str, list[ast.stmt]]:
+    found: dict[str, list[ast.stmt]] = {}
+    for node in own_nodes(function):
+        if isinstance(node, _LOOPS):
+            found.setdefault(_loop_head(node), []).append(node)
+    return found
 
 
 def constant_answers(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:

@@ -272,6 +272,12 @@ class TestFlow:
         )
         assert "loop-body-left" in against(patch)
         assert "for the last `row` only" in reasons(patch)
+        other = LOOP.replace("    out = []\n", "    out = []\n    for row in rows:\n        style.seen(row)\n")
+        body = "        cell = style.shown(row)\n        out.append(cell)"
+        dedented = "    cell = style.shown(row)\n    out.append(cell)"
+        assert "loop-body-left" not in against(swapped(other, body, dedented)), (
+            "two loops of one head are not told apart"
+        )
 
     def test_a_while_loop_that_waits_for_a_flag_is_no_contradiction(self) -> None:
         before = "def f(q):\n    done = False\n    while not done:\n        done = q.get()\n    return q\n"
