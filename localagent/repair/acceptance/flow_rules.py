@@ -18,6 +18,7 @@ from localagent.repair.acceptance.expression_diff import is_constant, key
 from localagent.repair.acceptance.touched import Function, FunctionPair, TouchedFile
 
 _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
+_NAMED = (ast.Name, ast.Attribute)
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
@@ -279,6 +280,35 @@ def branch_negated(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradict
                 if isinstance(node, ast.If) and node.test.lineno == effect.line and _works(node, block[at + 1 :]):
                     why = f"the condition `{effect.old}` is turned round, and both ways of the branch do work"
                     yield _against(file, pair, ContradictionKind.BRANCH_NEGATED, Severity.SOFT, why, effect.line)
+
+
+def none_used(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
+    """A branch for `x is not None` that now runs for None, and still uses x."""
+    turned = {(e.old, e.new): e for e in pair.effects if e.kind is EffectKind.NEGATES_CONDITION and e.in_condition}
+    for node in own_nodes(pair.new):
+        asked = _none_asked(node.test) if isinstance(node, ast.If) else ""
+        effect = turned.get((f"{asked} is not None", f"{asked} is None"))
+        if not isinstance(node, ast.If) or effect is None:
+            continue
+        using = next(
+            (s for s in node.body if asked in {ast.unparse(n) for n in ast.walk(s) if isinstance(n, _NAMED)}), None
+        )
+        if using is not None and asked in {ast.unparse(n) for n in ast.walk(using) if _loads(n)}:
+            why = f"the branch now runs where `{asked}` is None, and `{_line(using)}` uses it"
+            yield _against(file, pair, ContradictionKind.BRANCH_NEGATED, Severity.HARD, why, effect.line)
+
+
+def _none_asked(test: ast.expr) -> str:
+    """The name that a test `x is None` is about."""
+    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Is) or len(test.ops) != 1:
+        return ""
+    right = test.comparators[0]
+    named = isinstance(test.left, _NAMED) and isinstance(right, ast.Constant) and right.value is None
+    return ast.unparse(test.left) if named else ""
+
+
+def _loads(node: ast.AST) -> bool:
+    return isinstance(node, _NAMED) and isinstance(node.ctx, ast.Load)
 
 
 def _works(node: ast.If, rest: list[ast.stmt]) -> bool:

@@ -297,6 +297,23 @@ class TestFlow:
         guard = "def f(a):\n    if a is None:\n        raise E\n    return a\n"
         assert "branch-negated" not in against(swapped(guard, "a is None", "a is not None"))
 
+    def test_a_branch_that_now_runs_for_none_and_uses_it(self) -> None:
+        before = "def split(xs, limit=None):\n    if {}:\n        {}\n    return cut(xs, limit)\n"
+        wrong = (before.format(f"limit is {word}None", "limit = int(limit)") for word in ("not ", ""))
+        patch = one_file(*wrong)
+        assert "branch-negated" in against(patch)
+        assert "where `limit` is None" in reasons(patch)
+        default = (before.format(f"limit is {word}None", "limit = len(xs)") for word in ("not ", ""))
+        assert "branch-negated" not in against(one_file(*default))
+
+    def test_a_helper_that_is_always_right(self) -> None:
+        before = (
+            "def raises(err, f):\n    try:\n        f()\n        return False\n    except err:\n        return True\n"
+        )
+        patch = swapped(before, "return False", "return True")
+        assert "constant-answer" in against(patch)
+        assert "always returns True" in reasons(patch)
+
 
 class TestOptions:
     def test_a_parameter_that_is_no_longer_used(self) -> None:
@@ -404,6 +421,20 @@ class TestWhatSaysNothing:
         assert "degenerate" in against(swapped(before, "a > b", "a > a"))
         assert "degenerate" not in against(swapped(before, "a > b", "b > a"))
         assert "undefined-name" in against(swapped(before, "a > b", "a > c"))
+        assert "`a > a`" in reasons(swapped(before, "a > b", "a > a"))
+        assert "`c`" in reasons(swapped(before, "a > b", "a > c"))
+        half = "def f(a):\n    return c(a) > c(0)\n"
+        assert "leaves another" in reasons(one_file(half, half.replace("c(a)", "len(a)")))
+
+    def test_an_attribute_that_nothing_sets(self) -> None:
+        before = "class A:\n    def __init__(self):\n        self.x = 1\n    def f(self):\n        return self.x\n"
+        patch = swapped(before, "return self.x", "return self.y")
+        assert "undefined-name" in against(patch)
+        assert "attribute of `self`" in reasons(patch)
+        based = before.replace("class A:", "class A(B):")
+        assert "undefined-name" not in against(swapped(based, "return self.x", "return self.y"))
+
+    def test_a_name_that_was_undefined_before_and_goes(self) -> None:
         assert "undefined-name" not in against(
             one_file("def f(a):\n    return a > c\n", "def f(a):\n    return a > 0\n")
         )
