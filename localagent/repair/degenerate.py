@@ -23,17 +23,20 @@ _CANCELLING = (ast.Sub, ast.Div, ast.FloorDiv, ast.Mod, ast.BitAnd, ast.BitOr, a
 
 def degenerate(candidate: Candidate) -> int:
     """How many such expressions a candidate's files hold that they did not hold before; 0 where one does not parse."""
-    return sum(_new(c.before, c.after) for c in candidate.patch.changes)
+    return sum(len(new_expressions(c.before, c.after)) for c in candidate.patch.changes)
 
 
-def _new(before: bytes, after: bytes) -> int:
+def new_expressions(before: bytes, after: bytes) -> tuple[str, ...]:
+    """The text of each such expression that stands more often after than before; none where `after` does not parse."""
     had, has = _counted(before), _counted(after)
     if has is None:
-        return 0
+        return ()
     if had is not None:
-        return sum(count > had[said] for said, count in has.items())
+        return tuple(said for said, count in has.items() if count > had[said])
     segments = Counter(_segments(after))  # what a text that does not parse holds in so many words stood there before
-    return sum(count > before.count(said) for said, count in segments.items())
+    return tuple(
+        said.decode("utf-8", "backslashreplace") for said, count in segments.items() if count > before.count(said)
+    )
 
 
 @lru_cache(maxsize=8)

@@ -9,7 +9,7 @@ Limitations: the rules are precise rather than complete; silence says nothing. E
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from localagent.domain.edit import Candidate, Patch
+from localagent.domain.edit import Candidate, FileChange, Patch
 from localagent.domain.escaping import escaped
 from localagent.repair.acceptance import (
     documentation_rules,
@@ -32,8 +32,8 @@ from localagent.repair.acceptance.contradiction import (
 from localagent.repair.acceptance.effect import Effect, EffectKind
 from localagent.repair.acceptance.identifier_words import last_name, mentions
 from localagent.repair.acceptance.touched import FunctionPair, TouchedFile, touched_file
-from localagent.repair.degenerate import degenerate
-from localagent.repair.remaining import half_mended, left_undefined
+from localagent.repair.degenerate import new_expressions
+from localagent.repair.remaining import left_undefined, missing_names
 
 __all__ = ["Context", "Contradiction", "ContradictionKind", "Severity", "Support", "SupportKind"]
 __all__ += ["contradictions", "supports"]
@@ -52,6 +52,7 @@ _RULES: tuple[Rule, ...] = (
     flow_rules.loops,
     flow_rules.constant_answers,
     flow_rules.branch_negated,
+    flow_rules.none_used,
     option_rules.lost_options,
     option_rules.reversed_assignments,
     sibling_rules.siblings,
@@ -67,7 +68,7 @@ def contradictions(patch: Patch, context: Context) -> tuple[Contradiction, ...]:
         *place_rules.testing_support(patch),
         *message_rules.message_only(patch, files, context),
         *place_rules.no_failing_behaviour(files, context),
-        *_says_nothing(patch),
+        *(c for f in files for c in _says_nothing(f)),
         *(r for r in _by_function(files) if isinstance(r, Contradiction)),
     ]
     return tuple(dict.fromkeys(replace(c, why=_plain(c.why)) for c in found))
@@ -99,31 +100,34 @@ def _by_function(files: Sequence[TouchedFile]) -> Iterator[Contradiction | Suppo
                 yield from rule(file, pair)
 
 
-def _says_nothing(patch: Patch) -> Iterator[Contradiction]:
-    """Expressions such as `a > a` or `x = x`, and names that nothing binds, which the patch brings in."""
-    candidate = Candidate(number=0, patch=patch, edits=(), cost=0.0)
-    back = Candidate(number=0, patch=_reversed(patch), edits=(), cost=0.0)
-    if not patch.changes:
-        return
-    if degenerate(candidate):
-        yield _whole(
-            patch, ContradictionKind.DEGENERATE, "the edit brings in an expression that says nothing (`a > a`, `x = x`)"
-        )
-    if half_mended(candidate) or left_undefined(candidate) > left_undefined(back):
-        yield _whole(patch, ContradictionKind.UNDEFINED_NAME, "the edit leaves a name that nothing defines")
+def _says_nothing(file: TouchedFile) -> Iterator[Contradiction]:
+    """Expressions such as `a > a` or `f(a, a)`, and names that nothing binds, which the edit of a file brings in."""
+    for text in new_expressions(file.before, file.after)[:1]:
+        why = f"the edit brings in `{text[:120]}`, where the same thing stands twice"
+        yield _first_of(file, ContradictionKind.DEGENERATE, why)
+    old, new = missing_names(file.old), missing_names(file.new)
+    for name in [n for n in new if n not in old][:1]:
+        yield _first_of(file, ContradictionKind.UNDEFINED_NAME, f"nothing defines `{name}`, which the edit uses")
+    for name in [n for n in old if 0 < new[n] < old[n]][:1]:
+        why = f"nothing defines `{name}`: the edit mends one use of it and leaves another"
+        yield _first_of(file, ContradictionKind.UNDEFINED_NAME, why)
+    if set(new) <= set(old) and _unset(file.before, file.after, file) > _unset(file.after, file.before, file):
+        why = "the edit reads an attribute of `self` that nothing sets"
+        yield _first_of(file, ContradictionKind.UNDEFINED_NAME, why)
 
 
-def _reversed(patch: Patch) -> Patch:
-    return Patch(changes=tuple(replace(c, before=c.after, after=c.before) for c in patch.changes))
+def _unset(before: bytes, after: bytes, file: TouchedFile) -> int:
+    """How many names and attributes of `self` the changed definitions read in `after` and nothing sets."""
+    change = FileChange(path=file.path, before=before, after=after)
+    return left_undefined(Candidate(number=0, patch=Patch(changes=(change,)), edits=(), cost=0.0))
 
 
-def _whole(patch: Patch, kind: ContradictionKind, why: str) -> Contradiction:
-    file = next(iter(_files(patch)), None)
-    first: Effect | None = file.effects[0] if file is not None and file.effects else None
+def _first_of(file: TouchedFile, kind: ContradictionKind, why: str) -> Contradiction:
+    first: Effect | None = file.effects[0] if file.effects else None
     return Contradiction(
         kind=kind,
         severity=Severity.HARD,
-        path=patch.changes[0].path,
+        path=file.path,
         line=first.line if first else 1,
         function=first.function if first else "",
         why=why,

@@ -18,6 +18,7 @@ from localagent.repair.acceptance.expression_diff import is_constant, key
 from localagent.repair.acceptance.touched import Function, FunctionPair, TouchedFile
 
 _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
+_NAMED = (ast.Name, ast.Attribute)
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
@@ -169,24 +170,34 @@ def _ends_at_once(loop: ast.For | ast.AsyncFor | ast.While) -> bool:
 
 def _left_loops(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
     """A statement of a loop's body that now stands after the loop, and uses what the loop binds."""
-    if not any(e.kind is EffectKind.CHANGES_INDENT for e in pair.effects):
+    left = {e.line for e in pair.effects if e.kind is EffectKind.CHANGES_INDENT}
+    if not left:
         return
-    after = {_loop_head(n): n for n in own_nodes(pair.new) if isinstance(n, _LOOPS)}
-    for loop in own_nodes(pair.old):
-        now = after.get(_loop_head(loop)) if isinstance(loop, _LOOPS) else None
-        if now is None or not isinstance(loop, ast.For | ast.AsyncFor):
+    before, after = _loops_by_head(pair.old), _loops_by_head(pair.new)
+    for head in (h for h in before if h in after):
+        (loop, *others), (now, *twins) = before[head], after[head]
+        if others or twins or not isinstance(loop, ast.For | ast.AsyncFor):
             continue
         inside = {key(n) for n in ast.walk(now) if isinstance(n, ast.stmt)}
         elsewhere = {key(n) for n in own_nodes(pair.new) if isinstance(n, ast.stmt)} - inside
         bound = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
         for statement in loop.body:
             uses = bound & {n.id for n in ast.walk(statement) if isinstance(n, ast.Name)}
-            if key(statement) not in inside and key(statement) in elsewhere and uses:
+            gone = statement.lineno in left and key(statement) not in inside
+            if gone and key(statement) in elsewhere and uses:
                 why = (
                     f"`{_line(statement)}` left the loop over `{_line(loop.iter)}`: it now runs for the last "
                     f"`{min(uses)}` only"
                 )
                 yield _against(file, pair, ContradictionKind.LOOP_BODY_LEFT, Severity.HARD, why)
+
+
+def _loops_by_head(function: Function) -> dict[str, list[ast.stmt]]:
+    found: dict[str, list[ast.stmt]] = {}
+    for node in own_nodes(function):
+        if isinstance(node, _LOOPS):
+            found.setdefault(_loop_head(node), []).append(node)
+    return found
 
 
 def constant_answers(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
@@ -269,6 +280,35 @@ def branch_negated(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradict
                 if isinstance(node, ast.If) and node.test.lineno == effect.line and _works(node, block[at + 1 :]):
                     why = f"the condition `{effect.old}` is turned round, and both ways of the branch do work"
                     yield _against(file, pair, ContradictionKind.BRANCH_NEGATED, Severity.SOFT, why, effect.line)
+
+
+def none_used(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
+    """A branch for `x is not None` that now runs for None, and still uses x."""
+    turned = {(e.old, e.new): e for e in pair.effects if e.kind is EffectKind.NEGATES_CONDITION and e.in_condition}
+    for node in own_nodes(pair.new):
+        asked = _none_asked(node.test) if isinstance(node, ast.If) else ""
+        effect = turned.get((f"{asked} is not None", f"{asked} is None"))
+        if not isinstance(node, ast.If) or effect is None:
+            continue
+        using = next(
+            (s for s in node.body if asked in {ast.unparse(n) for n in ast.walk(s) if isinstance(n, _NAMED)}), None
+        )
+        if using is not None and asked in {ast.unparse(n) for n in ast.walk(using) if _loads(n)}:
+            why = f"the branch now runs where `{asked}` is None, and `{_line(using)}` uses it"
+            yield _against(file, pair, ContradictionKind.BRANCH_NEGATED, Severity.HARD, why, effect.line)
+
+
+def _none_asked(test: ast.expr) -> str:
+    """The name that a test `x is None` is about."""
+    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Is) or len(test.ops) != 1:
+        return ""
+    right = test.comparators[0]
+    named = isinstance(test.left, _NAMED) and isinstance(right, ast.Constant) and right.value is None
+    return ast.unparse(test.left) if named else ""
+
+
+def _loads(node: ast.AST) -> bool:
+    return isinstance(node, _NAMED) and isinstance(node.ctx, ast.Load)
 
 
 def _works(node: ast.If, rest: list[ast.stmt]) -> bool:

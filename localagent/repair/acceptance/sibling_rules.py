@@ -28,7 +28,6 @@ def siblings(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction | 
     texts = _sibling_texts(file.before, pair.class_name, pair.qualname)
     for old, new, effect in _forms(pair):
         had, has = _count(old, texts), _count(new, texts)
-        kin = f"other methods of `{pair.class_name}`" if pair.class_name else "other functions of the file"
         if had >= _STANDS_OFTEN and not has:
             yield Contradiction(
                 kind=ContradictionKind.SIBLINGS,
@@ -36,7 +35,7 @@ def siblings(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction | 
                 path=file.path,
                 line=effect.line,
                 function=pair.qualname,
-                why=f"{had} {kin} do it as it was: `{old}`, and none as it would be",
+                why=f"{_kin(had, pair)} as it stood, `{old}`, and none as the edit has it",
             )
         elif has and not had:
             yield Support(
@@ -44,8 +43,13 @@ def siblings(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction | 
                 path=file.path,
                 line=effect.line,
                 function=pair.qualname,
-                why=f"{has} {kin} do it so: `{new}`",
+                why=f"{_kin(has, pair)} as the edit has it: `{new}`",
             )
+
+
+def _kin(count: int, pair: FunctionPair) -> str:
+    word, home = ("method", f"`{pair.class_name}`") if pair.class_name else ("function", "the file")
+    return f"{count} other {word} of {home} has it" if count == 1 else f"{count} other {word}s of {home} have it"
 
 
 def _forms(pair: FunctionPair) -> Iterator[tuple[str, str, Effect]]:

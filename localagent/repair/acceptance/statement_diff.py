@@ -410,7 +410,7 @@ def _signature(old: Function, new: Function, at: Place) -> Iterator[Effect]:
         was, now = _defaults(old.args), _defaults(new.args)
         if was.keys() != now.keys():
             yield at.effect(EffectKind.CHANGES_SIGNATURE, _called(old), _called(new))
-        for name in was.keys() & now.keys():
+        for name in was:
             if key(was[name]) != key(now[name]):
                 yield replace(at, keyword=name, line=was[name].lineno).effect(
                     EffectKind.CHANGES_DEFAULT, was[name], now[name]

@@ -115,6 +115,12 @@ class TestDocumentation:
         after = FIND.replace("return -1", "return None").replace("or -1 if", "or None if").replace("# -1 means", "#")
         assert not {"docstring", "comment"} & against(one_file(FIND, after))
 
+    def test_a_docstring_that_states_both_values_says_nothing(self) -> None:
+        before = 'def f(a):\n    """Returns 1 where a is set. Returns 2 where it is not."""\n    return 1\n'
+        patch = swapped(before, "    return 1\n", "    return 2\n")
+        assert "docstring" not in against(patch)
+        assert "docstring-agrees" not in speaking_for(patch)
+
     def test_a_comment_that_states_the_literal(self) -> None:
         assert "comment" in against(swapped(FIND, "    return -1 ", "    return None "))
         before = "def f(a):\n    x = 3  # see issue 12\n    return a + x\n"
@@ -149,6 +155,8 @@ class TestNames:
         before = "def is_even(n):\n    return n % 2 == 0\n"
         assert "name" in against(swapped(before, "n % 2 == 0", "3"))
         assert "name" not in against(swapped(before, "n % 2 == 0", "n % 2 == 1"))
+        had = "def is_even(n):\n    if n < 0:\n        return 3\n    return n % 2 == 0\n"
+        assert "name" not in against(swapped(had, "n % 2 == 0", "4")), "it answered with numbers before"
         assert "name" not in against(swapped(before.replace("is_even", "parity"), "n % 2 == 0", "3"))
         assert "name" not in against(swapped(before.replace("is_even", "isolate"), "n % 2 == 0", "3"))
 
@@ -193,6 +201,13 @@ class TestErrorTexts:
         assert "error-text-agrees" in speaking_for(back)
         silent = one_file(before.format(right, "no"), before.format(wrong, "no"))
         assert "error-text" not in against(silent)
+
+
+def test_a_guard_that_never_fitted_its_text_is_not_held_against_an_edit() -> None:
+    before = "def f(x):\n    if x is not None:\n        raise E('x must not be None')\n    return x\n"
+    patch = swapped(before, "x is not None", "x != None")
+    assert "error-text" not in against(patch)
+    assert "error-text-agrees" not in speaking_for(patch)
 
 
 LOOP = """
@@ -242,6 +257,11 @@ class TestFlow:
         back = Patch(changes=(FileChange(path=M, before=change.after, after=change.before),))
         assert kind not in against(back)
 
+    def test_what_was_unreachable_before_is_not_held_against_an_edit(self) -> None:
+        before = "def f(a):\n    return a + 1\n    g(a)\n"
+        assert "unreachable" not in against(swapped(before, "a + 1", "a + 2"))
+        assert "unreachable" in against(swapped(before, "g(a)", "h(a)"))
+
     def test_what_is_left_of_a_loops_body(self) -> None:
         patch = swapped(LOOP, "        out.append(cell)", "    out.append(cell)")
         assert "loop-body-left" not in against(patch), "nothing of the loop's own target is used there"
@@ -252,6 +272,12 @@ class TestFlow:
         )
         assert "loop-body-left" in against(patch)
         assert "for the last `row` only" in reasons(patch)
+        other = LOOP.replace("    out = []\n", "    out = []\n    for row in rows:\n        style.seen(row)\n")
+        body = "        cell = style.shown(row)\n        out.append(cell)"
+        dedented = "    cell = style.shown(row)\n    out.append(cell)"
+        assert "loop-body-left" not in against(swapped(other, body, dedented)), (
+            "two loops of one head are not told apart"
+        )
 
     def test_a_while_loop_that_waits_for_a_flag_is_no_contradiction(self) -> None:
         before = "def f(q):\n    done = False\n    while not done:\n        done = q.get()\n    return q\n"
@@ -270,6 +296,23 @@ class TestFlow:
         assert found.severity is Severity.SOFT
         guard = "def f(a):\n    if a is None:\n        raise E\n    return a\n"
         assert "branch-negated" not in against(swapped(guard, "a is None", "a is not None"))
+
+    def test_a_branch_that_now_runs_for_none_and_uses_it(self) -> None:
+        before = "def split(xs, limit=None):\n    if {}:\n        {}\n    return cut(xs, limit)\n"
+        wrong = (before.format(f"limit is {word}None", "limit = int(limit)") for word in ("not ", ""))
+        patch = one_file(*wrong)
+        assert "branch-negated" in against(patch)
+        assert "where `limit` is None" in reasons(patch)
+        default = (before.format(f"limit is {word}None", "limit = len(xs)") for word in ("not ", ""))
+        assert "branch-negated" not in against(one_file(*default))
+
+    def test_a_helper_that_is_always_right(self) -> None:
+        before = (
+            "def raises(err, f):\n    try:\n        f()\n        return False\n    except err:\n        return True\n"
+        )
+        patch = swapped(before, "return False", "return True")
+        assert "constant-answer" in against(patch)
+        assert "always returns True" in reasons(patch)
 
 
 class TestOptions:
@@ -335,6 +378,18 @@ class TestSiblings:
         assert "siblings-agree" in speaking_for(patch)
         assert "siblings" not in against(patch)
 
+    def test_siblings_that_do_both_say_nothing(self) -> None:
+        before = SIBLINGS.format("self.rows[0] if self.rows else None").replace("len(self.rows)", "self.rows[0]")
+        patch = one_file(
+            before, SIBLINGS.format("self.rows[-1] if self.rows else None").replace("len(self.rows)", "self.rows[0]")
+        )
+        assert "siblings-agree" not in speaking_for(patch)
+        twice = before.replace(
+            "    def other", "    def again(self):\n        return self.rows[0] if self.rows else None\n    def other"
+        )
+        last = twice.rpartition("self.rows[0]")
+        assert "siblings" not in against(one_file(twice, last[0] + "self.rows[-1]" + last[2]))
+
 
 class TestPlaces:
     @pytest.mark.parametrize(
@@ -366,6 +421,20 @@ class TestWhatSaysNothing:
         assert "degenerate" in against(swapped(before, "a > b", "a > a"))
         assert "degenerate" not in against(swapped(before, "a > b", "b > a"))
         assert "undefined-name" in against(swapped(before, "a > b", "a > c"))
+        assert "`a > a`" in reasons(swapped(before, "a > b", "a > a"))
+        assert "`c`" in reasons(swapped(before, "a > b", "a > c"))
+        half = "def f(a):\n    return c(a) > c(0)\n"
+        assert "leaves another" in reasons(one_file(half, half.replace("c(a)", "len(a)")))
+
+    def test_an_attribute_that_nothing_sets(self) -> None:
+        before = "class A:\n    def __init__(self):\n        self.x = 1\n    def f(self):\n        return self.x\n"
+        patch = swapped(before, "return self.x", "return self.y")
+        assert "undefined-name" in against(patch)
+        assert "attribute of `self`" in reasons(patch)
+        based = before.replace("class A:", "class A(B):")
+        assert "undefined-name" not in against(swapped(based, "return self.x", "return self.y"))
+
+    def test_a_name_that_was_undefined_before_and_goes(self) -> None:
         assert "undefined-name" not in against(
             one_file("def f(a):\n    return a > c\n", "def f(a):\n    return a > 0\n")
         )
@@ -377,7 +446,8 @@ def test_an_error_that_names_what_is_put_in() -> None:
         exception="AttributeError", message="'A' object has no attribute 'colour'. Did you mean: 'color'?"
     )
     assert "error-names-it" in speaking_for(patch, failure)
-    assert "error-names-it" not in speaking_for(patch, Failure(exception="AttributeError", message="no 'colours'"))
+    assert "error-names-it" not in speaking_for(patch, Failure(exception="AttributeError", message="no 'colors'"))
+    assert "error-names-it" not in speaking_for(patch, Failure(exception="AttributeError", message="no 'my_color'"))
 
 
 def test_files_that_do_not_parse_and_other_files_say_nothing() -> None:
@@ -392,5 +462,7 @@ def test_a_reason_from_a_hostile_file_is_bounded_and_harmless() -> None:
     patch = one_file(f"def f({name}):\n    return {name}\n", f"def f({name}):\n    return 1 # \x1b[2J\n")
     assert "option-lost" in against(patch)
     assert all(len(c.why) <= 400 for c in contradictions(patch, Context()))
-    text = one_file("def f(a):\n    raise E('a must be given' + a)\n", "def f(a):\n    raise E('\\x1b[2J\u202e' + a)\n")
-    assert not any(c in reasons(text) for c in "\x1b\u202e")
+    doc = 'def f(a):\n    """Returns \u202e\x1b[2J -1 without a."""\n    return -1\n'
+    found = reasons(swapped(doc, "    return -1\n", "    return 0\n"))
+    assert "docstring says" in found
+    assert not any(c in found for c in "\x1b\u202e")

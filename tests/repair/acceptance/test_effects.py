@@ -89,6 +89,7 @@ STATEMENTS = [
     ("with a as b:\n    g()\n", "with c as b:\n    g()\n", ["changes-name"]),
     ("while a:\n    g()\n", "while not a:\n    g()\n", ["negates-condition"]),
     ("del a\n", "del b\n", ["changes-name"]),
+    ("(x): int = 1\n", "x: int = 1\n", ["other"]),
     ("global a\n", "global b\n", ["changes-value"]),
 ]
 
@@ -191,6 +192,9 @@ def test_texts_are_bounded_and_harmless() -> None:
     (found,) = effects("x = a\n", "x = '" + "\u202e" * 500 + "'\n")
     assert len(found.new) <= 160
     assert "\u202e" not in found.new
+    (found,) = effects("x = a\n", "x = (\x1b[2J\u202e\n")
+    assert found.kind is EffectKind.OTHER
+    assert not any(c in found.new for c in "\x1b\u202e")
 
 
 def test_a_patch_is_read_file_by_file() -> None:
