@@ -1,7 +1,8 @@
 """Whether a repair that passes every check is accepted: its confidence against what the policy asks for.
 
 Below it the repair becomes a proposal beside its rivals, with an input on which they differ: whoever knows what that
-input should give knows which of them is right.
+input should give knows which of them is right. A confidence that was not calibrated for the language model of the
+search (with `--no-model`, or another model) is told, marked as that, and decides nothing.
 """
 
 import itertools
@@ -32,7 +33,7 @@ def judged(task: Task, result: TaskResult, repair: Repair, parts: Parts, policy:
         return replace(result, confidences=tuple(told))
     confidence = _confidence(result, repair, parts.confidence, result.chosen, result.full)
     result = replace(result, confidence=confidence)
-    enough = confidence is not None and confidence.probability >= policy.accept_at
+    enough = confidence is not None and (not confidence.calibrated or confidence.probability >= policy.accept_at)
     parts.sink.emit(
         Event(
             kind="confidence",
