@@ -61,7 +61,7 @@ PROJECT_TOOL = Rule(
     match=(
         *(
             Example(path=path, **_SOME)
-            for path in ("manage.py", "backend/manage.py", "runtests.py", "tools/run_tests.py")
+            for path in ("manage.py", "backend/manage.py", "runtests.py", "tools/runtests.py")
         ),
         Example(path="tasks.py", **_TASKS),
     ),
