@@ -2,7 +2,7 @@
 
 Below it the repair becomes a proposal beside its rivals, with an input on which they differ: whoever knows what that
 input should give knows which of them is right. A confidence that was not calibrated for the language model of the
-search (with `--no-model`, or another model) is told, marked as that, and decides nothing.
+search (another model than those it was fitted with) decides too, and is marked as that.
 """
 
 import itertools
@@ -33,7 +33,7 @@ def judged(task: Task, result: TaskResult, repair: Repair, parts: Parts, policy:
         return replace(result, confidences=tuple(told))
     confidence = _confidence(result, repair, parts.confidence, result.chosen, result.full)
     result = replace(result, confidence=confidence)
-    enough = confidence is not None and (not confidence.calibrated or confidence.probability >= policy.accept_at)
+    enough = confidence is not None and confidence.probability >= policy.accept_at
     parts.sink.emit(
         Event(
             kind="confidence",
@@ -60,7 +60,8 @@ def _confidence(
     mine = result.chosen is not None and candidate.number == result.chosen.number
     strength = strength_signals(result.assessment if mine else None)
     guard = guard_signals(full.guard if full is not None else None)
-    return model.judge({**known, **strength, **guard}, language_model=result.model_digest or "")
+    ordered = result.model_digest if result.model_tokens else None  # a model that never answered ordered nothing
+    return model.judge({**known, **strength, **guard}, language_model=ordered or "")
 
 
 def _proposed(
