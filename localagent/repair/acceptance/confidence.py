@@ -14,11 +14,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from localagent.domain.claim import Effect
 from localagent.domain.confidence import Confidence
 from localagent.domain.guard import GuardResult
 from localagent.domain.strength import LEAST_MUTANTS, Grade, Share
-from localagent.domain.verification import Assessment, Differential
+from localagent.domain.verification import Assessment
 from localagent.errors import UsageFault
 from localagent.repair.acceptance.signals import Signal, Signals
 
@@ -114,30 +113,6 @@ def strength_signals(assessment: Assessment | None) -> dict[str, Signal]:
             else f"the tests run {strength.lines.part} of {strength.lines.whole} changed lines",
         ),
         "functions-compared": Signal(value=_share(strength.functions)),
-        **_difference_signals(assessment.differential if assessment is not None else None),
-    }
-
-
-def _difference_signals(near: Differential | None) -> dict[str, Signal]:
-    """What comparing old with new adds: a repair changes answers, but for a reason that the turned tests give."""
-    if near is None or not near.inputs:
-        return {"inputs-compared": Signal(value=0.0)}
-    counted = {effect: many for effect, many in near.unexplained.items() if effect is not Effect.CARELESS}
-    unexplained = sum(counted.values())
-    broken = counted.get(Effect.CRASH, 0) + counted.get(Effect.TESTED, 0)
-    lost = ", ".join(map(str, near.function_changes))
-    return {
-        "inputs-compared": Signal(value=1.0),
-        "unexplained": Signal(
-            value=unexplained / near.inputs,
-            text=f"{unexplained} of {near.inputs} inputs answer otherwise for no reason that the tests give"
-            if unexplained
-            else f"of {near.inputs} inputs only those answer otherwise that fail as the tests did or run the same way",
-        ),
-        "unexplained-broken": Signal(
-            value=float(broken > 0), text=f"{broken} inputs crash, or are those of passing tests" if broken else ""
-        ),
-        "function-loses": Signal(value=float(bool(near.function_changes)), text=lost),
     }
 
 
