@@ -1,6 +1,6 @@
 """Labels plausible patches against the fix that people made: same, equal, differs (with an input), or unclear.
 
-  label.py --repos DIR --work DIR [--half judging|learning|small] [--only RE] [--part K/N]
+  label.py --repos DIR --work DIR [--half judging|learning|small|mutated] [--only RE] [--part K/N]
 
 `same`: equal syntax trees, docstrings and layout aside. `equal`: every function that the two differ in was compared and
 gave equal answers, on at least LEAST_INPUTS inputs of tests, near these, and made up. `differs`: an input on which they
@@ -23,7 +23,6 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from bench import judge as cases
-from bench.casefile import read_all
 from bench.real import layout
 from bench.real.judge import same_code
 from bench.right import projects
@@ -56,6 +55,9 @@ def labels(project: projects.Project, found: Found, settings: Settings) -> dict[
             rest.append(candidate)
     if rest and project.hidden:
         out.update(_by_hidden_tests(project, rest))
+        if project.half == "mutated":  # the hidden tests were written for another fault
+            rest = [candidate for candidate in rest if out[candidate.patch.digest]["label"] == "equal"]
+            out.update(_by_answers(project, rest, settings) if rest else {})
     elif rest:
         out.update(_by_answers(project, rest, settings))
     return out
@@ -88,7 +90,7 @@ for name in sorted(os.listdir("/case")):
 
 def _by_hidden_tests(project: projects.Project, rest: Sequence[Candidate]) -> dict[str, Any]:
     """Every candidate of a small case in one jail, each in a process of its own, after the reference."""
-    case = next(case for case in read_all(projects.SMALL) if case.id == project.name)
+    case = next(case for case in projects.cases(project.half) if case.id == project.name)
     everything = {**case.project, **case.hidden}
     trees = {"reference": case.oracle}
     trees |= {str(c.number): {str(x.path): x.after.decode() for x in c.patch.changes} for c in rest}

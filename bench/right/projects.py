@@ -5,13 +5,15 @@ from.
 """
 
 import argparse
+import json
 import re
 import shutil
 import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from bench.casefile import Case, read_all
 from bench.real import facts, layout
@@ -19,6 +21,7 @@ from bench.real.facts import Fact
 
 HERE = Path(__file__).resolve().parent
 LEARNING, JUDGING, SMALL = HERE / "facts.toml", facts.FACTS, HERE / "small"
+MUTATED = HERE / "mutated.jsonl"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,15 +43,38 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which projects, and where they are laid out."""
     parser.add_argument("--repos", type=Path, help="folder of clones (for facts)")
     parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "localagent-bench-right")
-    parser.add_argument("--half", choices=("learning", "judging", "small"), default="learning")
+    parser.add_argument("--half", choices=("learning", "judging", "small", "mutated"), default="learning")
     parser.add_argument("--only", default="", metavar="RE", help="names that match")
     parser.add_argument("--every", type=int, default=1, metavar="N")
 
 
+def cases(half: str) -> list[Case]:
+    """Those of `small/`, or the faults drawn into their repaired programs."""
+    small = {case.id: case for case in read_all(SMALL)}
+    if half == "small":
+        return list(small.values())
+    return [_mutated(small[told["case"]], told) for told in map(json.loads, MUTATED.read_text("utf-8").splitlines())]
+
+
+def _mutated(case: Case, told: dict[str, Any]) -> Case:
+    files = {**case.files, **case.oracle}
+    repaired = files[told["path"]]
+    broken = repaired.encode()
+    for start, end, text in sorted(told["splices"], reverse=True):
+        broken = broken[:start] + text.encode() + broken[end:]
+    return replace(
+        case,
+        id=told["name"],
+        kind="mutated",
+        files={**files, told["path"]: broken.decode()},
+        oracle={told["path"]: repaired},
+    )
+
+
 def names(args: argparse.Namespace) -> tuple[str, ...]:
     """Names in their order."""
-    if args.half == "small":
-        every = [case.id for case in read_all(SMALL)]
+    if args.half in ("small", "mutated"):
+        every = [case.id for case in cases(args.half)]
     else:
         every = [fact.name for fact in facts.load(LEARNING if args.half == "learning" else JUDGING)]
     return tuple(name for name in every if re.search(args.only, name))[:: args.every]
@@ -56,8 +82,8 @@ def names(args: argparse.Namespace) -> tuple[str, ...]:
 
 def lay_out(name: str, args: argparse.Namespace) -> Project:
     """The broken tree with its environment, made anew."""
-    if args.half == "small":
-        return _case(next(case for case in read_all(SMALL) if case.id == name), args)
+    if args.half in ("small", "mutated"):
+        return _case(next(case for case in cases(args.half) if case.id == name), args)
     path = LEARNING if args.half == "learning" else JUDGING
     fact = next(fact for fact in facts.load(path) if fact.name == name)
     clone = layout.clone_of(fact, args.repos)
@@ -85,8 +111,8 @@ def _case(case: Case, args: argparse.Namespace) -> Project:
         path.write_text(text, encoding="utf-8")
     return Project(
         name=case.id,
-        group=case.id,
-        half="small",
+        group=case.id if args.half == "small" else case.id.rpartition("-")[0],
+        half=args.half,
         tree=tree,
         python=Path(sys.executable),
         tests=("tests",),
