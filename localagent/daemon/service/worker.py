@@ -116,6 +116,7 @@ def request_for(
         model_line=line,
         choosing=order.choosing,
         guard=guard_of(order.guard, min(order.guard_seconds, configuration.task_seconds)),
+        min_confidence=order.min_confidence,
     )
 
 

@@ -1,0 +1,43 @@
+"""`fix --min-confidence`: whole runs, from the command line to the record and the replay."""
+
+import json
+
+import pytest
+from fix_builder import ADDER, home
+
+
+def test_what_is_no_probability_is_refused() -> None:
+    with home(ADDER) as h:
+        for text in ("0", "-0.5", "1.01", "nan", "inf"):
+            ran = h.run("fix", "--repo", str(h.repo), f"--min-confidence={text}")
+            assert (ran.code, "--min-confidence: more than 0 and at most 1" in ran.err) == (2, True), text
+        assert not h.tasks.exists()
+
+
+@pytest.mark.slow
+def test_more_can_be_asked_for_than_the_policy_does() -> None:
+    with home(ADDER) as h:
+        ran = h.fix("--min-confidence", "1")
+        assert (ran.code, ran.report["outcome"], ran.report["patch"]) == (1, "low-confidence", None)
+        assert "where --min-confidence asks for 1.00" in ran.reason
+        best = ran.report["proposals"][0]["confidence"]
+        task = h.tasks / ran.report["task"]
+        assert json.loads((task / "task.json").read_bytes())["min_confidence"] == 1
+        facts = json.loads((task / "evidence.json").read_bytes())
+        assert facts["asked"]["min_confidence"] == 1
+        assert facts["confidence"] is None
+        assert facts["proposals"][0]["confidence"] == {k: best[k] for k in ("probability", "calibrated", "model")}
+        replayed = h.run("replay", ran.report["task"])
+        assert replayed.code == 0, replayed.out + replayed.err
+
+        taken = h.fix("--min-confidence", "1", "--assume")
+        assert (taken.code, taken.report["outcome"]) == (0, "accepted")
+        said = (
+            f"taken with confidence {best['probability']:.2f} because of --assume, where --min-confidence asks for 1.00"
+        )
+        assert said in taken.report["warnings"]
+
+        plain = h.fix("--min-confidence", "0.05")
+        assert (plain.code, plain.report["outcome"]) == (0, "accepted")
+        facts = json.loads((h.tasks / plain.report["task"] / "evidence.json").read_bytes())
+        assert facts["confidence"]["probability"] == plain.report["confidence"]["probability"]
