@@ -14,9 +14,11 @@ from localagent.domain.edit import Candidate, Patch, digest_of
 from localagent.domain.outcome import FullResult
 from localagent.domain.task import Task, TaskResult
 from localagent.record.assessment import strength_event
+from localagent.record.confidence import short
 from localagent.record.files import RecordDamaged
 from localagent.record.guard import guard_json
 from localagent.record.jsontext import load
+from localagent.record.report import confidence_json
 
 SCHEMA = "localagent/evidence/1"
 
@@ -131,7 +133,7 @@ def facts_of(
         "flaky": list(baseline.flaky) if baseline else [],
         "checks": dict(result.checks) or (dict(full.checks) if full else {}),
         "strength": None if result.assessment is None else strength_event(result.assessment),
-        "confidence": _confidence(result.confidence),
+        "confidence": short(confidence_json(result.confidence)),
         "enumerated": result.enumerated,
         "denied": dict(sorted(result.denied.items())),
         "verified": result.verified,
@@ -153,13 +155,6 @@ def _files(patch: Patch | None) -> list[dict[str, str]]:
     return [{"path": c.path, "before": digest_of(c.before), "after": digest_of(c.after)} for c in changed]
 
 
-def _confidence(found: Confidence | None) -> dict[str, Any] | None:
-    """How likely the patch is right, without the words: those name what stands in the source."""
-    if found is None:
-        return None
-    return {"probability": round(found.probability, 4), "calibrated": found.calibrated, "model": found.model}
-
-
 def _proposal(
     number: int, candidate: Candidate, full: FullResult, diff: bytes, confidence: Confidence | None
 ) -> dict[str, Any]:
@@ -174,7 +169,7 @@ def _proposal(
         "still_failing": list(full.still_failing),
         "guard": guard_json(full.guard),
         "checks": dict(full.checks),
-        "confidence": _confidence(confidence),
+        "confidence": short(confidence_json(confidence)),
     }
 
 
