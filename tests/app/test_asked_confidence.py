@@ -8,6 +8,7 @@ import pytest
 from choice_builder import NO_OPINION, candidate
 
 from localagent.app.acceptance import judged
+from localagent.app.fixing import _proposed as left_to_a_person
 from localagent.app.policies import open_policy
 from localagent.app.prior import load_prior
 from localagent.app.settings import Settings
@@ -108,3 +109,10 @@ def test_what_is_not_known_is_not_enough_for_who_asks(policy: Policy) -> None:
     assert asked.verdict is Verdict.LOW_CONFIDENCE
     assert asked.reason.endswith("how likely it is right could not be told, and --min-confidence asks for it")
     assert "the policy 'default' asks for it" in answered(policy, accept_at=0.1, known=False).reason
+
+
+def test_what_is_left_to_a_person_is_no_accepted_patch_with_a_confidence(policy: Policy) -> None:
+    accepted = answered(policy, accept_at=0.5)
+    left = left_to_a_person(accepted, "a critical file")
+    assert (left.confidence, left.confidences) == (None, (accepted.confidence,))
+    assert accepted.confidence is not None
