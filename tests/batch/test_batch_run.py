@@ -54,7 +54,8 @@ def test_each_repository_has_its_answer(night: Night) -> None:
     assert report["complete"] is True
     assert [row["name"] for row in report["needs_person"]] == ["untested"]
     assert report["needs_person"][0]["why"] == "no tests found"
-    assert [row["state"] for row in report["repositories"]] == ["fixed"] * 3 + ["refused", "clean"]  # by value
+    assert [row["state"] for row in report["repositories"]] == ["fixed"] * 3 + ["refused", "clean"]  # by state
+    assert [row["confidence"] is None for row in report["repositories"]] == [False] * 3 + [True] * 2
     assert "3 fixed" in ran.out
 
 
