@@ -96,6 +96,8 @@ def solve(case: Case, command: list[str], wall_seconds: float) -> dict[str, Any]
             "seconds": round(seconds, 2),
             "candidates": report.get("candidates_verified"),
             "rank": report.get("rank_of_first_plausible"),
+            "confidence": (report.get("confidence") or {}).get("probability"),
+            "asked": any("where a person" in str(text) for text in report.get("warnings", ())),
             "reported": bool(report),
             "tree_changed": tree_digest(places["repo"]) != before,
             "tail": tail if outcome in (Judgement.CRASH, Judgement.CONTRACT) else "",
@@ -143,9 +145,21 @@ def summary(rows: list[dict[str, Any]]) -> list[str]:
         else "nothing plausible",
         f"seconds   median {statistics.median(seconds):.1f}, 90 % {seconds[int(0.9 * (len(seconds) - 1))]:.1f}, "
         f"total {sum(seconds):.0f}   (load {load} on {os.cpu_count()} cores)",
+        *by_confidence(rows),
         f"tree changed {sum(row['tree_changed'] for row in rows)}, "
         f"no report {sum(not row['reported'] for row in rows)}",
     ]
+    return lines
+
+
+def by_confidence(rows: list[dict[str, Any]]) -> list[str]:
+    """Precision by the confidence that an answer has at least; those left out that only --assume chose among."""
+    known = [r for r in rows if r.get("confidence") is not None and not r.get("asked")]
+    lines = []
+    for least in (0.0, 0.5, 0.7, 0.8, 0.9, 0.97) if known else ():
+        some = [row["outcome"] == "correct" for row in known if row["confidence"] >= least]
+        low, high = wilson(sum(some), len(some))
+        lines.append(f"confidence >= {least:.2f}: correct {sum(some)} of {len(some)} [{low:.0f}, {high:.0f}] %")
     return lines
 
 

@@ -36,7 +36,7 @@ EXPECTED = {
     "lead": 0.25, "pass-rate": -0.9, "grade-b": -1.2, "grade-c": -1.6, "grade-d": -2.2, "grade-e": -2.2,
     "strength-unknown": -2.0, "hard-contradictions": -2.5, "soft-contradictions": -1.2, "supports": 0.5,
     "effect-constant": -1.3, "effect-negates": -1.0, "effect-drops": -0.7, "unwatched": -0.9, "failing": 0.5,
-    "collateral-tested": -3.0, "collateral-near": -1.0, "new-crashes": -6.0, "near-crashes": -2.0, "edits": -0.6,
+    "collateral-tested": -3.0, "new-crashes": -6.0, "near-crashes": -2.0, "edits": -0.6,
     "copied": -0.5, "written": -0.5, "repository": -0.4,
 }  # fmt: skip
 # Of a lone behaviour (`lead` 6) of some hundred programs (`pass-rate` -2), one failing test, a repository of six files.
@@ -158,23 +158,25 @@ def fit(
     order = fit_order(rows, l2=l2_order)
     flat = ConfidenceModel(name="", bias=0.0, weights={}, centres={}, order=order, models=frozenset())
     firsts = {row.digest + row.name for row in chosen(rows, flat).values()}
-    names = sorted({n for row in rows for n in row.signals} & set(EXPECTED))
-    x = matrix(rows, names)
-    centres, spread = x.mean(axis=0), x.std(axis=0)
-    used = spread > 1e-9
     weight = np.array([1.0 if row.digest + row.name in firsts else OTHERS for row in rows])
     y = np.array([float(row.right) for row in rows])
-    scaled = (x[:, used] - centres[used]) / spread[used]
-    kept = [n for n, u in zip(names, used, strict=True) if u]
-    by_hand = np.array([EXPECTED[n] for n in kept])
-    expected = np.append(by_hand * spread[used], INTERCEPT + by_hand @ centres[used])
-    beta, bias = fit_logistic(scaled, y, weight, expected, l2=l2)
+    kept = sorted({n for row in rows for n in row.signals} & set(EXPECTED))
+    kept = [n for n, spread in zip(kept, matrix(rows, kept).std(axis=0), strict=True) if spread > 1e-9]
+    while True:
+        x, by_hand = matrix(rows, kept), np.array([EXPECTED[n] for n in kept])
+        centres, spread = x.mean(axis=0), x.std(axis=0)
+        expected = np.append(by_hand * spread, INTERCEPT + by_hand @ centres)
+        beta, bias = fit_logistic((x - centres) / spread, y, weight, expected, l2=l2)
+        turned = beta * by_hand < 0  # too few labels to turn round what a signal means
+        if not turned.any():
+            break
+        kept = [n for n, t in zip(kept, turned, strict=True) if not t]
     return ConfidenceModel(
         name=name,
         bias=round(bias, 4),
-        weights={**{n: round(float(b / s), 4) for n, b, s in zip(kept, beta, spread[used], strict=True)}, **BY_HAND},
+        weights={**{n: round(float(b / s), 4) for n, b, s in zip(kept, beta, spread, strict=True)}, **BY_HAND},
         centres={
-            **{n: round(float(c), 4) for n, c in zip(kept, centres[used], strict=True)},
+            **{n: round(float(c), 4) for n, c in zip(kept, centres, strict=True)},
             **dict.fromkeys(BY_HAND, 0.0),
         },
         order=order,

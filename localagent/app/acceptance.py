@@ -2,7 +2,7 @@
 
 Below it the repair becomes a proposal beside its rivals, with an input on which they differ: whoever knows what that
 input should give knows which of them is right. A confidence that was not calibrated for the language model of the
-search (with `--no-model`, or another model) is told, marked as that, and decides nothing but for `--min-confidence`.
+search (another model than those it was fitted with) decides too, and is marked as that.
 """
 
 import itertools
@@ -33,7 +33,7 @@ def judged(task: Task, result: TaskResult, repair: Repair, parts: Parts, policy:
         return replace(result, confidences=tuple(told))
     confidence = _confidence(result, repair, parts.confidence, result.chosen, result.full)
     result = replace(result, confidence=confidence)
-    bar, who = asked = _asked(task, policy, confidence)
+    bar, who = asked = _asked(task, policy)
     enough = confidence is not None and confidence.probability >= bar
     parts.sink.emit(
         Event(
@@ -51,12 +51,11 @@ def judged(task: Task, result: TaskResult, repair: Repair, parts: Parts, policy:
     return _proposed(result, repair, parts, asked, confidence)
 
 
-def _asked(task: Task, policy: Policy, confidence: Confidence | None) -> tuple[float, str]:
-    """The least confidence that does, and who asks for it; a policy asks nothing of one that is not calibrated."""
-    least = policy.accept_at if confidence is None or confidence.calibrated else 0.0
-    if task.min_confidence > least:
+def _asked(task: Task, policy: Policy) -> tuple[float, str]:
+    """The least confidence that does, and who asks for it."""
+    if task.min_confidence > policy.accept_at:
         return task.min_confidence, "--min-confidence"
-    return least, f"the policy {policy.name!r}"
+    return policy.accept_at, f"the policy {policy.name!r}"
 
 
 def _confidence(
@@ -69,7 +68,8 @@ def _confidence(
     mine = result.chosen is not None and candidate.number == result.chosen.number
     strength = strength_signals(result.assessment if mine else None)
     guard = guard_signals(full.guard if full is not None else None)
-    return model.judge({**known, **strength, **guard}, language_model=result.model_digest or "")
+    ordered = result.model_digest if result.model_tokens else None  # a model that never answered ordered nothing
+    return model.judge({**known, **strength, **guard}, language_model=ordered or "")
 
 
 def _proposed(

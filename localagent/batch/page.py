@@ -10,6 +10,7 @@ from typing import Any
 from localagent.batch.answer import SETTLED, State
 from localagent.batch.report import headline, patches_of
 from localagent.batch.trend import COLOURS, chart
+from localagent.record.confidence import confidence_figure
 from localagent.record.text import confidence_lines
 from localagent.record.visible import one_line, visible
 
@@ -84,7 +85,7 @@ def _asked(report: dict[str, Any]) -> Iterator[str]:
         return
     yield "<table><tr><th>repository</th><th>state</th><th>confidence</th><th>why</th><th>what to do</th></tr>"
     for row in rows:
-        cells = (row["name"], row["state"], _likely(row), row["why"], row["what_to_do"])
+        cells = (row["name"], row["state"], confidence_figure(row["confidence"]), row["why"], row["what_to_do"])
         yield "<tr>" + "".join(f"<td>{_line(cell)}</td>" for cell in cells) + "</tr>"
     yield "</table>"
 
@@ -101,19 +102,12 @@ def _table(report: dict[str, Any]) -> Iterator[str]:
         repaired = sum(int(step["evidence"].get("repairs", 0)) for step in row["steps"])
         yield (
             f'<tr><td><a href="#r{n}">{_line(row["name"])}</a></td><td>{_state(row["state"])}</td>'
-            f'<td class="n">{_likely(row)}</td><td class="n">{f"{turned} of {failing}" if failing else ""}</td>'
+            f'<td class="n">{confidence_figure(row["confidence"])}</td>'
+            f'<td class="n">{f"{turned} of {failing}" if failing else ""}</td>'
             f'<td class="n">{repaired or ""}</td><td class="n">{row["seconds"]:.1f}</td>'
             f"<td>{_line(row['reason'])}</td></tr>"
         )
     yield "</table>"
-
-
-def _likely(row: dict[str, Any]) -> str:
-    """A figure in brackets was not calibrated for the model of the search."""
-    told = row["confidence"]
-    return (
-        "" if told is None else f"{told['probability']:.2f}" if told["calibrated"] else f"({told['probability']:.2f})"
-    )
 
 
 def _state(state: str) -> str:

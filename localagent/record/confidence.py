@@ -22,6 +22,13 @@ def likeliest_first(told: Told | None) -> float:
     return 1.0 if told is None else -float(told["probability"])
 
 
+def confidence_figure(told: Told | None) -> str:
+    """For a table; in brackets where it was not calibrated for the model of the search."""
+    if told is None:
+        return ""
+    return f"{told['probability']:.2f}" if told["calibrated"] else f"({told['probability']:.2f})"
+
+
 def confidence_line(told: Told) -> str:
     """In words, with what the number rests on."""
     return f"confidence {told['probability']:.2f}{'' if told['calibrated'] else ', not calibrated for this model'}"

@@ -69,8 +69,7 @@ def answered(
         (0.95, 0.95, True, "the policy 'default' asks for 0.95"),
         (0.95, 0.97, True, "--min-confidence asks for 0.97"),
         (0.0, 0.97, True, "--min-confidence asks for 0.97"),
-        (0.95, 0.0, False, ""),  # to a policy it tells nothing
-        (0.95, 0.5, False, ""),
+        (0.95, 0.5, False, "the policy 'default' asks for 0.95"),
         (0.95, 0.97, False, "--min-confidence asks for 0.97"),
     ],
 )

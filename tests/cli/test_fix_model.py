@@ -132,10 +132,45 @@ def test_what_speaks_to_a_machine_is_a_finding_and_nobody_obeys_it(weights: Path
     }
     with home(files) as h:
         _install(h)
-        ran = h.fix(model=())
+        ran = h.fix("--assume", model=())
         assert ran.report["outcome"] == "accepted", ran
         (found,) = ran.report["findings"]
         assert (found["rule"], found["path"], found["line"], found["test"]) == ("prompt-injection", "adder.py", 2, None)
         (told,) = [w for w in ran.report["warnings"] if w.startswith("prompt-injection: ")]
         assert f"adder.py:2: speaks to a machine: {found['text']!a}" in told
         assert h.fix().report["findings"] == []  # no model, nothing that was shown
+
+
+def test_a_repair_that_contradicts_what_is_documented_is_proposed_and_not_accepted(weights: Path) -> None:
+    assert weights.is_file()
+    files = {
+        "find.py": (
+            "def find_next(text, target, start=0):\n"
+            '    """Index of the next target in text; -1 is returned if it is not there."""\n'
+            "    for at in range(start, len(text)):\n"
+            "        if text[at] == target:\n"
+            "            return at\n"
+            "    return -1\n"
+        ),
+        "test_find.py": (
+            "from find import find_next\n\n\n"
+            'def test_there():\n    assert find_next("a:b", ":") == 1\n\n\n'
+            'def test_at_the_start():\n    assert find_next(":b", ":") == 0\n\n\n'
+            'def test_rest():\n    text = "a b"\n    assert text[: find_next(text, ":")] == "a b"\n\n\n'
+            'def test_later():\n    assert find_next("a:b:c", ":", 2) == 3\n'
+        ),
+    }
+    with home(files) as h:
+        _install(h)
+        ran = h.fix(model=())
+        assert (ran.code, ran.report["outcome"], ran.report["patch"]) == (1, "low-confidence", None), ran
+        told = ran.report["proposals"][0]["confidence"]
+        assert told["calibrated"]
+        assert told["probability"] < 0.9
+        assert any("-1 is returned" in reason for reason in told["against"]), told
+        assert f"confidence {told['probability']:.2f}" in h.run("show").out
+        assert h.run("apply", ran.report["task"], "--choose", "1").code == 0
+        assert h.run("undo", ran.report["task"]).code == 0
+        taken = h.fix("--assume", model=())
+        assert (taken.code, taken.report["outcome"]) == (0, "accepted"), taken
+        assert any("with confidence 0." in w and "--assume" in w for w in taken.report["warnings"])

@@ -13,7 +13,7 @@ from localagent.daemon.service.ui_diff import side_by_side
 from localagent.daemon.service.ui_html import ROOT, badge, facts, said, shell, span, tiles
 from localagent.daemon.service.ui_rows import Story
 from localagent.daemon.service.ui_told import candidates, timeline
-from localagent.record.confidence import confidence_line
+from localagent.record.confidence import confidence_figure, confidence_line
 from localagent.wire.service.order import TaskState
 
 _SHOWN = 50
@@ -50,15 +50,8 @@ def _line(row: TaskRow, uid: int) -> str:
     return (
         f'<tr><td class="id mono"><a href="{ROOT}tasks/{said(row.id)}">{said(row.id)}</a>{whose}</td>'
         f"<td>{_state(row)}</td><td>{said(ordered(row), 120)}</td><td>{clock(row.created_at)}</td>"
-        f'<td class="n">{_took(row)}</td><td class="n">{said(_likely(row))}</td><td>{said(row.reason, 200)}</td></tr>'
-    )
-
-
-def _likely(row: TaskRow) -> str:
-    """A figure in brackets was not calibrated for the model of the search."""
-    told = row.confidence
-    return (
-        "" if told is None else f"{told['probability']:.2f}" if told["calibrated"] else f"({told['probability']:.2f})"
+        f'<td class="n">{_took(row)}</td><td class="n">{confidence_figure(row.confidence)}</td>'
+        f"<td>{said(row.reason, 200)}</td></tr>"
     )
 
 

@@ -94,7 +94,10 @@ def strength_signals(assessment: Assessment | None) -> dict[str, Signal]:
         "strength-unknown": Signal(value=0.0),
         **{
             f"grade-{grade.value.lower()}": Signal(
-                value=float(strength.grade is grade), text=f"the evidence is of strength {strength.grade} (A to E)"
+                value=float(strength.grade is grade),
+                text=f"the evidence is of strength {strength.grade} (A to E)"
+                if strength.grade in (grade, Grade.A)
+                else "",
             )
             for grade in (Grade.B, Grade.C, Grade.D, Grade.E)
         },

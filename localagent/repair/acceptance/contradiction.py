@@ -34,6 +34,7 @@ class ContradictionKind(StrEnum):
     VALUE_UNUSED = "value-unused"
     CONSTANT_ANSWER = "constant-answer"
     CONSTANT_CONDITION = "constant-condition"
+    NO_ANSWER = "no-answer"
     BRANCH_NEGATED = "branch-negated"
     SIBLINGS = "siblings"
     NO_FAILING_BEHAVIOUR = "no-failing-behaviour"

@@ -41,6 +41,7 @@ __all__ += ["contradictions", "supports"]
 Rule = Callable[[TouchedFile, FunctionPair], Iterator[Contradiction] | Iterator[Contradiction | Support]]
 _RULES: tuple[Rule, ...] = (
     documentation_rules.documented,
+    documentation_rules.returned_no_more,
     documentation_rules.commented,
     documentation_rules.annotated,
     naming_rules.opposite_names,
@@ -51,6 +52,7 @@ _RULES: tuple[Rule, ...] = (
     flow_rules.unreachable,
     flow_rules.loops,
     flow_rules.constant_answers,
+    flow_rules.ends_without_answer,
     flow_rules.branch_negated,
     flow_rules.none_used,
     option_rules.lost_options,

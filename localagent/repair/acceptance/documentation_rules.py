@@ -61,6 +61,25 @@ def documented(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction 
                 yield _support(file, effect, f"the docstring speaks of `{now}` and not of `{was}`")
 
 
+def returned_no_more(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
+    """A constant of which the docstring says that it is returned, and that no `return` returns any more."""
+    doc = ast.get_docstring(pair.new) or ""
+    if not doc or not pair.effects or any(e.kind in _LITERALS and e.in_return for e in pair.effects):
+        return
+    still = {key(value) for value in _returned(pair.new)}
+    for value in _returned(pair.old):
+        if is_constant(value) and key(value) not in still and (said := _says_returned(doc, ast.unparse(value))):
+            yield Contradiction(
+                kind=ContradictionKind.DOCSTRING,
+                severity=Severity.HARD,
+                path=file.path,
+                line=pair.effects[0].line,
+                function=pair.qualname,
+                why=f'the docstring says: "{said}", and no `return` returns it any more',
+            )
+            return
+
+
 def _stated(doc: str, effect: Effect) -> _Statement | None:
     was, now = _sentence(doc, effect, effect.old), _sentence(doc, effect, effect.new)
     if was and not now:
@@ -72,18 +91,21 @@ def _stated(doc: str, effect: Effect) -> _Statement | None:
 
 def _sentence(doc: str, effect: Effect, literal: str) -> str:
     """The words of a docstring that state a literal as a default or as what is returned, or ""."""
-    shape = _literal_shape(literal)
-    if not shape:
-        return ""
-    if effect.kind is EffectKind.CHANGES_DEFAULT and effect.keyword:
+    if effect.kind is EffectKind.CHANGES_DEFAULT and effect.keyword and (shape := _literal_shape(literal)):
         name = re.escape(effect.keyword)
-        pattern = (
-            rf"(?<!\w){name}\b[^\n]*(?:\n[^\n]+){{0,2}}?[^\n]*?\bdefault(?:s|ing)?\b(?: is| to| value|[:=])*\s*{shape}"
-        )
-    elif effect.in_return:
-        pattern = rf"\breturn(?:s|ed|ing)?\b:?[^.\n]{{0,50}}?{shape}|{shape}[^.\n]{{0,20}}\b(?:is|are|be) returned\b"
-    else:
-        return ""
+        default = rf"\bdefault(?:s|ing)?\b(?: is| to| value|[:=])*\s*{shape}"
+        return _found(rf"(?<!\w){name}\b[^\n]*(?:\n[^\n]+){{0,2}}?[^\n]*?{default}", doc)
+    return _says_returned(doc, literal) if effect.in_return else ""
+
+
+def _says_returned(doc: str, literal: str) -> str:
+    """The words of a docstring that state a literal as what is returned, or ""."""
+    shape = _literal_shape(literal)
+    pattern = rf"\breturn(?:s|ed|ing)?\b:?[^.\n]{{0,50}}?{shape}|{shape}[^.\n]{{0,20}}\b(?:is|are|be) returned\b"
+    return _found(pattern, doc) if shape else ""
+
+
+def _found(pattern: str, doc: str) -> str:
     found = re.search(pattern, doc, re.IGNORECASE)
     return " ".join(found.group().split())[:120] if found else ""
 

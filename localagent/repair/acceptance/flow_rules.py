@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
+from localagent.repair.acceptance.completion import completes
 from localagent.repair.acceptance.contradiction import Contradiction, ContradictionKind, Severity
 from localagent.repair.acceptance.documentation_rules import own_nodes
 from localagent.repair.acceptance.effect import EffectKind
@@ -213,6 +214,15 @@ def constant_answers(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradi
             why = f"the condition `{effect.old}` becomes the constant {effect.new}"
             yield _against(file, pair, ContradictionKind.CONSTANT_CONDITION, Severity.HARD, why, effect.line)
     yield from _independent(file, pair)
+
+
+def ends_without_answer(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
+    """A function that always returned a value, or raised, and can now come to its end without a `return`."""
+    values = [n.value for n in own_nodes(pair.old) if isinstance(n, ast.Return)]
+    if not values or None in values or _yields(pair.old) or completes(pair.old.body) or not completes(pair.new.body):
+        return
+    why = f"`{pair.new.name}` always returned a value before, and can now end without one"
+    yield _against(file, pair, ContradictionKind.NO_ANSWER, Severity.SOFT, why)
 
 
 def _returns(function: Function) -> list[ast.expr]:

@@ -130,7 +130,7 @@ class _Rivals:
         told = (
             "no other repair that was tried passes the tests and behaves otherwise"
             if kinds == 1
-            else f"{kinds - 1} other behaviours that were tried pass the same tests"
+            else f"{kinds - 1} other behaviour{'s' * (kinds > 2)} that passed the same tests"
         )
         plausible = len(self.masses)
         return {
@@ -139,7 +139,9 @@ class _Rivals:
             "lead": Signal(value=max(-_MOST_NATS, min(_MOST_NATS, lead))),
             "pass-rate": Signal(
                 value=math.log10(max(plausible, 1) / max(verified, 1)),
-                text=f"{plausible} behaviours of {verified} programs that ran pass the tests",
+                text=f"of {verified} programs that ran only this one's behaviour passes the tests"
+                if plausible == 1
+                else f"{plausible} behaviours of {verified} programs that ran pass the tests",
             ),
             "cost": Signal(value=max(0.0, min(2 * _MOST_NATS, standing.cost))),
         }
@@ -284,7 +286,7 @@ def _tests(candidate: Candidate, baseline: Baseline) -> dict[str, Signal]:
         "watching": Signal(value=math.log2(1 + min(watching, 256))),
         "unwatched": Signal(
             value=float(not watching),
-            text=f"{watching} passing tests run what it changes"
+            text=f"{watching} passing test{'s' * (watching > 1)} run{'s' * (watching == 1)} what it changes"
             if watching
             else "no passing test runs what it changes",
         ),

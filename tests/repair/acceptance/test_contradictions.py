@@ -115,6 +115,15 @@ class TestDocumentation:
         after = FIND.replace("return -1", "return None").replace("or -1 if", "or None if").replace("# -1 means", "#")
         assert not {"docstring", "comment"} & against(one_file(FIND, after))
 
+    def test_a_constant_that_the_docstring_says_is_returned_and_that_goes(self) -> None:
+        end = FIND.rstrip().splitlines()[-1] + "\n"
+        patch = swapped(FIND, end, "")
+        assert "docstring" in against(patch)
+        assert "no `return` returns it any more" in reasons(patch)
+        assert "docstring" not in against(swapped(FIND.replace("or -1 ", "or -2 "), end, ""))
+        twice = FIND.replace("    for", "    if not xs:\n        return -1\n    for")
+        assert "docstring" not in against(swapped(twice, end, "    xs = x\n"))
+
     def test_a_docstring_that_states_both_values_says_nothing(self) -> None:
         before = 'def f(a):\n    """Returns 1 where a is set. Returns 2 where it is not."""\n    return 1\n'
         patch = swapped(before, "    return 1\n", "    return 2\n")
@@ -140,6 +149,41 @@ class TestDocumentation:
         before = 'def f(m, n):\n    """The bytes, in the encoding of the header."""\n    return m.encode(n.charset)\n'
         assert "docstring-agrees" in speaking_for(swapped(before, "n.charset", "n.encoding"))
         assert "docstring-agrees" not in speaking_for(swapped(before, "n.charset", "n.language"))
+
+
+ANSWERS = "def f(xs):\n    for x in xs:\n        if x:\n            return x\n    return len(xs)\n"
+
+
+class TestAnswers:
+    @pytest.mark.parametrize(
+        ("old", "new"),
+        [
+            ("    return len(xs)\n", ""),
+            ("    return len(xs)\n", "        return len(xs)\n"),
+            ("    return len(xs)\n", "    if xs:\n        return len(xs)\n"),
+            ("    return len(xs)\n", "    while True:\n        break\n"),
+        ],
+    )
+    def test_a_function_that_can_now_end_without_one(self, old: str, new: str) -> None:
+        assert "no-answer" in against(swapped(ANSWERS, old, new))
+
+    @pytest.mark.parametrize(
+        "new",
+        [
+            "    raise ValueError(xs)\n",
+            "    if xs:\n        return 1\n    else:\n        raise E\n",
+            "    while True:\n        for x in xs:\n            break\n",
+            "    with xs:\n        return 1\n",
+            "    try:\n        return 1\n    except E:\n        raise\n",
+            "    match xs:\n        case [1]:\n            return 1\n        case _:\n            return 2\n",
+        ],
+    )
+    def test_not_one_that_answers_or_raises(self, new: str) -> None:
+        assert "no-answer" not in against(swapped(ANSWERS, "    return len(xs)\n", new))
+
+    def test_not_one_that_could_end_without_one_before(self) -> None:
+        before = ANSWERS.replace("    return len(xs)\n", "    print(xs)\n")
+        assert "no-answer" not in against(swapped(before, "    print(xs)\n", ""))
 
 
 class TestNames:

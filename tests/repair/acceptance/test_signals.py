@@ -38,7 +38,7 @@ def test_rivals_share_by_their_costs() -> None:
     found = signals(choice(standings(1.0, 3.0)))
     assert found[1]["share"].value > 0.8 > found[2]["share"].value
     assert (found[1]["lead"].value, found[2]["lead"].value) == (2.0, -2.0)
-    assert "1 other behaviours" in found[1]["kinds"].text
+    assert "1 other behaviour that passed" in found[1]["kinds"].text
 
 
 def test_collateral_is_told_with_its_counts() -> None:
