@@ -33,9 +33,8 @@ def test_more_can_be_asked_for_than_the_policy_does() -> None:
 
         taken = h.fix("--min-confidence", "1", "--assume")
         assert (taken.code, taken.report["outcome"]) == (0, "accepted")
-        said = (
-            f"taken with confidence {best['probability']:.2f} because of --assume, where --min-confidence asks for 1.00"
-        )
-        assert said in taken.report["warnings"]
+        told = taken.report["confidence"]
+        said = f"taken with confidence {told['probability']:.2f} because of --assume"
+        assert f"{said}, where --min-confidence asks for 1.00" in taken.report["warnings"]
         facts = json.loads((h.tasks / taken.report["task"] / "evidence.json").read_bytes())
-        assert facts["confidence"]["probability"] == taken.report["confidence"]["probability"]
+        assert facts["confidence"] == {name: told[name] for name in ("probability", "calibrated", "model")}
