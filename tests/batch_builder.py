@@ -6,12 +6,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fix_builder import Files, Home, Ran
+from fix_builder import CHECKOUT, Files, Home, Ran
 from git_builder import ENVIRON, Repo
 
 HEAD = 'schema = "localagent/fleet/1"\nname = "night"\n[polite]\ndisk = "normal"\n'
 EACH = '[each]\nwork = ["failing-tests", "codemods"]\nmodel = false\nmax_candidates = 12\nmax_seconds = 120\n'
+EACH += 'policy = "takes.toml"\n'
 MISTAKE = "\n\ndef absent(name, names):\n    return not name in names\n"
+
+
+def asking(confidence: float) -> str:
+    """The default policy, with the confidence that it asks for; what comes of few candidates goes by the clock."""
+    text = (CHECKOUT / "policies" / "default.toml").read_text()
+    assert text.count("\naccept_at = 0.9\n") == 1
+    return text.replace("\naccept_at = 0.9\n", f"\naccept_at = {confidence}\n")
 
 
 @dataclass(frozen=True)
@@ -50,6 +58,7 @@ class Batch:
         """The fleet's file."""
         self.folder.mkdir(exist_ok=True)
         place = self.home.root / "fleet.toml"
+        (place.parent / "takes.toml").write_text(asking(0.0))
         place.write_text(HEAD + each + text)
         return place
 

@@ -39,6 +39,7 @@ def report(text: str = EVIL) -> dict[str, Any]:
         "patch": DIFF,
         "patch_digest": "sha256:" + "0" * 64,
         "provenance": [{"edit": text, "operator": "x", "origin": "model", "model": text}],
+        "confidence": {"probability": 0.62, "calibrated": False, "model": text, "for": [text], "against": [text]},
         "proposals": [],
         "failing": [{"id": text, "exception": text, "message": text, "where": [{"path": text, "line": 5}]}],
         "fail_to_pass": [text],

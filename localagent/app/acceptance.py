@@ -19,8 +19,8 @@ from localagent.repair.search import Repair
 from localagent.repair.state import Parts
 
 _TAKEN = {
-    Choosing.ASSUME: "taken with confidence {:.2f} because of --assume, where the policy {!r} asks for {:.2f}",
-    Choosing.FIRST: "taken with confidence {:.2f} because of --first, where the policy {!r} asks for {:.2f}",
+    Choosing.ASSUME: "taken with {} because of --assume, where {} asks for {:.2f}",
+    Choosing.FIRST: "taken with {} because of --first, where {} asks for {:.2f}",
 }
 
 
@@ -33,7 +33,8 @@ def judged(task: Task, result: TaskResult, repair: Repair, parts: Parts, policy:
         return replace(result, confidences=tuple(told))
     confidence = _confidence(result, repair, parts.confidence, result.chosen, result.full)
     result = replace(result, confidence=confidence)
-    enough = confidence is not None and confidence.probability >= policy.accept_at
+    bar, who = asked = _asked(task, policy)
+    enough = confidence is not None and confidence.probability >= bar
     parts.sink.emit(
         Event(
             kind="confidence",
@@ -41,13 +42,20 @@ def judged(task: Task, result: TaskResult, repair: Repair, parts: Parts, policy:
             data={"probability": None if confidence is None else round(confidence.probability, 4), "enough": enough},
         )
     )
-    if enough or (confidence is None and not policy.accept_at):
+    if enough or (confidence is None and not bar):
         return result
     if task.choosing in _TAKEN:
-        probability = 0.0 if confidence is None else confidence.probability
-        said = _TAKEN[task.choosing].format(probability, policy.name, policy.accept_at)
+        known = "a confidence that is not known" if confidence is None else f"confidence {confidence.probability:.2f}"
+        said = _TAKEN[task.choosing].format(known, who, bar)
         return replace(result, warnings=(*result.warnings, said))
-    return _proposed(result, repair, parts, policy, confidence)
+    return _proposed(result, repair, parts, asked, confidence)
+
+
+def _asked(task: Task, policy: Policy) -> tuple[float, str]:
+    """The least confidence that does, and who asks for it."""
+    if task.min_confidence > policy.accept_at:
+        return task.min_confidence, "--min-confidence"
+    return policy.accept_at, f"the policy {policy.name!r}"
 
 
 def _confidence(
@@ -65,7 +73,7 @@ def _confidence(
 
 
 def _proposed(
-    result: TaskResult, repair: Repair, parts: Parts, policy: Policy, confidence: Confidence | None
+    result: TaskResult, repair: Repair, parts: Parts, asked: tuple[float, str], confidence: Confidence | None
 ) -> TaskResult:
     """The repair and its rivals, for a person to choose from."""
     assert result.chosen is not None
@@ -76,7 +84,7 @@ def _proposed(
     return replace(
         result,
         verdict=Verdict.LOW_CONFIDENCE,
-        reason=_reason(confidence, len(others), policy),
+        reason=_reason(confidence, len(others), asked),
         exit=AnswerIsNo.exit_code,
         patch=None,
         chosen=None,
@@ -88,13 +96,14 @@ def _proposed(
     )
 
 
-def _reason(confidence: Confidence | None, others: int, policy: Policy) -> str:
+def _reason(confidence: Confidence | None, others: int, asked: tuple[float, str]) -> str:
+    bar, who = asked
     found = "a repair passes every check" if not others else f"{1 + others} repairs pass every check"
     if confidence is None:
-        return f"{found}, but how likely it is right could not be told, and the policy {policy.name!r} asks for it"
+        return f"{found}, but how likely it is right could not be told, and {who} asks for it"
     best = "it" if not others else "the best of them"
     why = f": {confidence.opposing[0]}" if confidence.opposing else ""
     return (
-        f"{found}, but {best} is right with confidence {confidence.probability:.2f}, where the policy {policy.name!r}"
-        f" asks for {policy.accept_at:.2f}{why}"
+        f"{found}, but {best} is right with confidence {confidence.probability:.2f}, where {who} asks for"
+        f" {bar:.2f}{why}"
     )

@@ -42,6 +42,7 @@ class FixRequest:
     gpu_layers: str = ""
     choosing: Choosing = Choosing.ASK
     guard: Guard = field(default_factory=Guard)
+    min_confidence: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -43,6 +43,7 @@ def run_fix(request: FixRequest, settings: Settings, sink: Sink, stop: Stop | No
         budget=request.budget,
         choosing=request.choosing,
         guard=request.guard,
+        min_confidence=request.min_confidence,
     )
     try:
         opened = open_policy(settings, request.policy, request.repo)
@@ -142,6 +143,8 @@ def _proposed(result: TaskResult, reason: str) -> TaskResult:
         verdict=Verdict.NEEDS_PERSON,
         patch=None,
         chosen=None,
+        confidence=None,
+        confidences=(result.confidence,),
         proposals=(result.chosen,),
         proposed=checked,
         reason=reason,

@@ -126,6 +126,7 @@ def _request(task: Task, facts: dict[str, Any], recorded: list[dict[str, Any]]) 
         budget=task.budget,
         choosing=task.choosing,
         guard=task.guard,
+        min_confidence=task.min_confidence,
         use_model=asked["use_model"],
         model=asked["model"],
         gpu_layers="0",  # whatever the environment says: answers of a GPU are not the processor's

@@ -6,15 +6,17 @@ Not promised: that a repair that `fix` would find is found; the time decides.
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
+from localagent.app.acceptance import judged
 from localagent.app.prior import load_prior
 from localagent.app.proving import Ground
 from localagent.app.settings import Settings
 from localagent.domain.behaviour import Behaviours
-from localagent.domain.edit import Candidate, Patch
+from localagent.domain.edit import Candidate
 from localagent.domain.guard import GuardResult
 from localagent.domain.outcome import Baseline, FullResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy
+from localagent.domain.suggestion import Origin, Suggestion
 from localagent.domain.task import Budget
 from localagent.edit.space import open_edit_space
 from localagent.gate.chain import open_gate_chain
@@ -32,8 +34,8 @@ BEHAVIOUR_SECONDS = 5.0  # below that the evidence for the choice is not waited 
 
 def search(
     ground: Ground, baseline: Baseline, settings: Settings, policy: Policy, sink: Sink, left: Callable[[], float]
-) -> tuple[tuple[str, ...], Patch] | None:
-    """A patch that turns every failing test of the baseline and passes the full check, with what it changes."""
+) -> Suggestion | None:
+    """A patch that turns every failing test of the baseline and passes the full check."""
     parts = Parts(
         verifier=_Begun(ground.verifier, baseline, left),
         localizer=SpectrumLocalizer(text=""),
@@ -47,11 +49,20 @@ def search(
         context=lambda _path, _baseline: "",
     )
     budget = Budget(max_candidates=MOST_CANDIDATES, max_seconds=max(0.1, SEARCH_SHARE * left()), jobs=1)
-    result = Repair(replace(ground.task, budget=budget), parts).run()
+    task = replace(ground.task, budget=budget)
+    repair = Repair(task, parts)
+    # asked for nothing: a person decides, and there is no time to check others beside it
+    result = judged(task, repair.run(), repair, parts, replace(policy, accept_at=0.0))
     found = result.chosen or next(iter(result.proposals), None)
     if found is None:
         return None
-    return tuple(f"{e.path}:{e.line} {e.note or e.operator}" for e in found.edits), found.patch
+    return Suggestion(
+        origin=Origin.FAILING_TESTS,
+        titles=tuple(f"{e.path}:{e.line} {e.note or e.operator}" for e in found.edits),
+        patch=found.patch,
+        tests=ground.task.tests,
+        confidence=result.confidence or next(iter(result.confidences), None),
+    )
 
 
 class _Begun:

@@ -22,6 +22,7 @@ class State(StrEnum):
     FAULT = "fault"
     OUT_OF_BUDGET = "out-of-budget"
     NEEDS_PERSON = "needs-person"
+    LOW_CONFIDENCE = "low-confidence"
     GAVE_UP = "gave-up"
     REFUSED = "refused"
     FIXED = "fixed"
@@ -31,7 +32,8 @@ class State(StrEnum):
 
 
 SETTLED = frozenset({State.FIXED, State.IMPROVED, State.CLEAN})
-KEPT = SETTLED | {State.NEEDS_PERSON, State.GAVE_UP, State.REFUSED}
+KEPT = SETTLED | {State.NEEDS_PERSON, State.LOW_CONFIDENCE, State.GAVE_UP, State.REFUSED}
+_UNSTEADY = {"evidence", "task", "seconds", "kept_passing", "confidences"}  # signals are measured in what time is left
 _RANK = {state: n for n, state in enumerate(State)}
 
 
@@ -40,9 +42,10 @@ class Step:
     """One kind of work. `outcome` is a verdict's value, or repaired, nothing, refused, out-of-time.
 
     `patch` is a unified diff (bytes that are no UTF-8 as surrogates), "" for none; later steps' patches go on top of
-    earlier ones'. `failing`: what failed before; `turned`: what the patch turns. `repaired` are a codemod's repairs,
-    `left` counts the findings by rule that stay. `findings` are other tools' with what became of each.
-    `task` names the kept task with journal and evidence.
+    earlier ones'. `confidences`: of `patch`, else of each of `proposals`, as the report has it, without the signals;
+    null where it is not known. `failing`: what failed before; `turned`: what the patch turns. `repaired` are a
+    codemod's repairs, `left` counts the findings by rule that stay. `findings` are other tools' with what became of
+    each. `task` names the kept task with journal and evidence.
     """
 
     work: Work
@@ -56,6 +59,7 @@ class Step:
     turned: tuple[str, ...] = ()
     kept_passing: int = 0
     proposals: tuple[str, ...] = ()
+    confidences: tuple[Mapping[str, Any] | None, ...] = ()
     repaired: tuple[Mapping[str, Any], ...] = ()
     left: Mapping[str, int] = field(default_factory=dict)
     findings: tuple[Mapping[str, Any], ...] = ()
@@ -96,7 +100,7 @@ class Answer:
             return {"name": self.name, "state": self.state.value}
         steps = [
             {
-                **{k: v for k, v in asdict(step).items() if k not in ("evidence", "task", "seconds", "kept_passing")},
+                **{k: v for k, v in asdict(step).items() if k not in _UNSTEADY},
                 "failing": [str(one.get("id")) for one in step.failing],  # where a time limit strikes is chance
             }
             for step in self.steps
@@ -128,7 +132,8 @@ def parse_answer(found: object) -> Answer:
 
 
 def _step(found: object) -> Step:
-    values = _exactly(found, {f.name for f in fields(Step)})
+    older: dict[str, Any] = {"confidences": []}  # answers of before there were any
+    values = _exactly(older | found if isinstance(found, dict) else found, {f.name for f in fields(Step)})
     texts = ("outcome", "reason", "remedy", "patch", "patch_digest", "task")
     return Step(
         **{
@@ -139,6 +144,7 @@ def _step(found: object) -> Step:
             "turned": _list(values["turned"], _text),
             "kept_passing": _typed(values["kept_passing"], int),
             "proposals": _list(values["proposals"], _text),
+            "confidences": _list(values["confidences"], _confidence),
             "repaired": _list(values["repaired"], _object),
             "left": {_text(k): _typed(v, int) for k, v in _object(values["left"]).items()},
             "findings": _list(values["findings"], _object),
@@ -147,6 +153,18 @@ def _step(found: object) -> Step:
             "seconds": float(_typed(values["seconds"], float, int)),
         }
     )
+
+
+def _confidence(found: object) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    values = _exactly(found, {"probability", "calibrated", "model", "for", "against"})
+    if not 0 <= _typed(values["probability"], float, int) <= 1 or not isinstance(values["calibrated"], bool):
+        raise ValueError("not a confidence")
+    _text(values["model"])
+    for name in ("for", "against"):
+        _list(values[name], _text)
+    return values
 
 
 def _exactly(found: object, keys: set[str]) -> dict[str, Any]:

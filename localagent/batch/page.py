@@ -4,12 +4,14 @@ Every text from a repository is escaped twice: characters that drive or reorder 
 """
 
 import html
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from localagent.batch.answer import SETTLED, State
 from localagent.batch.report import headline, patches_of
 from localagent.batch.trend import COLOURS, chart
+from localagent.record.confidence import confidence_figure
+from localagent.record.text import confidence_lines
 from localagent.record.visible import one_line, visible
 
 _CSP = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
@@ -81,18 +83,18 @@ def _asked(report: dict[str, Any]) -> Iterator[str]:
     if not rows:
         yield "<p>Nothing but the patches, which want reading.</p>"
         return
-    yield "<table><tr><th>repository</th><th>state</th><th>why</th><th>what to do</th></tr>"
+    yield "<table><tr><th>repository</th><th>state</th><th>confidence</th><th>why</th><th>what to do</th></tr>"
     for row in rows:
-        cells = (row["name"], row["state"], row["why"], row["what_to_do"])
+        cells = (row["name"], row["state"], confidence_figure(row["confidence"]), row["why"], row["what_to_do"])
         yield "<tr>" + "".join(f"<td>{_line(cell)}</td>" for cell in cells) + "</tr>"
     yield "</table>"
 
 
 def _table(report: dict[str, Any]) -> Iterator[str]:
-    yield "<h2>All repositories, by value</h2>"
+    yield "<h2>All repositories, by state and confidence</h2>"
     yield (
-        '<table><tr><th>repository</th><th>state</th><th class="n">tests turned</th><th class="n">repairs</th>'
-        '<th class="n">seconds</th><th>in a sentence</th></tr>'
+        '<table><tr><th>repository</th><th>state</th><th class="n">confidence</th><th class="n">tests turned</th>'
+        '<th class="n">repairs</th><th class="n">seconds</th><th>in a sentence</th></tr>'
     )
     for n, row in enumerate(report["repositories"]):
         turned = sum(len(step["turned"]) for step in row["steps"])
@@ -100,8 +102,10 @@ def _table(report: dict[str, Any]) -> Iterator[str]:
         repaired = sum(int(step["evidence"].get("repairs", 0)) for step in row["steps"])
         yield (
             f'<tr><td><a href="#r{n}">{_line(row["name"])}</a></td><td>{_state(row["state"])}</td>'
-            f'<td class="n">{f"{turned} of {failing}" if failing else ""}</td><td class="n">{repaired or ""}</td>'
-            f'<td class="n">{row["seconds"]:.1f}</td><td>{_line(row["reason"])}</td></tr>'
+            f'<td class="n">{confidence_figure(row["confidence"])}</td>'
+            f'<td class="n">{f"{turned} of {failing}" if failing else ""}</td>'
+            f'<td class="n">{repaired or ""}</td><td class="n">{row["seconds"]:.1f}</td>'
+            f"<td>{_line(row['reason'])}</td></tr>"
         )
     yield "</table>"
 
@@ -133,11 +137,21 @@ def _details(n: int, row: dict[str, Any]) -> Iterator[str]:
     if row["warnings"]:
         yield "<ul>" + "".join(f"<li>{_line(text)}</li>" for text in row["warnings"]) + "</ul>"
     for step, diff in patches_of(row):
-        yield f"<p>The patch ({_line(step['work'])}), {_line(step['patch_digest'])}:</p>{_shown(diff)}"
+        yield f"<p>The patch ({_line(step['work'])}), {_line(step['patch_digest'])}:</p>"
+        yield from (*_reasons(step["confidences"][:1]), _shown(diff))
     for step in row["steps"]:
         for number, text in enumerate(step["proposals"], 1):
-            yield f"<p>Proposal {number}:</p>{_shown(text.encode('utf-8', 'surrogateescape'))}"
+            yield f"<p>Proposal {number}:</p>"
+            yield from _reasons(step["confidences"][number - 1 : number])
+            yield _shown(text.encode("utf-8", "surrogateescape"))
     yield "</details>"
+
+
+def _reasons(told: Sequence[dict[str, Any] | None]) -> Iterator[str]:
+    """How likely a patch is right, and what speaks for and against it."""
+    for one in told:
+        if lines := list(confidence_lines(one)):
+            yield f'<p class="why">{"<br>".join(map(_line, lines))}</p>'
 
 
 def _step(step: dict[str, Any]) -> Iterator[str]:

@@ -47,7 +47,7 @@ _STATES = {
     Verdict.UNTRUSTED_TESTS: State.REFUSED,
     Verdict.ALL_DENIED: State.REFUSED,
     Verdict.AMBIGUOUS: State.NEEDS_PERSON,
-    Verdict.LOW_CONFIDENCE: State.NEEDS_PERSON,
+    Verdict.LOW_CONFIDENCE: State.LOW_CONFIDENCE,
     Verdict.NEEDS_PERSON: State.NEEDS_PERSON,
     Verdict.CANNOT_ENFORCE: State.CANNOT_ENFORCE,
     Verdict.INTERRUPTED: State.FAULT,
@@ -123,11 +123,18 @@ def _fix_step(outcome: FixOutcome, *, spent: float, by_clock: bool) -> Step:
         turned=tuple(sorted(report["fail_to_pass"])),
         kept_passing=len(report["pass_to_pass"]),
         proposals=tuple(proposal["patch"] for proposal in report["proposals"]),
+        confidences=tuple(
+            _without_signals(one["confidence"]) for one in ([report] if accepted else report["proposals"])
+        ),
         files=str(report["patch"] or "").count("\ndiff --git ") + 1 if accepted else 0,
         evidence=_evidence(report),
         task=outcome.task_id,
         seconds=round(spent, 3),
     )
+
+
+def _without_signals(told: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    return None if told is None else {name: value for name, value in told.items() if name != "signals"}
 
 
 def _evidence(report: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from localagent.batch.energy import energy_of
 from localagent.batch.fleet import Fleet, Work
 from localagent.batch.runs import RunRecord, RunStore
 from localagent.domain.edit import digest_of
+from localagent.record.confidence import likeliest_first, short
 from localagent.record.files import RecordDamaged, read_bounded
 from localagent.record.jsontext import dump, load
 
@@ -23,6 +24,7 @@ _REPORT_BYTES = 1 << 30
 _WORTH = {
     State.FIXED: 10_000,
     State.NEEDS_PERSON: 8_000,
+    State.LOW_CONFIDENCE: 7_000,
     State.GAVE_UP: 6_000,
     State.CANNOT_ENFORCE: 5_500,
     State.FAULT: 5_000,
@@ -36,6 +38,7 @@ _MOST_EXTRA = 999
 _OTHERS = (Work.SARIF, Work.TYPE_ERRORS)  # what other tools find
 _ASK = {
     State.NEEDS_PERSON: "choose among the proposals",
+    State.LOW_CONFIDENCE: "read the proposals and take the right one, or none",
     State.GAVE_UP: "repair it by hand: no patch was found",
     State.CANNOT_ENFORCE: "make the boundary enforceable",
     State.FAULT: "see why the work broke off",
@@ -50,7 +53,7 @@ def report_of(run: RunRecord, fleet: Fleet, *, why_ended: str = "") -> dict[str,
     """The report as things stand; repositories without an answer are not-reached."""
     answers = [_answer(run, fleet, number, why_ended) for number in range(len(fleet.members))]
     rows = [_row(answer, fleet) for answer in answers]
-    rows.sort(key=lambda row: (-row["value"], row["name"]))
+    rows.sort(key=_order)
     reached = all(answer.state is not State.NOT_REACHED for answer in answers)
     return {
         "schema": SCHEMA,
@@ -64,13 +67,21 @@ def report_of(run: RunRecord, fleet: Fleet, *, why_ended: str = "") -> dict[str,
         "digest": digest_of(dump([answer.steady() for answer in answers])),
         "summary": _summary(answers) | {"energy": energy_of(run.dir, sum(a.cpu_seconds for a in answers))},
         "needs_person": [
-            {"name": row["name"], "state": row["state"], "why": row["reason"], "what_to_do": row["what_to_do"]}
+            {
+                **{k: row[k] for k in ("name", "state", "confidence", "what_to_do")},
+                "why": row["reason"],
+            }
             for row in rows
             if State(row["state"]) not in SETTLED and row["state"] != State.NOT_REACHED
         ],
         "repositories": rows,
         "trend": [],
     }
+
+
+def _order(row: dict[str, Any]) -> tuple[Any, ...]:
+    """By state; within one by confidence, what is not known last; then by how much there is."""
+    return -_WORTH[State(row["state"])], likeliest_first(row["confidence"]), -row["value"], row["name"]
 
 
 def with_trend(report: dict[str, Any], store: RunStore) -> dict[str, Any]:
@@ -117,6 +128,7 @@ def _row(answer: Answer, fleet: Fleet) -> dict[str, Any]:
         "source": str(source.folder),
         "revision": source.revision,
         "value": _value(answer),
+        "confidence": _likeliest(answer),
         "what_to_do": _what_to_do(answer),
         "seconds": answer.seconds,
         "cpu_seconds": answer.cpu_seconds,
@@ -129,6 +141,12 @@ def _value(answer: Answer) -> int:
     """What a look at it is worth: more tests turned or failing, more repairs, first within one state."""
     extra = sum(len(s.turned) * 10 + len(s.failing) + len(s.repaired) + _fixed(s) for s in answer.steps)
     return _WORTH[answer.state] + min(extra, _MOST_EXTRA)
+
+
+def _likeliest(answer: Answer) -> dict[str, Any] | None:
+    """The confidence of the likeliest patch or proposal."""
+    known = [told for step in answer.steps for told in step.confidences if told is not None]
+    return short(min(known, key=likeliest_first, default=None))
 
 
 def _what_to_do(answer: Answer) -> str:

@@ -23,6 +23,7 @@ from localagent.cli.batch_worker import ways
 from localagent.cli.gpu_layers import add_gpu_layers, told_of_layers, with_layers
 from localagent.cli.render import Render
 from localagent.errors import UsageFault
+from localagent.record.confidence import confidence_line
 from localagent.record.files import write_through
 from localagent.record.jsontext import dump
 
@@ -194,7 +195,8 @@ def _told(args: argparse.Namespace, begun: Begun, report: dict[str, Any], settin
     render.line(headline(report))
     for row in report["repositories"]:
         if row["state"] != "clean":
-            render.line(f"  {row['state']:<15} {row['name']}: {row['reason']}")
+            likely = "" if row["confidence"] is None else f" ({confidence_line(row['confidence'])})"
+            render.line(f"  {row['state']:<15} {row['name']}: {row['reason']}{likely}")
     page_path = begun.run.dir / "report.html"
     render.note(f"the page: {page_path}" if page_path.exists() else "the page is written when the run ends")
     return code

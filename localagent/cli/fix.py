@@ -71,6 +71,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     ends.add_argument(
         "--first", action="store_true", help="take the first patch that passes every check; look for no other"
     )
+    p.add_argument(
+        "--min-confidence",
+        type=float,
+        metavar="P",
+        help="accept only what is right with this confidence, where the policy asks for less",
+    )
     p.add_argument("--policy", default="", metavar="NAME|FILE", help="another policy than the default one")
     add_backend(p)
     p.add_argument("--out", default="", metavar="FILE", help="write the accepted patch here, as a unified diff")
@@ -118,6 +124,8 @@ def _request(args: argparse.Namespace) -> FixRequest:
     if args.jobs < 0:
         faults.append("--jobs: must not be negative (0 means: free cores)")
     faults += guard_faults(args.guard, args.guard_seconds)
+    if args.min_confidence is not None and not 0 < args.min_confidence <= 1:
+        faults.append("--min-confidence: more than 0 and at most 1")
     faults += [fault for fault in map(command_fault, args.check) if fault]
     for name, value in (("--out", args.out), ("--report", args.report)):
         if value and not Path(value).absolute().parent.is_dir():
@@ -149,6 +157,7 @@ def _request(args: argparse.Namespace) -> FixRequest:
         apply=args.apply,
         choosing=_choosing(args),
         guard=guard_of(args.guard, args.guard_seconds),
+        min_confidence=args.min_confidence or 0.0,
         backend=backend_of(args),
     )
 

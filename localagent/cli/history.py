@@ -27,8 +27,10 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
         render.json([row.json() for row in rows])
     else:
         for row in rows:
+            likely = "" if row.confidence is None else f"{row.confidence:.2f}"
             render.line(
-                f"{row.id}  {row.outcome:<16} {row.candidates_verified:>6} run {row.seconds:>8.1f} s  {row.repo}"
+                f"{row.id}  {row.outcome:<16} {likely:>4} {row.candidates_verified:>6} run {row.seconds:>8.1f} s"
+                f"  {row.repo}"
             )
         if not rows:
             render.line("no task was kept yet")

@@ -13,6 +13,7 @@ from localagent.cli.box import Box
 from localagent.cli.hook_apart import Say, work_apart
 from localagent.cli.render import Render
 from localagent.errors import LocalagentError, UsageFault
+from localagent.record.confidence import confidence_line, likeliest_first
 
 _WORDS = {"s": 1.0, "ms": 0.001, "m": 60.0}
 Suggested = tuple[list[dict[str, Any]], list[str]]
@@ -41,7 +42,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
 
 
 def suggestions(args: argparse.Namespace, settings: Settings) -> Suggested:
-    """What was verified until the deadline, each with where it is kept; and remarks."""
+    """What was verified until the deadline, the likeliest first, each with where it is kept; and remarks."""
     box = Box(seconds_of(args.deadline))
 
     def search(say: Say) -> None:
@@ -52,6 +53,7 @@ def suggestions(args: argparse.Namespace, settings: Settings) -> Suggested:
     signal.signal(signal.SIGTERM, _interrupt)
     told = work_apart(search, box.shown)
     made = [message["suggestion"] for message in told.said if "suggestion" in message]
+    made.sort(key=lambda one: likeliest_first(one["confidence"]))
     remarks = [str(message["remark"]) for message in told.said if "remark" in message]
     if told.over or any("over" in message for message in told.said):
         remarks.append(f"the time ({args.deadline}) was up; --deadline gives it more")
@@ -67,7 +69,8 @@ def show(made: list[dict[str, Any]], remarks: list[str], render: Render) -> None
     for one in made:
         what = "failing tests pass with" if one["origin"] == "failing-tests" else "the tests bear"
         who = ", by the daemon's word" if one["found_by"] == "daemon" else ""
-        render.line(f"suggestion: {what} {'; '.join(one['titles'])} ({', '.join(one['tests'])}){who}")
+        likely = f", {confidence_line(one['confidence'])}" if one["confidence"] else ""
+        render.line(f"suggestion: {what} {'; '.join(one['titles'])} ({', '.join(one['tests'])}){who}{likely}")
         render.line(one["patch"].encode("utf-8", "surrogateescape").decode("utf-8", "replace").rstrip("\n"))
         render.line(f"to take it: git apply {one['kept_at']}")
     for remark in remarks:

@@ -16,7 +16,9 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.suggestion import Suggestion, SuggestRequest
 from localagent.domain.task import Event
 from localagent.hook import work
+from localagent.record.confidence import short
 from localagent.record.files import write_private
+from localagent.record.report import confidence_json
 from localagent.tree.diff import unified_diff
 from localagent.tree.find import default_python
 from localagent.tree.git import Git
@@ -82,6 +84,7 @@ def as_json(suggestion: Suggestion, diff: bytes, path: Path) -> dict[str, Any]:
         "patch": diff.decode("utf-8", "surrogateescape"),
         "kept_at": str(path),
         "found_by": suggestion.finder.value,
+        "confidence": short(confidence_json(suggestion.confidence)),
     }
 
 

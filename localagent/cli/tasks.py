@@ -8,6 +8,7 @@ from localagent.app import Settings
 from localagent.cli.render import Render
 from localagent.daemon.approvals import patches_of
 from localagent.errors import UsageFault
+from localagent.record.confidence import confidence_line, likeliest_first
 from localagent.wire.service.client import DEFAULT_SOCKET, Client
 from localagent.wire.service.order import TASK_ID
 
@@ -18,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """`tasks list|show|cancel|approve|patches`."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     for name, text in (
-        ("list", "your tasks at the daemon, the newest first"),
+        ("list", "your newest tasks at the daemon, those first whose patch is most likely right"),
         ("show", "one task: where it is and what was ordered"),
         ("cancel", "end a task of yours; nothing of it is accepted any more"),
         ("approve", "let a held task of somebody else run"),
@@ -42,7 +43,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     try:
         if args.action == "list":
             found = client.get(f"/v1/tasks?limit={_SHOWN}" + ("&all=1" if args.all else "")).json()
-            tasks = found["tasks"]
+            tasks = sorted(found["tasks"], key=lambda task: likeliest_first(task.get("confidence")))
         elif args.action == "patches":
             return _patches(client, args.id, render, as_json=args.json)
         else:
@@ -93,4 +94,5 @@ def _line(task: dict[str, Any]) -> str:
     what = " ".join(order["tests"]) or order["text"] or "all tests"
     exit_code = "" if task["exit"] is None else f" ({task['exit']})"
     whose = f"user {task['uid']}  " if "uid" in task else ""
-    return f"{task['id']}  {task['state']}{exit_code}  {whose}{what[:60]}  {task['reason'][:100]}".rstrip()
+    likely = f"{confidence_line(told)}  " if (told := task.get("confidence")) else ""
+    return f"{task['id']}  {task['state']}{exit_code}  {whose}{what[:60]}  {likely}{task['reason'][:100]}".rstrip()

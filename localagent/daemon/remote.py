@@ -128,6 +128,7 @@ def order_for(request: FixRequest, manifest: str, priority: int) -> TaskOrder:
         choosing=request.choosing,
         guard=request.guard.specs,
         guard_seconds=request.guard.seconds,
+        min_confidence=request.min_confidence,
     )
 
 
@@ -177,6 +178,7 @@ def _followed(client: Client, request: FixRequest, task: str, settings: Settings
             budget=request.budget,
             choosing=request.choosing,
             guard=request.guard,
+            min_confidence=request.min_confidence,
         ),
         named=task,
     )

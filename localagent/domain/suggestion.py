@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
+from localagent.domain.confidence import Confidence
 from localagent.domain.edit import Patch
 from localagent.domain.paths import RepoPath
 
@@ -39,10 +40,14 @@ class SuggestRequest:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Suggestion:
-    """A patch against what is staged, verified in a jail; `tests` are the files whose tests bore it."""
+    """A patch against what is staged, verified in a jail; `tests` are the files whose tests bore it.
+
+    `confidence` is None where it is not known, as with what rules repair.
+    """
 
     origin: Origin
     titles: tuple[str, ...]
     patch: Patch
     tests: tuple[str, ...]
     finder: Finder = Finder.HERE
+    confidence: Confidence | None = None

@@ -39,7 +39,8 @@ class Choosing(StrEnum):
 class Task:
     """One request. `repo` is the absolute real path; `tests` are pytest arguments; `checks` are shell-less commands.
 
-    They name the goal; `guard` says what must stay beside it.
+    They name the goal; `guard` says what must stay beside it. `min_confidence` is asked for beside the policy's, 0 for
+    nothing.
     """
 
     id: str
@@ -52,6 +53,7 @@ class Task:
     budget: Budget = field(default_factory=Budget)
     choosing: Choosing = Choosing.ASK
     guard: Guard = field(default_factory=Guard)
+    min_confidence: float = 0.0
 
 
 class FileKind(StrEnum):

@@ -13,9 +13,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from localagent import __version__
 from localagent.app.proving import Tree
+from localagent.domain.confidence import Confidence
 from localagent.domain.edit import Candidate, Patch, digest_of
 from localagent.domain.gate import Allow
 from localagent.domain.outcome import Baseline
@@ -50,16 +52,18 @@ class _End:
     state: str
     exit: object
     reason: str
+    confidence: Confidence | None
 
 
 class AtDaemon:
-    """One order. `repair` waits for its answer; `drop` gives it up."""
+    """One order. `repair` waits for its answer; `drop` gives it up. `confidence`: of the answer, by its word."""
 
     def __init__(self, socket: Path, tree: Tree, seconds: float) -> None:
         self._socket, self._tree = socket, tree
         self._until = time.monotonic() + seconds
         self._client = Client(socket, until=self._until, most_bytes=MOST_ANSWER_BYTES)
         self._task = ""
+        self.confidence: Confidence | None = None
         threads = ThreadPoolExecutor(1, thread_name_prefix="daemon")
         self._answer: Future[Patch] = threads.submit(self._asked, max(0.1, round(seconds, 3)))
         threads.shutdown(wait=False)
@@ -102,6 +106,7 @@ class AtDaemon:
             self._order(seconds)
             end = self._end()
             ended = True
+            self.confidence = end.confidence
             return self._patch(end)
         finally:
             self._client.close()
@@ -155,9 +160,24 @@ class AtDaemon:
         client.close()
 
 
+def _confidence(told: Any) -> Confidence | None:
+    if told is None:
+        return None
+    probability = float(told["probability"])
+    if not 0 <= probability <= 1:
+        raise ValueError("a confidence is from 0 to 1")
+    model = one_line(str(told["model"]), _MOST_WORDS)
+    return Confidence(probability=probability, calibrated=told["calibrated"] is True, model=model)
+
+
 def _ending(text: str) -> _End:
     try:
         found = json.loads(text)
-        return _End(state=str(found["state"]), exit=found["exit"], reason=str(found["reason"]))
-    except (ValueError, KeyError, TypeError, RecursionError) as fault:
+        return _End(
+            state=str(found["state"]),
+            exit=found["exit"],
+            reason=str(found["reason"]),
+            confidence=_confidence(found.get("confidence")),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as fault:
         raise InternalFault(f"its end of a task is not as agreed: {fault}") from fault

@@ -122,7 +122,12 @@ class LocalSuggester:
             return None
         titles = tuple(f"{change.path}:{_first_line(change)}" for change in patch.changes)
         return Suggestion(
-            origin=Origin.FAILING_TESTS, titles=titles, patch=patch, tests=tree.task.tests, finder=Finder.DAEMON
+            origin=Origin.FAILING_TESTS,
+            titles=titles,
+            patch=patch,
+            tests=tree.task.tests,
+            finder=Finder.DAEMON,
+            confidence=far.confidence,
         )
 
     def _turned(
@@ -131,8 +136,7 @@ class LocalSuggester:
         """A repair of what fails, found here."""
         found = search(ground, baseline, self._settings, policy, self._sink, left)
         if found is not None:
-            titles, patch = found
-            yield Suggestion(origin=Origin.FAILING_TESTS, titles=titles, patch=patch, tests=ground.task.tests)
+            yield found
 
     def _remark(self, text: str) -> None:
         self._sink.emit(Event(kind="warning", at_seconds=0.0, data={"text": text}))

@@ -9,13 +9,16 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from localagent.domain.confidence import Confidence
 from localagent.domain.edit import Candidate, Patch, digest_of
 from localagent.domain.outcome import FullResult
 from localagent.domain.task import Task, TaskResult
 from localagent.record.assessment import strength_event
+from localagent.record.confidence import short
 from localagent.record.files import RecordDamaged
 from localagent.record.guard import guard_json
 from localagent.record.jsontext import load
+from localagent.record.report import confidence_json
 
 SCHEMA = "localagent/evidence/1"
 
@@ -95,6 +98,7 @@ def facts_of(
             "jobs": task.budget.jobs,
             "choosing": task.choosing.value,
             **_guard_asked(task, setting),
+            **({"min_confidence": task.min_confidence} if task.min_confidence else {}),
             "use_model": setting.use_model,
             "model": setting.model,
             "backend": setting.backend,
@@ -115,7 +119,12 @@ def facts_of(
         "diff": digest_of(diff) if diff else None,
         "files": _files(patch),
         "proposals": [
-            _proposal(*p) for p in zip(itertools.count(1), result.proposals, result.proposed, proposed, strict=False)
+            _proposal(*p)
+            for p in zip(
+                *(itertools.count(1), result.proposals, result.proposed, proposed),
+                itertools.chain(result.confidences, itertools.repeat(None)),
+                strict=False,
+            )
         ],
         "fail_to_pass": list(full.fail_to_pass) if full else [],
         "pass_to_pass": list(full.pass_to_pass) if full else [],
@@ -124,6 +133,7 @@ def facts_of(
         "flaky": list(baseline.flaky) if baseline else [],
         "checks": dict(result.checks) or (dict(full.checks) if full else {}),
         "strength": None if result.assessment is None else strength_event(result.assessment),
+        "confidence": short(confidence_json(result.confidence)),
         "enumerated": result.enumerated,
         "denied": dict(sorted(result.denied.items())),
         "verified": result.verified,
@@ -145,7 +155,9 @@ def _files(patch: Patch | None) -> list[dict[str, str]]:
     return [{"path": c.path, "before": digest_of(c.before), "after": digest_of(c.after)} for c in changed]
 
 
-def _proposal(number: int, candidate: Candidate, full: FullResult, diff: bytes) -> dict[str, Any]:
+def _proposal(
+    number: int, candidate: Candidate, full: FullResult, diff: bytes, confidence: Confidence | None
+) -> dict[str, Any]:
     """What is attested when a person takes it: the names are those of an accepted patch's facts."""
     return {
         "number": number,
@@ -157,6 +169,7 @@ def _proposal(number: int, candidate: Candidate, full: FullResult, diff: bytes) 
         "still_failing": list(full.still_failing),
         "guard": guard_json(full.guard),
         "checks": dict(full.checks),
+        "confidence": short(confidence_json(confidence)),
     }
 
 

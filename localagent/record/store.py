@@ -232,6 +232,7 @@ def _task_json(task: Task) -> dict[str, Any]:
         },
         **({} if task.choosing is Choosing.ASK else {"choosing": task.choosing.value}),
         **({} if task.guard == Guard() else {"guard": task.guard.specs, "guard_seconds": task.guard.seconds}),
+        **({"min_confidence": task.min_confidence} if task.min_confidence else {}),
     }
 
 
@@ -247,13 +248,24 @@ def _typed(value: object, wanted: type[_T]) -> _T:
     return value
 
 
-def _guard(specs: object, seconds: object) -> Guard:
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
-        raise TypeError(f"{seconds!r} is no number of seconds")
-    named = _texts(specs)
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{value!r} is no number")
+    return value
+
+
+def _guard(specs: object, found: object) -> Guard:
+    named, seconds = _texts(specs), _number(found)
     if faults := guard_faults(named, seconds):
         raise ValueError("; ".join(faults))
     return guard_of(named, seconds)
+
+
+def _share(found: object) -> float:
+    share = _number(found)
+    if not 0 <= share <= 1:
+        raise ValueError(f"{share!r} is no number from 0 to 1")
+    return share
 
 
 def _exactly(found: object, keys: set[str]) -> dict[str, Any]:
@@ -266,6 +278,7 @@ def _parse_task(found: dict[str, Any], name: str, path: Path) -> Task:
     try:
         choosing = Choosing(found.pop("choosing", Choosing.ASK))
         guard = _guard(found.pop("guard", []), found.pop("guard_seconds", DEFAULT_SECONDS))
+        min_confidence = _share(found.pop("min_confidence", 0.0))
         _exactly(found, {"schema", "id", "repo", "tests", "checks", "text", "python", "seed", "budget"})
         budget = _exactly(found["budget"], {"max_candidates", "max_seconds", "jobs"})
         if found["schema"] != _TASK_SCHEMA or found["id"] != name:
@@ -285,6 +298,7 @@ def _parse_task(found: dict[str, Any], name: str, path: Path) -> Task:
             ),
             choosing=choosing,
             guard=guard,
+            min_confidence=min_confidence,
         )
     except (TypeError, ValueError) as error:
         raise RecordDamaged(f"{path} is damaged: {error}") from error

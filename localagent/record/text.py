@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from localagent.record.assessment import assessment_lines
+from localagent.record.confidence import confidence_line
 from localagent.record.guard import guard_line
 
 _SHOWN = 10
@@ -132,8 +133,7 @@ def confidence_lines(told: Mapping[str, Any] | None) -> Iterator[str]:
     """The confidence of a patch with what speaks for and against it; nothing where it is not known."""
     if told is None:
         return
-    measured = "" if told["calibrated"] else ", not calibrated for this model"
-    yield f"confidence {told['probability']:.2f}{measured}"
+    yield confidence_line(told)
     yield from (f"  for: {text}" for text in told["for"])
     yield from (f"  against: {text}" for text in told["against"])
 

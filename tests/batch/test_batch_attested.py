@@ -19,6 +19,7 @@ from localagent.domain.edit import digest_of
 from localagent.record.attest.keys import KeyRing
 
 EACH = '[each]\nwork = ["failing-tests", "codemods"]\nmodel = false\nmax_candidates = 12\nmax_seconds = 150\n'
+EACH += 'policy = "takes.toml"\n'
 LOG = log(run(result("E713", "s.py", 2), tool="ruff"))
 
 

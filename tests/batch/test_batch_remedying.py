@@ -18,7 +18,9 @@ ASYNC = (
     "async def note(seen: list[int]) -> None:\n    seen.append(1)\n\n\n"
     "async def main(seen: list[int]) -> int:\n    note(seen)\n    return 1 + ''\n"
 )
-EACH = '[each]\nwork = ["failing-tests"]\nmodel = false\nmax_candidates = 12\nmax_seconds = 150\n'
+EACH = (
+    '[each]\nwork = ["failing-tests"]\nmodel = false\nmax_candidates = 12\nmax_seconds = 150\npolicy = "takes.toml"\n'
+)
 Rows = dict[str, dict[str, Any]]
 
 

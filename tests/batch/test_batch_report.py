@@ -35,6 +35,10 @@ def step(state: State, **more: Any) -> Step:
     return Step(state=state, **values)
 
 
+def likely(probability: float, text: str = "t", *, calibrated: bool = True) -> dict[str, Any]:
+    return {"probability": probability, "calibrated": calibrated, "model": text, "for": [text], "against": [text]}
+
+
 def answer(number: int, state: State, **more: Any) -> Answer:
     values = {"name": f"r{number}", "reason": f"{state.value} it is", "tree": DIGEST, "key": DIGEST, **more}
     return Answer(number=number, state=state, **values)
@@ -80,6 +84,7 @@ def evil() -> Answer:
         turned=(EVIL,),
         failing=failing,
         proposals=(EVIL,),
+        confidences=(likely(0.25, EVIL),),
     )
     mods = step(
         State.IMPROVED, work=Work.CODEMODS, repaired=repaired, left={EVIL: 2}, evidence={"refused": [EVIL]}, patch=EVIL
@@ -167,6 +172,53 @@ def test_what_is_worth_most_stands_first(tmp_path: Path) -> None:
     assert "1 needs-person, 2 fixed" in headline(report)
 
 
+def test_within_a_state_the_likeliest_stands_first(tmp_path: Path) -> None:
+    def found(number: int, state: State, *told: dict[str, Any] | None, **more: Any) -> Answer:
+        return answer(number, state, steps=(step(state, confidences=told, **more),))
+
+    rows = [
+        found(0, State.LOW_CONFIDENCE, likely(0.4), likely(0.6), proposals=("a", "b"), task="t0"),
+        found(1, State.FIXED, None, patch="x", turned=("a", "b")),
+        found(2, State.GAVE_UP),
+        found(3, State.FIXED, likely(0.95), patch="x"),
+        found(4, State.LOW_CONFIDENCE, likely(0.7, calibrated=False), proposals=("a",), task="t4"),
+        found(5, State.FIXED, likely(0.97), patch="x"),
+        found(6, State.NEEDS_PERSON, None, proposals=("a",), task="t6"),
+    ]
+    _, report = run_of(tmp_path, rows)
+    assert [row["name"] for row in report["repositories"]] == ["r5", "r3", "r1", "r6", "r4", "r0", "r2"]
+    known = [row["confidence"] and row["confidence"]["probability"] for row in report["repositories"]]
+    assert known == [0.97, 0.95, None, None, 0.7, 0.6, None]
+    assert report["summary"]["states"] == {"fixed": 3, "gave-up": 1, "low-confidence": 2, "needs-person": 1}
+    assert "2 low-confidence, 1 gave-up" in headline(report)
+    low = report["needs_person"][1]
+    assert (low["name"], low["state"], low["confidence"]["calibrated"]) == ("r4", "low-confidence", False)
+    assert low["what_to_do"].endswith("localagent show t4")
+    assert exit_of(report) == 1
+    text = page(report).decode()
+    for shown in ("confidence 0.60", "confidence 0.70, not calibrated for this model", ">0.97<", ">(0.70)<"):
+        assert shown in text, shown
+
+
+def test_an_answer_of_before_there_was_a_confidence_is_read() -> None:
+    made = answer(0, State.NEEDS_PERSON, steps=(step(State.NEEDS_PERSON, proposals=("a",)),))
+    older = load(dump(made.json()))
+    del older["steps"][0]["confidences"]
+    assert parse_answer(older) == made
+
+
+@pytest.mark.parametrize(
+    "change", [{"probability": 1.5}, {"probability": "1"}, {"calibrated": 1}, {"for": "x"}, {"x": 1}]
+)
+def test_a_confidence_that_is_not_ours_is_damage(change: dict[str, Any]) -> None:
+    made = answer(0, State.FIXED, steps=(step(State.FIXED, confidences=(likely(0.5), None)),))
+    told = load(dump(made.json()))
+    assert parse_answer(told) == made
+    told["steps"][0]["confidences"][0] |= change
+    with pytest.raises(ValueError, match=r"."):
+        parse_answer(told)
+
+
 def test_the_clock_is_no_part_of_the_digest(tmp_path: Path) -> None:
     struck: list[tuple[dict[str, Any], ...]] = [
         ({"id": "t", "exception": "TimeLimit", "message": m, "where": []},) for m in ("line 2", "line 3")
@@ -175,7 +227,11 @@ def test_the_clock_is_no_part_of_the_digest(tmp_path: Path) -> None:
         0, State.FIXED, seconds=1.0, same_as="a/b", steps=(step(State.FIXED, seconds=1.0, task="t", failing=struck[0]),)
     )
     slow = answer(
-        0, State.FIXED, seconds=9.0, cpu_seconds=2.0, steps=(step(State.FIXED, seconds=8.0, failing=struck[1]),)
+        0,
+        State.FIXED,
+        seconds=9.0,
+        cpu_seconds=2.0,
+        steps=(step(State.FIXED, seconds=8.0, failing=struck[1], confidences=(likely(0.5),)),),
     )
     other = answer(0, State.FIXED, steps=(step(State.FIXED, patch_digest=DIGEST),))
     digests = [run_of(tmp_path / str(n), [a])[1]["digest"] for n, a in enumerate((fast, slow, other))]
@@ -211,7 +267,10 @@ def test_what_the_clock_decided_is_not_kept(tmp_path: Path) -> None:
     for state in State:
         kept.put(answer(0, state, key=f"sha256:{state.value}"), "run")
     found = {state for state in State if kept.get(f"sha256:{state.value}") is not None}
-    assert found == {State.NEEDS_PERSON, State.GAVE_UP, State.REFUSED, State.FIXED, State.IMPROVED, State.CLEAN}
+    assert found == {
+        *(State.NEEDS_PERSON, State.LOW_CONFIDENCE, State.GAVE_UP, State.REFUSED),
+        *(State.FIXED, State.IMPROVED, State.CLEAN),
+    }
     one = kept.get("sha256:fixed")
     assert one is not None
     assert one.same_as == "run/r0"

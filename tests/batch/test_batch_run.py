@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from batch_builder import MISTAKE, Batch, states, workers
+from batch_builder import EACH, MISTAKE, Batch, asking, states, workers
 from fix_builder import ADDER, CHECKOUT, Ran, home, tree_of
 from git_builder import ENVIRON, Repo
 
@@ -54,8 +54,29 @@ def test_each_repository_has_its_answer(night: Night) -> None:
     assert report["complete"] is True
     assert [row["name"] for row in report["needs_person"]] == ["untested"]
     assert report["needs_person"][0]["why"] == "no tests found"
-    assert [row["state"] for row in report["repositories"]] == ["fixed"] * 3 + ["refused", "clean"]  # by value
+    assert [row["state"] for row in report["repositories"]] == ["fixed"] * 3 + ["refused", "clean"]  # by state
+    assert [row["confidence"] is None for row in report["repositories"]] == [False] * 3 + [True] * 2
     assert "3 fixed" in ran.out
+
+
+@pytest.mark.long
+def test_what_is_not_likely_enough_to_be_right_is_kept_as_proposals() -> None:
+    with home({}) as h:
+        batch = Batch(h)
+        batch.add("broken", ADDER)
+        (h.root / "asks.toml").write_text(asking(1.0))
+        fleet = batch.write_all(each=EACH.replace("takes.toml", "asks.toml"))
+        ran = batch.run(str(fleet))
+        report = batch.report()
+        (row,) = report["repositories"]
+        assert (ran.code, row["state"], report["summary"]["states"]) == (1, "low-confidence", {"low-confidence": 1})
+        told = row["steps"][0]
+        assert (told["patch"], len(told["confidences"])) == ("", len(told["proposals"]))
+        assert "+    return a + b" in told["proposals"][0]
+        assert row["confidence"]["probability"] == told["confidences"][0]["probability"]
+        assert report["needs_person"][0]["what_to_do"].endswith(f"localagent show {told['task']}")
+        assert batch.run(str(fleet)).code == 1
+        assert batch.report()["repositories"][0]["same_as"] == f"{report['run']}/broken"
 
 
 @pytest.mark.long

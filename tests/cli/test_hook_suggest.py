@@ -1,6 +1,8 @@
 """Stage 2 of the hook: what is suggested, where it goes, and that it blocks nothing."""
 
+import argparse
 import json
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +12,12 @@ import pytest
 from fix_builder import ADDED, ADDER, Home, home, tree_of
 from git_builder import Repo
 from warm_start import parent
+
+from localagent.app import Settings
+from localagent.cli import hook_suggesting
+from localagent.cli.hook_apart import Say
+from localagent.cli.hook_suggest import show, suggestions
+from localagent.cli.render import Render
 
 SAFE = "--deadline=100s"
 FOUND = {
@@ -56,6 +64,7 @@ def test_a_failing_test_gets_a_patch_for_what_is_staged(place: Home) -> None:
         k: v for k, v in before.items() if ".git" not in k
     }
     assert (found["origin"], found["tests"]) == ("failing-tests", ["test_adder.py"])
+    assert 0 < found["confidence"]["probability"] < 1
     kept = Path(found["kept_at"])
     assert kept.is_relative_to(place.root / "state")
     assert kept.read_text() == found["patch"]
@@ -66,13 +75,37 @@ def test_a_failing_test_gets_a_patch_for_what_is_staged(place: Home) -> None:
     assert not kept.exists(), "a suggestion for something else stays"
 
 
+def test_the_likeliest_is_shown_first(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def search(_args: object, _settings: object, _box: object, say: Say) -> None:
+        for name, probability in (("a", None), ("b", 0.5), ("c", 0.75)):
+            told = {"probability": probability, "calibrated": name == "c", "model": "t"}
+            one = {"origin": "failing-tests", "titles": [name], "tests": ["t"], "found_by": "here", "patch": ""}
+            say({"suggestion": {**one, "kept_at": "/x", "confidence": None if probability is None else told}})
+
+    monkeypatch.setattr(hook_suggesting, "search", search)  # the child's half
+    arguments = argparse.Namespace(deadline="100000s", json=False)
+    ended_by = signal.getsignal(signal.SIGTERM)
+    try:
+        made, remarks = suggestions(arguments, Settings.from_environ())
+    finally:
+        signal.signal(signal.SIGTERM, ended_by)
+    assert ([one["titles"] for one in made], remarks) == ([["c"], ["b"], ["a"]], [])
+    show(made, remarks, Render())
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("suggestion")]
+    assert [line.partition(" (t)")[2] for line in lines] == [
+        ", confidence 0.75",
+        ", confidence 0.50, not calibrated for this model",
+        "",
+    ]
+
+
 @pytest.mark.long
 def test_findings_that_tests_vouch_for(place: Home) -> None:
     place.write(FOUND)
     staged(place)
     told = suggest(place, "check", "--suggest", SAFE, code=1)
     (found,) = told["suggested"]
-    assert (found["origin"], len(told["files"])) == ("findings", 1)
+    assert (found["origin"], found["confidence"], len(told["files"])) == ("findings", None, 1)
     assert "y=None" in found["patch"]
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from localagent.cli.main import main
 from localagent.cli.render import Render
+from localagent.domain.confidence import Confidence
 from localagent.domain.task import Task, TaskResult, Verdict
 from localagent.record.store import TaskRecord, TaskStore
 
@@ -25,6 +26,7 @@ class Counts(TypedDict, total=False):
     denied: Mapping[str, int]
     model_tokens: int
     seconds: Mapping[str, float]
+    confidence: Confidence
 
 
 @pytest.fixture
@@ -91,6 +93,17 @@ def test_history_lists_newest_first_and_names_what_is_damaged(
     assert main(["history", "--limit", "1"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 1
     assert main(["history", "--limit", "0"]) == 2
+
+
+def test_history_tells_the_confidence_of_what_was_accepted(
+    store: TaskStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keep(store, Verdict.ACCEPTED, confidence=Confidence(probability=0.874, calibrated=True, model="t"))
+    keep(store, Verdict.GAVE_UP)
+    assert main(["history"]) == 0
+    gave_up, accepted = capsys.readouterr().out.splitlines()
+    assert " accepted         0.87 " in accepted
+    assert "0.87" not in gave_up
 
 
 def test_stats_sum_up_and_count_only_judged_tasks(store: TaskStore, capsys: pytest.CaptureFixture[str]) -> None:

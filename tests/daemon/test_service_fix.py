@@ -96,7 +96,10 @@ def test_a_repair_comes_home(daemon: Served) -> None:
         assert place.run("undo", task).code == 0
         assert (place.repo / "adder.py").read_text() == ADDER["adder.py"]
         listed = place.run("tasks", "list", "--daemon", str(daemon.socket), "--json")
-        assert json.loads(listed.out)["tasks"][0]["id"] == task
+        newest = json.loads(listed.out)["tasks"][0]
+        assert newest["id"] == task
+        told = ran.report["confidence"]
+        assert newest["confidence"] == {name: told[name] for name in ("probability", "calibrated", "model")}
         assert place.run("tasks", "show", task, "--daemon", str(daemon.socket)).out.startswith(f"{task}  done (0)")
         while list((daemon.state / "work").iterdir()):  # the worker clears up once it has told the end
             assert daemon.process is not None

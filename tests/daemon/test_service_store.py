@@ -333,6 +333,25 @@ def test_an_unsound_database_is_refused(tmp_path: Path) -> None:
         schema.prepare(tmp_path)
 
 
+def test_a_database_of_before_there_was_a_confidence_is_brought_up_to_date(tmp_path: Path) -> None:
+    schema.prepare(tmp_path)
+    with sqlite3.connect(tmp_path / schema.FILE_NAME) as database:
+        database.execute("ALTER TABLE tasks DROP COLUMN confidence")
+        database.execute("PRAGMA user_version = 2")
+    schema.prepare(tmp_path)
+    rows = Rows(tmp_path)
+    task = submit(rows).id
+    told = {"probability": 0.62, "calibrated": False, "model": "t"}
+    found = rows.find(task, 1)
+    assert found is not None
+    assert found.confidence is None
+    leases.finish(rows, take(rows), RESULT, answer=0, reason="", confidence=told)
+    found = rows.find(task, 1)
+    assert found is not None
+    assert found.confidence == told
+    rows.close()
+
+
 def test_the_database_is_the_daemon_s_alone(tmp_path: Path) -> None:
     assert schema.prepare(tmp_path) == len(schema.MIGRATIONS)
     assert (tmp_path / schema.FILE_NAME).stat().st_mode & 0o777 == 0o600

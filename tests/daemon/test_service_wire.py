@@ -31,6 +31,7 @@ def test_an_order_comes_through() -> None:
         choosing=Choosing.ASSUME,
         guard=("tests/unit", "-x"),
         guard_seconds=9.5,
+        min_confidence=0.95,
     )
     assert order_of(json.loads(json.dumps(pack_order(order)))) == order
 
@@ -65,6 +66,10 @@ def test_an_order_comes_through() -> None:
         ({"guard_seconds": 0}, "guard_seconds: more than 0"),
         ({"guard_seconds": 1e999}, "guard_seconds: more than 0 and at most 3600"),
         ({"guard_seconds": True}, "guard_seconds: a number"),
+        ({"min_confidence": 1.1}, "min_confidence: a number from 0 to 1"),
+        ({"min_confidence": -0.1}, "min_confidence: a number"),
+        ({"min_confidence": True}, "min_confidence: a number"),
+        ({"min_confidence": None}, "min_confidence: a number"),
         ({"repo": "/home/alice"}, "unknown: 'repo'"),
         ({"policy": "x"}, "unknown: 'policy'"),
     ],

@@ -1,5 +1,6 @@
 """Pages as text: whatever a task says, the page has our tags and nothing else; both sides of a diff are whole."""
 
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 
@@ -125,6 +126,21 @@ def test_what_happened_is_said() -> None:
     text = Seen(task_page(row("adder.py"), story(report("test_more"), told), who="", uid=7, renew="")).text
     for word in ("return a - b", "return a + b", "tests turned", "plausible", "denied by test_more", "level L4"):
         assert word in text, word
+    assert "confidence 0.62, not calibrated for this model" in text
+    assert "against: test_more" in text
+
+
+def test_proposals_and_the_queue_tell_the_confidence() -> None:
+    told = {"probability": 0.4321, "calibrated": True, "model": "t", "for": ["it is near"], "against": []}
+    found = {**report("x"), "confidence": None, "patch": None, "proposals": [{"number": 1, "confidence": told}]}
+    text = Seen(task_page(row("adder.py"), story(found, []), who="", uid=7, renew="")).text
+    assert "confidence 0.43" in text
+    assert "for: it is near" in text
+    counts = dict.fromkeys((state.value for state in TaskState), 1)
+    rows = [replace(row("x"), confidence=told), replace(row("x"), confidence={**told, "calibrated": False}), row("x")]
+    text = Seen(queue_page(rows, counts, who="", uid=7, renew="", older="", everybody=False)).text
+    assert text.count("0.43") == 2
+    assert text.count("(0.43)") == 1
 
 
 LINES = st.lists(st.sampled_from([b"a\n", b"b\n", b"  c\n", b"\n"]), max_size=12)

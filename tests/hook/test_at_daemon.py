@@ -51,6 +51,23 @@ def test_what_is_staged_is_uploaded_and_its_repair_taken(ground: tuple[Tree, Pol
     assert f"POST /v1/tasks/{TASK}/cancel" not in daemon.asked
 
 
+def test_how_likely_it_is_right_is_the_daemons_word(ground: tuple[Tree, Policy]) -> None:
+    end = {"state": "done", "exit": 0, "reason": "why"}
+    told = {"probability": 0.75, "calibrated": True, "model": "right-1"}
+    with false_daemon() as daemon:
+        daemon.patch(patch_of())
+        for value, known in ((told, (0.75, True, "right-1")), (None, None)):
+            daemon.answers[FOLLOWED] = events(("end", {**end, "confidence": value}))
+            asked = AtDaemon(daemon.socket, ground[0], SECONDS)
+            asked.repair(Baseline(tests=()), ground[1])
+            found = asked.confidence
+            assert (found and (found.probability, found.calibrated, found.model)) == known
+        for wrong in ({**told, "probability": 7}, {"probability": 0.5}, [0.5], "0.5"):
+            daemon.answers[FOLLOWED] = events(("end", {**end, "confidence": wrong}))
+            with pytest.raises(NoRepair, match="its end of a task is not as agreed"):
+                AtDaemon(daemon.socket, ground[0], SECONDS).repair(Baseline(tests=()), ground[1])
+
+
 def test_a_proposal_is_taken_where_a_person_has_to_choose(ground: tuple[Tree, Policy]) -> None:
     with false_daemon() as daemon:
         daemon.answers[f"GET /v1/tasks/{TASK}/events"] = events(("end", {"state": "done", "exit": 1, "reason": "why"}))

@@ -13,6 +13,7 @@ from securesystemslib.dsse import Envelope
 from securesystemslib.exceptions import VerificationError
 from securesystemslib.signer import SSlibKey  # type: ignore[attr-defined]
 
+from localagent.domain.confidence import Confidence
 from localagent.domain.edit import FileChange, Patch, digest_of
 from localagent.domain.outcome import Baseline, FullResult
 from localagent.domain.paths import RepoPath
@@ -22,6 +23,7 @@ from localagent.record.attest.dsse import NotVerified, Signer, key_id_of, sign
 from localagent.record.attest.statement import (
     PAYLOAD_TYPE,
     PREDICATES,
+    PROVENANCE,
     REVIEW,
     STATEMENT,
     TEST_RESULT,
@@ -123,6 +125,28 @@ def test_dependencies_name_what_the_answer_rests_on() -> None:
     assert {"snapshot", "policy", "model", "jail", "python", "pytest", "ruff"} <= set(by_name)
     assert by_name["jail"]["annotations"] == {"backend": "bubblewrap 0.11", "level": "L4"}
     assert all({"uri", "digest"} & set(d) for d in by_name.values())
+
+
+def test_the_confidence_stands_beside_the_strength_without_its_words() -> None:
+    told = Confidence(probability=0.87654, calibrated=True, model="right-1", opposing=("a secret reason",))
+    asked, found = replace(TASK, min_confidence=0.8), replace(RESULT, confidence=told)
+    made = statements(facts_of(asked, found, SETTING, DIFF, (3, DIGEST)), audit={"entry": 4}, approvals=[])
+    holds = verify_bundle(signed_bundle(made, SIGNER), KEYS, patch=DIFF).predicates
+    told_of = holds[REVIEW]["verification"]["confidence"]
+    assert told_of == {"probability": 0.8765, "calibrated": True, "model": "right-1"}
+    assert holds[PROVENANCE]["buildDefinition"]["externalParameters"]["min_confidence"] == 0.8
+    redacted = redacted_statements(made, frozenset())[2]["predicate"]["verification"]["confidence"]
+    assert (redacted["probability"], redacted["calibrated"]) == (0.8765, True)
+
+
+def test_attestations_of_before_there_was_a_confidence_hold() -> None:
+    old = {name: value for name, value in FACTS.items() if name != "confidence"}
+    made = statements(old, audit={"entry": 4, "digest": DIGEST}, approvals=[])
+    review = made[PREDICATES.index(REVIEW)]["predicate"]["verification"]
+    assert review.pop("confidence") is None
+    holds = verify_bundle(signed_bundle(made, SIGNER), KEYS, patch=DIFF).predicates
+    assert "confidence" not in holds[REVIEW]["verification"]
+    assert "min_confidence" not in holds[PROVENANCE]["buildDefinition"]["externalParameters"]
 
 
 @pytest.mark.parametrize(

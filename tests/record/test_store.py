@@ -68,6 +68,13 @@ def test_the_guard_of_a_task_comes_back(store: TaskStore, guard: Guard) -> None:
     assert ("guard" in json.loads((record.dir / "task.json").read_text())) is (guard != Guard())  # older ones have none
 
 
+def test_the_confidence_that_a_task_asks_for_comes_back(store: TaskStore) -> None:
+    for share in (0.0, 0.95, 1.0):
+        record = store.create(replace(TASK, min_confidence=share))
+        assert store.open(record.id).task.min_confidence == share
+        assert ("min_confidence" in json.loads((record.dir / "task.json").read_text())) is (share > 0)
+
+
 def test_only_the_user_can_enter(store: TaskStore) -> None:
     record = store.create(TASK)
     record.save_patch(PATCH)
@@ -153,6 +160,10 @@ def test_a_damaged_task_is_named_and_the_others_still_listed(store: TaskStore, d
         ("guard_seconds", 0),
         ("guard_seconds", True),
         ("guard_seconds", "9"),
+        ("min_confidence", 1.5),
+        ("min_confidence", -0.1),
+        ("min_confidence", True),
+        ("min_confidence", "0.9"),
     ],
 )
 def test_a_task_file_with_a_wrong_value_is_damaged(store: TaskStore, key: str, value: object) -> None:

@@ -84,6 +84,7 @@ def task_json(row: TaskRow, *, owner: bool) -> dict[str, Any]:
         "cancelling": row.cancel and not row.state.over,
         "exit": row.exit,
         "reason": row.reason,
+        "confidence": row.confidence and dict(row.confidence),
         "order": pack_order(row.order),
     }
     return shown if owner else {**shown, "uid": row.uid}

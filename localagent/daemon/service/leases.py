@@ -7,9 +7,10 @@ its asks for the lease's token in the same transaction.
 import secrets
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from localagent.daemon.service.rows import Result, Rows, today
 from localagent.daemon.service.words import Judged, keep_judged
@@ -111,15 +112,27 @@ def append(rows: Rows, lease: Lease, events: Sequence[Event]) -> None:
 
 
 def finish(
-    rows: Rows, lease: Lease, result: Result, *, answer: int, reason: str, judged: Sequence[Judged] = ()
+    rows: Rows,
+    lease: Lease,
+    result: Result,
+    *,
+    answer: int,
+    reason: str,
+    judged: Sequence[Judged] = (),
+    confidence: Mapping[str, Any] | None = None,
 ) -> None:
-    """The task's answer, once: LeaseLost, and nothing written, when the lease is gone."""
+    """The task's answer, once: LeaseLost, and nothing written, when the lease is gone.
+
+    `confidence` is that of its patch or likeliest proposal.
+    """
     with rows.writing() as database:
         _held(database, lease)
         database.execute(
             "INSERT INTO results VALUES (?, ?, ?, ?)", (lease.task, result.report, result.patch, result.proposals)
         )
         keep_judged(database, lease.task, judged)
+        if confidence is not None:
+            database.execute("UPDATE tasks SET confidence = ? WHERE id = ?", (dump(confidence).decode(), lease.task))
         _end(database, lease.task, TaskState.DONE, answer, reason)
 
 

@@ -7,7 +7,7 @@ import json
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -40,7 +40,10 @@ class KeyTaken(AnswerIsNo):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskRow:
-    """One task as it is kept. Times are seconds since the epoch, None while there is none."""
+    """One task as it is kept. Times are seconds since the epoch, None while there is none.
+
+    `confidence`: of its patch or likeliest proposal, None where there is none, or nothing is known.
+    """
 
     seq: int
     id: str
@@ -55,6 +58,7 @@ class TaskRow:
     cancel: bool
     exit: int | None
     reason: str
+    confidence: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -267,7 +271,7 @@ def seconds_to_midnight() -> int:
 
 _COLUMNS = (
     "seq, id, uid, state, task_order, created_at, started_at, finished_at,"
-    " attempts, interruptions, cancel, exit, reason"
+    " attempts, interruptions, cancel, exit, reason, confidence"
 )
 _FIND = f"SELECT {_COLUMNS} FROM tasks WHERE id = ? AND (uid = ? OR ? = -1)"  # noqa: S608 - a constant
 
@@ -276,6 +280,8 @@ def _row(x: sqlite3.Row) -> TaskRow:
     values: dict[str, Any] = dict(x)
     values["state"] = TaskState(values["state"])
     values["cancel"] = bool(values["cancel"])
+    told = values["confidence"]
+    values["confidence"] = None if told is None else json.loads(told)
     text = values.pop("task_order")
     values["order"] = _kept_order(text) if len(text) <= _MOST_REMEMBERED else order_of(json.loads(text))
     return TaskRow(**values)

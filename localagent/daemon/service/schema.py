@@ -111,6 +111,9 @@ MIGRATIONS = (
     CREATE INDEX words_untold ON words (seq)
         WHERE recorded = 0 OR (withdrawn_uid IS NOT NULL AND withdrawn_recorded = 0);
     """,
+    """
+    ALTER TABLE tasks ADD COLUMN confidence TEXT;
+    """,
 )
 
 

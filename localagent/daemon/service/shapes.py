@@ -34,6 +34,7 @@ SCHEMAS: dict[str, Any] = {
             "choosing": {"enum": [*Choosing]},
             "guard": _TEXTS,
             "guard_seconds": {"type": "number", "exclusiveMinimum": 0, "maximum": MOST_SECONDS},
+            "min_confidence": {"type": "number", "minimum": 0, "maximum": 1},
         },
     },
     "Word": {

@@ -13,6 +13,7 @@ from localagent.daemon.service.ui_diff import side_by_side
 from localagent.daemon.service.ui_html import ROOT, badge, facts, said, shell, span, tiles
 from localagent.daemon.service.ui_rows import Story
 from localagent.daemon.service.ui_told import candidates, timeline
+from localagent.record.confidence import confidence_figure, confidence_line
 from localagent.wire.service.order import TaskState
 
 _SHOWN = 50
@@ -33,7 +34,7 @@ def queue_page(
         "<h1>Queue</h1>",
         tiles((counts[state.value], state.value) for state in TaskState),
         '<div class="card"><table><tr><th>task</th><th>state</th><th>ordered</th><th>when (UTC)</th>'
-        '<th class="n">took</th><th>answer</th></tr>',
+        '<th class="n">took</th><th class="n">confidence</th><th>answer</th></tr>',
         *(_line(row, uid) for row in tasks),
         "</table></div>" if tasks else "</table></div><p class='soft'>No tasks yet.</p>",
     ]
@@ -49,7 +50,8 @@ def _line(row: TaskRow, uid: int) -> str:
     return (
         f'<tr><td class="id mono"><a href="{ROOT}tasks/{said(row.id)}">{said(row.id)}</a>{whose}</td>'
         f"<td>{_state(row)}</td><td>{said(ordered(row), 120)}</td><td>{clock(row.created_at)}</td>"
-        f'<td class="n">{_took(row)}</td><td>{said(row.reason, 200)}</td></tr>'
+        f'<td class="n">{_took(row)}</td><td class="n">{confidence_figure(row.confidence)}</td>'
+        f"<td>{said(row.reason, 200)}</td></tr>"
     )
 
 
@@ -135,10 +137,12 @@ def _patch(story: Story) -> Iterator[str]:
     text = story.report.get("patch")
     if isinstance(text, str) and text:
         yield "<h2>Patch</h2>"
+        yield from _confidence(story.report)
         yield from side_by_side(text)
     for one in _list(story.report, "proposals")[:9]:
         if isinstance(one, dict):
             yield f"<h2>Proposal {said(one.get('number'))}, for a person to choose</h2>"
+            yield from _confidence(one)
             yield from side_by_side(str(one.get("patch") or ""))
     differ = _mapping(story.report, "ambiguity")
     if differ:
@@ -146,6 +150,17 @@ def _patch(story: Story) -> Iterator[str]:
             f"Where they differ: {differ.get('call')}",
             [f"{number} answers {answer}" for number, answer in _mapping(differ, "answers").items()],
         )
+
+
+def _confidence(found: Mapping[str, Any]) -> Iterator[str]:
+    """How likely a patch is right, with what speaks for and against it."""
+    told = _mapping(found, "confidence")
+    if not isinstance(told.get("probability"), int | float):
+        return
+    likely = {"probability": told["probability"], "calibrated": told.get("calibrated") is True}
+    yield f"<p>{said(confidence_line(likely))}</p>"
+    reasons = [f"{side}: {text}" for side in ("for", "against") for text in _list(told, side)]
+    yield "<ul>" + "".join(f"<li>{said(reason)}</li>" for reason in reasons[:_SHOWN]) + "</ul>"
 
 
 def _evidence(report: Mapping[str, Any]) -> Iterator[str]:

@@ -30,6 +30,7 @@ from localagent.daemon.service.schema import StoreBusy, StoreFull
 from localagent.domain.guard import guard_of
 from localagent.domain.task import Budget, Event
 from localagent.errors import InternalFault, Interrupted, LocalagentError, UsageFault
+from localagent.record.confidence import best_confidence
 from localagent.record.files import read_bounded
 from localagent.record.jsontext import dump
 from localagent.record.patchfile import patch_json
@@ -116,6 +117,7 @@ def request_for(
         model_line=line,
         choosing=order.choosing,
         guard=guard_of(order.guard, min(order.guard_seconds, configuration.task_seconds)),
+        min_confidence=order.min_confidence,
     )
 
 
@@ -200,7 +202,15 @@ def work(order: dict[str, Any], stop: Stop) -> int:
     )
     reason = str(outcome.report.get("reason", outcome.reason)).replace(str(place / "repo"), ".")
     retrying(
-        lambda: finish(rows, lease, result, answer=outcome.exit, reason=reason, judged=judged),
+        lambda: finish(
+            rows,
+            lease,
+            result,
+            answer=outcome.exit,
+            reason=reason,
+            judged=judged,
+            confidence=best_confidence(outcome.report),
+        ),
         (StoreFull, StoreBusy),
         seconds=PATIENCE_SECONDS,
     )

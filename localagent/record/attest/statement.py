@@ -125,7 +125,7 @@ def _provenance(facts: Mapping[str, Any]) -> dict[str, Any]:
     asked, builder, origin = facts["asked"], _builder(facts), facts.get("origin", {})
     outside = (
         *("tests", "checks", "guard", "guard_seconds", "text", "seed"),
-        *("max_candidates", "max_seconds", "use_model", "model", "choosing"),
+        *("max_candidates", "max_seconds", "use_model", "model", "choosing", "min_confidence"),
     )
     return {
         "buildDefinition": {
@@ -178,6 +178,7 @@ def _review(
             "guard": _guard(facts.get("guard")),
             "checks": facts["checks"],
             "strength": facts.get("strength"),
+            "confidence": facts.get("confidence"),
             "jail": facts["jail"],
             "limitsHit": facts["limits_hit"],
         },

@@ -38,7 +38,7 @@ _NOTES = Fields({"policy": POLICY, "model": never, "weights": DIGEST, **JAIL.sha
 _RESOURCES = Each(Fields({"name": _RESOURCE, "digest": _SHA256, "uri": _URI, "annotations": _NOTES}))
 _ASKED = Fields(
     {
-        **each("repo seed max_candidates max_seconds use_model model"),
+        **each("repo seed max_candidates max_seconds use_model model min_confidence"),
         **each("tests checks", Each(never)),
         **each("findings below", Each(DIGEST)),
         "rules": Each(never),
@@ -75,6 +75,7 @@ _VERIFICATION = Fields(
                 **each("lines mutants functions", Each(never)),
             }
         ),
+        "confidence": Fields(each("probability calibrated model")),
         "jail": JAIL,
         "limitsHit": LIMITS,
     }

@@ -47,8 +47,8 @@ class TaskState(StrEnum):
 class TaskOrder:
     """What is asked for. `snapshot` is the digest of a manifest that was uploaded; `jobs` 0 leaves it to the daemon.
 
-    `guard`: as `fix --guard` says it, empty for the whole suite. `priority` (0 to 9, higher first) orders the tasks of
-    one user; it is no means against other users.
+    `guard`: as `fix --guard` says it, empty for the whole suite. `min_confidence` is asked for beside the policy's, 0
+    for nothing. `priority` (0 to 9, higher first) orders the tasks of one user; it is no means against other users.
     """
 
     snapshot: str
@@ -66,6 +66,7 @@ class TaskOrder:
     choosing: Choosing = Choosing.ASK
     guard: tuple[str, ...] = ()
     guard_seconds: float = DEFAULT_SECONDS
+    min_confidence: float = 0.0
 
 
 _FIELDS = tuple(f.name for f in fields(TaskOrder))
@@ -102,6 +103,9 @@ def order_of(found: object) -> TaskOrder:
         faults.append("use_model: true or false")
     _choosing(values, faults)
     _guard(values, faults)
+    share = values.get("min_confidence", 0.0)
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
+        faults.append("min_confidence: a number from 0 to 1")
     if faults:
         raise UsageFault(faults, remedy="the daemon serves what it takes at /v1/openapi.json")
     return TaskOrder(**values)

@@ -1,0 +1,29 @@
+"""`tasks list`: the likeliest first, what is not known last and as the daemon lists it."""
+
+import json
+from typing import Any
+
+import pytest
+from false_daemon import false_daemon
+
+from localagent.cli.main import main
+
+
+def task(number: int, probability: float | None, *, calibrated: bool = True) -> dict[str, Any]:
+    told = None if probability is None else {"probability": probability, "calibrated": calibrated, "model": "t"}
+    order = {"tests": [f"t{number}"], "text": ""}
+    return {"id": f"id-{number}", "state": "done", "exit": 0, "reason": "why", "order": order, "confidence": told}
+
+
+def test_the_likeliest_stands_first(capsys: pytest.CaptureFixture[str]) -> None:
+    older = {k: v for k, v in task(5, None).items() if k != "confidence"}  # of a daemon of before there was one
+    tasks = [task(1, None), task(2, 0.5, calibrated=False), task(3, 0.97), task(4, 0.6), older]
+    with false_daemon(**{"GET /v1/tasks?limit=50": {"tasks": tasks, "next": None}}) as daemon:
+        assert main(["tasks", "list", "--daemon", str(daemon.socket)]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert [line.split()[0] for line in lines] == ["id-3", "id-4", "id-2", "id-1", "id-5"]
+        assert lines[0] == "id-3  done (0)  t3  confidence 0.97  why"
+        assert lines[2] == "id-2  done (0)  t2  confidence 0.50, not calibrated for this model  why"
+        assert lines[3] == "id-1  done (0)  t1  why"
+        assert main(["tasks", "list", "--daemon", str(daemon.socket), "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["tasks"] == tasks
