@@ -12,7 +12,7 @@ from localagent.verify.assessing import AssessRequest, assess
 from localagent.verify.verifier import JailVerifier
 
 SHARE = 0.2  # of the time that the repair took
-LEAST_SECONDS, MOST_SECONDS = 1.0, 15.0
+LEAST_SECONDS, MOST_SECONDS = 8.0, 15.0  # the least is what the confidence was fitted with
 CHECKS_SECONDS = 45.0  # at most, where a check is all there is and its mutants run one after the other
 MOST_UNCOMPARED = 3  # plausible patches: one repair is often found in two or three spellings
 LEAST_KILLED, LEAST_MUTANTS = 0.9, 3  # of mutants, where nothing but a check says what is right
