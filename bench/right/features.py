@@ -31,7 +31,7 @@ from localagent.errors import LocalagentError
 from localagent.index.test_literals import failing_literals
 from localagent.jail.open import open_jail, scratch_folder
 from localagent.localize.fuse import SpectrumLocalizer
-from localagent.repair.acceptance.confidence import strength_signals
+from localagent.repair.acceptance.confidence import guard_signals, strength_signals
 from localagent.repair.acceptance.signals import Choice, Signal, signals
 from localagent.repair.choice import crashes, ranked
 from localagent.repair.deciding import SHAKY
@@ -45,6 +45,7 @@ from localagent.verify.verifier import JailVerifier
 
 CHECKED = 3
 STRENGTH_SECONDS = 8.0
+GUARD_SECONDS = 90.0
 
 
 def features(project: projects.Project, found: Found, settings: Settings, *, checked: int) -> dict[str, Any]:
@@ -108,7 +109,12 @@ def features(project: projects.Project, found: Found, settings: Settings, *, che
                 if place < checked:
                     full = verifier.full(candidate, baseline, seed=0)
                     row["full"] = full.accepted
-                    if full.accepted:
+                    if full.accepted and project.fact is not None:
+                        guard = verifier.guard(candidate, baseline, seconds=GUARD_SECONDS, tell=lambda *_: None)
+                        row["guard"] = {"found": guard.found, "ran": guard.ran, "refusal": bool(guard.refusal)}
+                        row["signals"] |= _values(guard_signals(guard))
+                        row["full"] = not guard.refusal
+                    if row["full"]:
                         row["strength"] = _strength(verifier, candidate, baseline, full, sources)
                 rows.append(row)
         finally:
