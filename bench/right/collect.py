@@ -18,6 +18,8 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from bench.right.candidates import Found, load
+from localagent.domain.strength import Grade
+from localagent.repair.acceptance.confidence import grade_signals
 from localagent.repair.choice import Standing
 from localagent.repair.doubt import FEW_TESTS, undecided, unproven
 
@@ -29,7 +31,8 @@ def _strength_of(strength: dict[str, Any]) -> dict[str, float]:
     """The signals of a measured strength; as one that is unknown where it was not measured."""
     if strength.get("grade") is None:
         return {"strength-unknown": 1.0}
-    return {"strength-unknown": 0.0, **strength["signals"]}
+    graded = {name: signal.value for name, signal in grade_signals(Grade(strength["grade"])).items()}
+    return {"strength-unknown": 0.0, **strength["signals"], **graded}
 
 
 def asks(features: dict[str, Any], candidates: Found) -> bool:

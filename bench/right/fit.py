@@ -33,7 +33,7 @@ LABELS = HERE / "labels.jsonl"
 RIGHT, WRONG = frozenset({"same", "equal", "right"}), frozenset({"differs", "wrong"})
 # Where the fit begins, and what it is pulled back to where labels say little: log-odds per unit of a signal, by hand.
 EXPECTED = {
-    "lead": 0.25, "pass-rate": -0.9, "grade-b": -1.2, "grade-c": -1.6, "grade-d": -2.2, "grade-e": -2.2,
+    "lead": 0.25, "pass-rate": -0.9, "under-a": -1.0, "under-b": -0.6, "under-c": -0.3, "under-d": -0.3,
     "strength-unknown": -2.0, "hard-contradictions": -2.5, "soft-contradictions": -1.2, "supports": 0.5,
     "effect-constant": -1.3, "effect-negates": -1.0, "effect-drops": -0.7, "unwatched": -0.9, "failing": 0.5,
     "collateral-tested": -3.0, "new-crashes": -6.0, "near-crashes": -2.0, "edits": -0.6,
@@ -131,6 +131,7 @@ def fit_order(rows: Sequence[Row], *, l2: float) -> dict[str, float]:
         good = np.where(right, every, 0.0)
         wanted = good / np.add.reduceat(good, starts)[of]
         weights -= _STEP * (l2 * (weights - expected) + scaled.T @ (wanted - among))
+    weights[weights * expected < 0] = 0.0
     return {name: round(float(w / s), 4) for name, w, s in zip(names, weights, spread, strict=True) if abs(w) > 1e-3}
 
 
@@ -154,7 +155,7 @@ def fit_logistic(
 
 
 def fit(
-    rows: Sequence[Row], *, name: str, models: Sequence[str], l2: float = 15.0, l2_order: float = 2.0
+    rows: Sequence[Row], *, name: str, models: Sequence[str], l2: float = 25.0, l2_order: float = 2.0
 ) -> ConfidenceModel:
     """Order first, then the probability of what that order takes; others count a little, for rivals are judged too."""
     order = fit_order(rows, l2=l2_order)
@@ -326,7 +327,7 @@ def main() -> int:
     parser.add_argument("--judge", type=Path, metavar="FILE")
     parser.add_argument("--name", default="right-1")
     parser.add_argument("--model", action="append", default=[], metavar="DIGEST", help='of a language model; "": none')
-    parser.add_argument("--l2", type=float, default=15.0)
+    parser.add_argument("--l2", type=float, default=25.0)
     parser.add_argument("--l2-order", type=float, default=2.0)
     args = parser.parse_args()
     rows = read(args.labels)

@@ -92,15 +92,7 @@ def strength_signals(assessment: Assessment | None) -> dict[str, Signal]:
     killed = strength.mutants if strength.mutants is not None and strength.mutants.whole >= LEAST_MUTANTS else None
     return {
         "strength-unknown": Signal(value=0.0),
-        **{
-            f"grade-{grade.value.lower()}": Signal(
-                value=float(strength.grade is grade),
-                text=f"the evidence is of strength {strength.grade} (A to E)"
-                if strength.grade in (grade, Grade.A)
-                else "",
-            )
-            for grade in (Grade.B, Grade.C, Grade.D, Grade.E)
-        },
+        **grade_signals(strength.grade),
         "mutants-known": Signal(value=float(killed is not None)),
         "mutants-killed": Signal(
             value=_share(killed),
@@ -113,6 +105,17 @@ def strength_signals(assessment: Assessment | None) -> dict[str, Signal]:
             else f"the tests run {strength.lines.part} of {strength.lines.whole} changed lines",
         ),
         "functions-compared": Signal(value=_share(strength.functions)),
+    }
+
+
+def grade_signals(grade: Grade) -> dict[str, Signal]:
+    """One for each grade that is better than this: what is lost with each step, so that none can gain by it."""
+    text = f"the evidence is of strength {grade} (A to E)"
+    return {
+        f"under-{better.value.lower()}": Signal(
+            value=float(not grade.reaches(better)), text=text if grade is Grade.A or not grade.reaches(better) else ""
+        )
+        for better in (Grade.A, Grade.B, Grade.C, Grade.D)
     }
 
 
