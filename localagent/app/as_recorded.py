@@ -9,9 +9,10 @@ was written, which signed heads do.
 from collections.abc import Mapping
 from typing import Any
 
-from localagent.app.evidence import WithoutEnd, kept_facts
+from localagent.app.evidence import WithoutEnd, digest_of_landing, kept_facts
 from localagent.app.settings import Settings
 from localagent.domain.edit import Patch, digest_of
+from localagent.record.audit.entry import AuditKind, Entry
 from localagent.record.files import RecordDamaged
 from localagent.record.store import TaskRecord
 from localagent.tree.landing import load_landing
@@ -22,7 +23,7 @@ Changed = dict[str, tuple[str, str]]  # digests before and after, by path
 def hold_patch(settings: Settings, record: TaskRecord, patch: Patch) -> None:
     """RecordDamaged where the patch is neither the task's accepted one nor one of its proposals, as they were then."""
     changed = {str(c.path): (digest_of(c.before), digest_of(c.after)) for c in patch.changes}
-    if (facts := _facts(settings, record)) is not None and changed not in _known(facts):
+    if (kept := _kept(settings, record)) is not None and changed not in _known(kept[0]):
         raise RecordDamaged(
             f"the patch kept in {record.dir} is not what task {record.id} ended with: it was altered",
             remedy="nothing was written; `localagent fix` does the task anew",
@@ -32,9 +33,12 @@ def hold_patch(settings: Settings, record: TaskRecord, patch: Patch) -> None:
 def hold_undo(settings: Settings, record: TaskRecord) -> None:
     """RecordDamaged where what would be put back is not what the patch was made for; LandingDamaged, too."""
     landing = load_landing(record.dir / "undo")
-    if landing is None or (facts := _facts(settings, record)) is None:
+    if landing is None or (kept := _kept(settings, record)) is None:
         return
-    changed = {str(x.path): (x.before, x.after) for x in landing.files}
+    facts, mine = kept
+    test = next((e.data.get("test") for e in reversed(mine) if e.kind is AuditKind.APPLIED), None)
+    told = ((str(x.path), x.before, x.after) for x in landing.files)
+    changed = {path: (before, after) for path, before, after in told if digest_of_landing(path, before, after) != test}
     # a file that a patch leaves as it was is not in the record of its landing
     known = [{path: both for path, both in one.items() if both[0] != both[1]} for one in _known(facts)]
     if changed not in known:
@@ -44,10 +48,10 @@ def hold_undo(settings: Settings, record: TaskRecord) -> None:
         )
 
 
-def _facts(settings: Settings, record: TaskRecord) -> Mapping[str, Any] | None:
-    """What is on the record; None where nothing is. RecordDamaged where the task is about another repository."""
+def _kept(settings: Settings, record: TaskRecord) -> tuple[Mapping[str, Any], tuple[Entry, ...]] | None:
+    """What is on the record, and the task's entries; None where nothing is. RecordDamaged for another repository."""
     try:
-        facts = kept_facts(settings, record)[0]
+        facts, _, mine = kept_facts(settings, record)
     except WithoutEnd:
         return None
     if facts["repo"] != record.task.repo:
@@ -55,7 +59,7 @@ def _facts(settings: Settings, record: TaskRecord) -> Mapping[str, Any] | None:
             f"{record.dir / 'task.json'} names another repository than task {record.id} was about: it was altered",
             remedy=f"nothing was written; the task's repository is {facts['repo']}",
         )
-    return facts
+    return facts, mine
 
 
 def _known(facts: Mapping[str, Any]) -> list[Changed]:

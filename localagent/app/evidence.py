@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from localagent import __version__
+from localagent.app.answer_file import AnswerTest
 from localagent.app.chosen import approvals_of, attested_facts
 from localagent.app.settings import Settings
 from localagent.domain.edit import Patch, digest_of
+from localagent.domain.paths import RepoPath
 from localagent.domain.task import Snapshot, TaskResult, Verdict
 from localagent.errors import AnswerIsNo
 from localagent.record.attest.bundle import signed_bundle
@@ -35,6 +37,7 @@ from localagent.record.jsontext import canonical, dump
 from localagent.record.redacted.statement import redacted_statements
 from localagent.record.store import TaskRecord
 from localagent.tree.land import land, undo
+from localagent.tree.landing import ABSENT
 
 BUNDLE = "attestation.intoto.jsonl"
 _FACTS = "evidence.json"
@@ -296,17 +299,34 @@ def recorded(
 
 
 def land_recorded(
-    settings: Settings, record: TaskRecord, patch: Patch, repo: Path, *, chosen: int | None = None
+    settings: Settings,
+    record: TaskRecord,
+    patch: Patch,
+    repo: Path,
+    *,
+    chosen: int | None = None,
+    test: AnswerTest | None = None,
 ) -> None:
     """Write a patch into the repository, on the record. Raises what `land` raises, and CannotRecord.
 
-    `chosen` is the number of the proposal that a person took.
+    `chosen` is the number of the proposal that a person took, `test` what is written beside it of what it answers.
     """
     data: dict[str, Any] = {"task": record.id, "repo": str(repo), "patch": patch.digest}
     if chosen is not None:
         data["chosen"] = chosen
+    made: list[RepoPath] = []
+    if test is not None:
+        before = ABSENT if test.new else digest_of(test.change.before)
+        data["test"] = digest_of_landing(test.change.path, before, digest_of(test.change.after))
+        patch = Patch(changes=tuple(sorted((*patch.changes, test.change), key=lambda c: c.path)))
+        made = [test.change.path] if test.new else []
     with recorded(settings, AuditKind.APPLYING, AuditKind.APPLIED, data):
-        land(patch, repo, record.dir / "undo")
+        land(patch, repo, record.dir / "undo", made=made)
+
+
+def digest_of_landing(path: str, before: str, after: str) -> str:
+    """What stands on the record of a test that was written beside a patch."""
+    return digest_of(canonical([path, before, after]))
 
 
 def reject_recorded(settings: Settings, record: TaskRecord, reason: str) -> None:

@@ -7,13 +7,15 @@ import argparse
 from pathlib import Path
 
 from localagent.app import Settings
+from localagent.app.answer_file import answer_test
 from localagent.app.approving import refuse_unapproved
 from localagent.app.as_recorded import hold_patch
 from localagent.app.evidence import land_recorded
+from localagent.app.policies import open_policy
 from localagent.cli.gate import add_daemon
 from localagent.cli.render import Render
 from localagent.daemon.approvals import service_of
-from localagent.errors import AnswerIsNo
+from localagent.errors import AnswerIsNo, UsageFault
 from localagent.record.store import TaskRecord, TaskStore
 
 
@@ -26,27 +28,45 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="where a person has to choose: the proposal to write, numbered as `show` numbers them",
     )
-    parser.add_argument("--policy", type=Path, metavar="NAME|FILE", help="whose critical files count")
+    parser.add_argument(
+        "--write-test",
+        metavar="FILE",
+        help="beside the proposal, a pytest test of what it answers on the input on which the proposals differ; FILE "
+        "is in the repository: a new one, or one to whose end it goes",
+    )
+    parser.add_argument("--policy", type=Path, metavar="NAME|FILE", help="whose critical files and denials count")
     add_daemon(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
 
 
 def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     """0 written, 1 refused (nothing was changed)."""
+    if args.write_test is not None and args.choose is None:
+        raise UsageFault("--write-test needs --choose", remedy="a test is written of what a chosen proposal answers")
     record = TaskStore(settings.state_dir).open(args.id)
     patch = record.patch() if args.choose is None else record.proposal(args.choose)
     if patch is None or not patch.changes:
         raise _nothing(record, args.choose)
     hold_patch(settings, record, patch)
     service = service_of(args.daemon, record)
-    refuse_unapproved(patch, Path(record.task.repo), args.policy, settings, task=record.id, service=service)
-    land_recorded(settings, record, patch, Path(record.task.repo), chosen=args.choose)
+    repo = Path(record.task.repo)
+    refuse_unapproved(patch, repo, args.policy, settings, task=record.id, service=service)
+    test = None
+    if args.write_test is not None:
+        policy = open_policy(settings, args.policy, repo).policy
+        test = answer_test(record.result_json() or {}, args.choose, patch, args.write_test, repo, policy)
+    land_recorded(settings, record, patch, repo, chosen=args.choose, test=test)
     names = [str(c.path) for c in patch.changes]
     if args.json:
-        render.json({"task": record.id, "repo": record.task.repo, "applied": True, "files": names})
+        written = {} if test is None else {"test": str(test.change.path)}
+        render.json({"task": record.id, "repo": record.task.repo, "applied": True, "files": names, **written})
         return 0
     for name in names:
         render.line(f"changed {name}")
+    if test is not None:
+        render.line(f"{'wrote' if test.new else 'added to'} {test.change.path}:")
+        for line in test.source.splitlines():
+            render.line(f"  {line}".rstrip())
     render.note(f"to take it back: localagent undo {record.id}")
     return 0
 

@@ -1,6 +1,8 @@
 """`localagent undo`: take an applied patch back, exactly, outside the user's git."""
 
 import argparse
+import os
+from pathlib import Path
 
 from localagent.app import Settings
 from localagent.app.as_recorded import hold_undo
@@ -30,7 +32,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
         render.json({"task": record.id, "repo": record.task.repo, "undone": True, "files": names})
         return 0
     for name in names:
-        render.line(f"restored {name}")
+        render.line(f"{'restored' if os.path.lexists(Path(record.task.repo, name)) else 'removed'} {name}")
     return 0
 
 

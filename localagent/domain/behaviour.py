@@ -1,10 +1,11 @@
 """What programs do on inputs near those of the tests: evidence for the choice, never a verdict."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from localagent.domain.collateral import Collateral
 from localagent.domain.outcome import Failure
+from localagent.domain.paths import RepoPath
 
 Row = tuple[str, ...]
 
@@ -20,15 +21,31 @@ class Crash:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class NamedFunction:
+    """A function to which its qualified name leads, in the module as which the tests imported its file.
+
+    As the jail says: neither is known to be a name.
+    """
+
+    path: RepoPath
+    module: str
+    qualname: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Shown:
     """A call on which programs differ, as text, with their answers by candidate number; where one has none, nothing.
 
     `column` is its place in the rows. Texts are sanitized and bounded; those of different answers may be equal.
+    `function` is None where no name leads to what was called; `exact`: whose answer is, like the call, told whole in
+    literals, or the name of a builtin exception.
     """
 
     column: int
     call: str
     answers: Mapping[int, str]
+    function: NamedFunction | None = None
+    exact: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,10 +79,11 @@ class Behaviours:
     def distinguishing(self, numbers: Collection[int]) -> Shown | None:
         """The first shown call that tells at least two of these programs apart, on an input that counts.
 
-        One that tells most of them apart, of those one on which the most answer. None where nothing can be shown.
+        One that tells most of them apart, of those one on which the most answer, of those one of which most answers
+        can be written as a test. None where nothing can be shown.
         """
         strict = sum(self.kept) >= _KEPT_LEAST
-        best: tuple[tuple[int, int], Shown] | None = None
+        best: tuple[tuple[int, int, int], Shown] | None = None
         for one in self.shown:
             if strict and not (self.kept[one.column] or self.seen[one.column]):
                 continue
@@ -74,9 +92,10 @@ class Behaviours:
             worded = {(self.rows[n][one.column], text) for n, text in told.items()}
             if len(kinds) < 2 or len({text for _, text in worded}) < len(worded):
                 continue  # two answers that read alike tell a reader nothing
-            merit = (len(kinds), sum(self.rows[n][one.column].startswith("ok") for n in told))
+            answered = sum(self.rows[n][one.column].startswith("ok") for n in told)
+            merit = (len(kinds), answered, len(one.exact & told.keys()) if one.function is not None else 0)
             if best is None or merit > best[0]:
-                best = merit, Shown(column=one.column, call=one.call, answers=told)
+                best = merit, replace(one, answers=told, exact=one.exact & told.keys())
         return None if best is None else best[1]
 
     def telling(self) -> dict[int, Row]:

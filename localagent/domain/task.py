@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from localagent.domain.behaviour import NamedFunction
 from localagent.domain.confidence import Confidence
 from localagent.domain.edit import Candidate, Patch
 from localagent.domain.guard import Guard
@@ -166,10 +167,15 @@ class NearMiss:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ambiguity:
-    """An input on which proposals differ: the call, and what each answers, by its number (from 1) where it is known."""
+    """An input on which proposals differ: the call, and what each answers, by its number (from 1) where it is known.
+
+    `function` and `exact` as in `Shown`.
+    """
 
     call: str
     answers: Mapping[int, str]
+    function: NamedFunction | None = None
+    exact: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -86,7 +86,7 @@ class PatchPaths:
     def review(self, change: GateInput) -> Decision:
         """Deny if any path, before or after, may not be touched, or is not what it seems."""
         paths = dict.fromkeys(path for entry in change.entries for path in (entry.path, entry.source))
-        found = [finding for path in paths for finding in self._by_name(path)]
+        found = [finding for path in paths for finding in self.by_name(path)]
         folded: dict[str, RepoPath] = {}
         for entry in change.entries:
             other = entry.alias or folded.get(as_read(entry.path), entry.path)
@@ -99,7 +99,8 @@ class PatchPaths:
                 found.append(SHADOWS.finding(entry.path, 0, f"{entry.path} would be imported as {module}"))
         return decide(self.name, found)
 
-    def _by_name(self, path: RepoPath) -> Iterator[Finding]:
+    def by_name(self, path: RepoPath) -> Iterator[Finding]:
+        """Why a path may not be touched, whatever becomes of it."""
         if _odd(path):
             yield ODD_NAME.finding(path, 0, f"{path!r} is not what it seems")
         plain = path.replace("\n", " ")  # the patterns become regular expressions whose dot knows no line feed

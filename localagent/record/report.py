@@ -5,6 +5,7 @@ Pure but for `write_report`. Promises that every field is always there; not that
 
 import itertools
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -151,7 +152,8 @@ def _ambiguity(ambiguity: Ambiguity | None) -> dict[str, Any] | None:
     if ambiguity is None:
         return None
     answers = {str(number): answer for number, answer in sorted(ambiguity.answers.items())}
-    return {"call": ambiguity.call, "answers": answers}
+    function = None if ambiguity.function is None else asdict(ambiguity.function)
+    return {"call": ambiguity.call, "answers": answers, "function": function, "exact": sorted(ambiguity.exact)}
 
 
 def _finding(finding: TextFinding) -> dict[str, Any]:

@@ -208,7 +208,8 @@ def ambiguity(run: Run, proposals: Sequence[Candidate]) -> Ambiguity | None:
         return None
     answers = {numbers[n]: text for n, text in sorted(found.answers.items(), key=lambda x: numbers[x[0]])}
     run.emit("ambiguous", call=found.call, answers=[[at, text] for at, text in answers.items()])
-    return Ambiguity(call=found.call, answers=answers)
+    exact = frozenset(numbers[n] for n in found.exact)
+    return Ambiguity(call=found.call, answers=answers, function=found.function, exact=exact)
 
 
 def _best_accepted(run: Run, weighed: _Weighed) -> Accepted | None:

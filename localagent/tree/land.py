@@ -9,18 +9,20 @@ that another program writes in the very moment between comparison and rename.
 """
 
 import contextlib
+import errno
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from localagent.domain.edit import Patch, digest_of
+from localagent.domain.edit import FileChange, Patch, digest_of
 from localagent.domain.paths import RepoPath
 from localagent.errors import AnswerIsNo
 from localagent.tree import descend
 from localagent.tree.landing import (
+    ABSENT,
     FileRecord,
     Landing,
     LandState,
@@ -50,14 +52,17 @@ def landing_state(undo_dir: Path) -> LandState:
     return LandState.NONE if landing is None else landing.state
 
 
-def land(patch: Patch, repo: Path, undo_dir: Path) -> None:
-    """Writes the patch into the tree. TreeDiffers or CannotLand with the reason; then nothing is changed."""
+def land(patch: Patch, repo: Path, undo_dir: Path, *, made: Collection[RepoPath] = ()) -> None:
+    """Writes the patch into the tree. TreeDiffers or CannotLand with the reason; then nothing is changed.
+
+    `made`: files of it that must not stand there yet, in folders that do.
+    """
     root_path = Path(os.path.realpath(repo))
     with repository_lock(root_path) as root:
         _recover(root, undo_dir)
         if landing_state(undo_dir) is LandState.LANDED:
             raise AnswerIsNo("this patch is already applied", remedy="`localagent undo` takes it back")
-        files = tuple(_inspected(root, c.path, c.before, c.after) for c in patch.changes if c.before != c.after)
+        files = tuple(_inspected(root, c, made=c.path in made) for c in patch.changes if c.before != c.after)
         blobs = {digest_of(data): data for c in patch.changes for data in (c.before, c.after)}
         landing = Landing(repo=str(root_path), state=LandState.LANDING, files=files)
         with _reported(f"cannot keep what undo needs in {undo_dir}"):
@@ -76,7 +81,7 @@ def undo(repo: Path, undo_dir: Path) -> tuple[RepoPath, ...]:
         if landing.repo != str(root_path):
             raise AnswerIsNo(f"this patch was applied to {landing.repo}, not to {root_path}")
         for x in landing.files:
-            _compare(root, x.path, load_blob(undo_dir, x.after), "was changed since the patch was applied")
+            _compare(root, x.path, _kept(undo_dir, x.after), "was changed since the patch was applied")
         landing = replace(landing, state=LandState.UNDOING)
         _carry_out(root, undo_dir, landing, LandState.UNDONE)
         return tuple(x.path for x in landing.files)
@@ -110,12 +115,12 @@ def _carry_out(root: int, undo_dir: Path, landing: Landing, done: LandState) -> 
             save_landing(undo_dir, landing)
             for x in landing.files:
                 way = _way(x, landing.state)
-                _stage(root, x, load_blob(undo_dir, way.goal), restore_time=way.restore_time)
+                _stage(root, x, _kept(undo_dir, way.goal), restore_time=way.restore_time)
             prepare_landing(undo_dir, replace(landing, state=done))  # from here on nothing needs space
             for x in landing.files:
-                source = load_blob(undo_dir, _way(x, landing.state).source)
-                _compare(root, x.path, source, "was changed just now")
-                _rename(root, x)
+                way = _way(x, landing.state)
+                _compare(root, x.path, _kept(undo_dir, way.source), "was changed just now")
+                _put(root, x, way.goal)
             commit_landing(undo_dir)
     except BaseException:
         _recover(root, undo_dir)
@@ -132,22 +137,32 @@ def _reported(what: str) -> Iterator[None]:
         ) from error
 
 
-def _inspected(root: int, path: RepoPath, before: bytes, after: bytes) -> FileRecord:
-    seen = _compare(root, path, before, "is not what the patch was made for")
+def _inspected(root: int, change: FileChange, *, made: bool) -> FileRecord:
+    before = None if made else change.before
+    seen = _compare(root, change.path, before, "is not what the patch was made for")
+    inherits = not made or seen.st_mode & stat.S_ISGID
     return FileRecord(
-        path=path,
+        path=change.path,
         temporary=f".localagent-{secrets.token_hex(8)}.tmp",
-        before=digest_of(before),
-        after=digest_of(after),
-        mode=stat.S_IMODE(seen.st_mode),
-        uid=seen.st_uid,
-        gid=seen.st_gid,
+        before=ABSENT if before is None else digest_of(before),
+        after=digest_of(change.after),
+        mode=stat.S_IMODE(seen.st_mode) & (0o666 if made else 0o7777),
+        uid=os.geteuid() if made else seen.st_uid,
+        gid=seen.st_gid if inherits else os.getegid(),
         mtime_ns=seen.st_mtime_ns,
     )
 
 
-def _compare(root: int, path: RepoPath, wanted: bytes, complaint: str) -> os.stat_result:
+def _kept(undo_dir: Path, digest: str) -> bytes | None:
+    """One side of a file, None where none stands."""
+    return None if digest == ABSENT else load_blob(undo_dir, digest)
+
+
+def _compare(root: int, path: RepoPath, wanted: bytes | None, complaint: str) -> os.stat_result:
+    """The status of a file, or of the folder where none is to stand. TreeDiffers if it is not what is wanted."""
     try:
+        if wanted is None:
+            return _folder_without(root, path)
         data, seen = _read(root, path, len(wanted))
     except OSError as error:
         raise TreeDiffers(f"{path!r} {complaint}: {error.strerror or error}", remedy=_AGAIN) from error
@@ -159,13 +174,24 @@ def _compare(root: int, path: RepoPath, wanted: bytes, complaint: str) -> os.sta
 _AGAIN = "run `localagent fix` again, or take the change back first"
 
 
+def _folder_without(root: int, path: RepoPath) -> os.stat_result:
+    with descend.parent_directory(root, path.parts) as parent:
+        try:
+            os.stat(path.name, dir_fd=parent, follow_symlinks=False)
+        except FileNotFoundError:
+            return os.fstat(parent)
+    raise FileExistsError(errno.EEXIST, "something stands there")
+
+
 def _read(root: int, path: RepoPath, limit_bytes: int = _MAX_BYTES) -> tuple[bytes, os.stat_result]:
     with descend.parent_directory(root, path.parts) as parent:
         return descend.read_regular(path.name, parent, limit_bytes)
 
 
-def _stage(root: int, x: FileRecord, data: bytes, *, restore_time: bool) -> None:
-    """Write bytes beside a file, with its mode and owner, synced."""
+def _stage(root: int, x: FileRecord, data: bytes | None, *, restore_time: bool) -> None:
+    """Write bytes beside a file, with its mode and owner, synced; nothing where none is to stand."""
+    if data is None:
+        return
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with descend.parent_directory(root, x.path.parts) as parent:
         descriptor = os.open(x.temporary, flags, 0o600, dir_fd=parent)
@@ -180,6 +206,16 @@ def _stage(root: int, x: FileRecord, data: bytes, *, restore_time: bool) -> None
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def _put(root: int, x: FileRecord, goal: str) -> None:
+    """What was staged comes into its place, or the file goes."""
+    if goal != ABSENT:
+        _rename(root, x)
+        return
+    with descend.parent_directory(root, x.path.parts) as parent:
+        os.unlink(x.path.name, dir_fd=parent)
+        os.fsync(parent)
 
 
 def _rename(root: int, x: FileRecord) -> None:
@@ -200,12 +236,14 @@ def _recover(root: int, undo_dir: Path) -> bool:
         way = _way(x, landing.state)
         try:
             present = digest_of(_read(root, x.path)[0])
+        except FileNotFoundError:
+            present = ABSENT
         except OSError:
-            present = ""
+            present = "no file of ours"
         if present == way.goal and present != way.source:
             with _reported(f"cannot put {x.path!r} back"):
-                _stage(root, x, load_blob(undo_dir, way.source), restore_time=landing.state is LandState.LANDING)
-                _rename(root, x)
+                _stage(root, x, _kept(undo_dir, way.source), restore_time=landing.state is LandState.LANDING)
+                _put(root, x, way.source)
         elif present != way.source:
             strange.append(x.path)
     back = LandState.NONE if landing.state is LandState.LANDING else LandState.LANDED

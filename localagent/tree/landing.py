@@ -18,6 +18,7 @@ from localagent.domain.paths import RepoPath
 from localagent.errors import AnswerIsNo, UsageFault
 from localagent.tree.descend import read_regular, write_all
 
+ABSENT = ""  # in the place of a digest: no file stands there
 _SCHEMA = "localagent/landing/1"
 _NAME = "landing.json"
 _MOST_BYTES = 64 << 20
@@ -43,7 +44,10 @@ class LandState(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileRecord:
-    """One file: digests of both sides, and what must come back with the bytes. `temporary` is our name beside it."""
+    """One file: digests of both sides, and what must come back with the bytes. `temporary` is our name beside it.
+
+    `before` is ABSENT where the landing makes the file; undoing takes it away.
+    """
 
     path: RepoPath
     temporary: str

@@ -8,13 +8,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from localagent.domain.behaviour import Behaviours, Crash, Shown
+from localagent.domain.behaviour import Behaviours, Crash, NamedFunction, Shown
 from localagent.domain.collateral import Collateral, changes, crashing, only
 from localagent.domain.edit import Candidate
 from localagent.domain.outcome import Baseline, Outcome
 from localagent.domain.paths import RepoPath
 from localagent.verify import regions, swapping
-from localagent.verify.answers import Item, Malformed, Refused, clean, failure_of, integer, mapping, sequence
+from localagent.verify.answers import Item, Malformed, Refused, clean, failure_of, integer, mapping, path_of, sequence
 from localagent.verify.changed import ChangedFile
 from localagent.verify.client import OpenRequest, WorkerLost
 from localagent.verify.place import Use
@@ -26,6 +26,7 @@ BASES_LIMIT = 4
 PROGRAM_CPU_SECONDS = 2.0
 CRASHES_LIMIT = 3
 CALL_LIMIT = 400
+NAME_LIMIT = 200
 SHOWN_LIMIT = 100
 FUNCTIONS_LIMIT = 50
 
@@ -191,9 +192,28 @@ def _shown(record: object, numbers: Sequence[int], width: int) -> Shown:
     told = mapping(record)
     column = integer(told.get("i"))
     answers = [_line(text) for text in sequence(told.get("answers"))]
-    if not 0 <= column < width or len(answers) != len(numbers):
+    exact = sequence(told.get("exact"))
+    if not 0 <= column < width or len(answers) != len(numbers) or len(exact) != len(numbers):
         raise Malformed("a call of no column")
-    return Shown(column=column, call=_line(told.get("call")), answers=dict(zip(numbers, answers, strict=True)))
+    return Shown(
+        column=column,
+        call=_line(told.get("call")),
+        answers=dict(zip(numbers, answers, strict=True)),
+        function=_function(told.get("function")),
+        exact=frozenset(number for number, whole in zip(numbers, exact, strict=True) if whole is True),
+    )
+
+
+def _function(told: object) -> NamedFunction | None:
+    if told is None:
+        return None
+    parts = sequence(told)
+    if len(parts) != 3:
+        raise Malformed("path, module and name expected")
+    place, module, qualname = parts
+    if (path := path_of(place)) is None:
+        return None
+    return NamedFunction(path=path, module=clean(module, NAME_LIMIT), qualname=clean(qualname, NAME_LIMIT))
 
 
 def _line(text: object) -> str:

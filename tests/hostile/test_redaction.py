@@ -82,8 +82,9 @@ def test_no_word_of_what_proposals_differ_on_is_in_what_is_redacted() -> None:
         ran = h.fix()
         assert (ran.code, ran.report["outcome"]) == (1, "ambiguous"), ran
         assert CANARY in ran.report["ambiguity"]["call"]  # the control
+        assert CANARY in ran.report["ambiguity"]["function"]["qualname"]
         (task,) = h.tasks.iterdir()
         said = h.run("show", task.name, "--json", "--redact").out
         assert CANARY not in said + h.run("show", task.name, "--redact").out
-        assert json.loads(said)["ambiguity"].keys() == {"call", "answers"}
+        assert json.loads(said)["ambiguity"].keys() == {"call", "answers", "function", "exact"}
         assert set(json.loads(said)["ambiguity"]["answers"]) == set(ran.report["ambiguity"]["answers"])

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from localagent.jail.worker import behave
 from localagent.jail.worker.behave import call_all, inputs
 from localagent.jail.worker.capture import Capture
@@ -118,29 +120,64 @@ def test_how_a_call_ended_is_told_apart(tmp_path: Path) -> None:
         (m.asserts, (3,), {}, True),
         (m.inner, (0,), {}, False),
     ]
-    row, crashes, texts = in_child(lambda: call_all(str(tmp_path), calls))
+    row, crashes, texts, exact = in_child(lambda: call_all(str(tmp_path), calls))
     assert [cell.split(":")[0] for cell in row] == ["ok", "raised", "refused", "refused", "raised"]
     assert [(c["i"], c["call"], c["failure"]["type"]) for c in crashes] == [(1, "inner(0)", "ZeroDivisionError")]
     assert crashes[0]["failure"]["frames"] == [["m.py", 6, "inner"]]
     raised = "raises ZeroDivisionError"
     assert texts == ["[2]", raised, "raises ValueError", "raises AssertionError", raised]
+    assert exact == [True] * 5
 
 
 def test_a_program_that_hangs_everywhere_is_not_waited_for_everywhere(tmp_path: Path) -> None:
     m = program(tmp_path)
-    row, crashes, texts = in_child(lambda: call_all(str(tmp_path), [(m.spins, (n,), {}, True) for n in range(60)]))
+    row, crashes, texts, exact = in_child(
+        lambda: call_all(str(tmp_path), [(m.spins, (n,), {}, True) for n in range(60)])
+    )
     assert [cell.split(":")[0] for cell in row] == ["late"] * 60
     assert crashes == []
     assert len({*row}) == 2  # the last ones were not called
     assert {*texts} == {"does not end in time", ""}
+    assert exact == [False] * 60
 
 
 def test_what_a_call_answers_is_told_in_words(tmp_path: Path) -> None:
     m = program(tmp_path)
     calls: list[behave.Input] = [(m.counted, (2,), {}, True), (m.sorts, ([2, 1],), {}, True)]
-    row, _, texts = in_child(lambda: call_all(str(tmp_path), calls))
+    row, _, texts, exact = in_child(lambda: call_all(str(tmp_path), calls))
     assert [cell.split(":")[0] for cell in row] == ["ok", "ok"]
     assert texts == ["list(10,5)", "None, its arguments then: [1, 2]"]
+    assert exact == [False, False]
+
+
+def test_only_a_call_and_answers_that_are_whole_literals_are_exact(tmp_path: Path) -> None:
+    m = program(tmp_path)
+    long = list(range(90))
+    calls: list[behave.Input] = [
+        (m.other, ([1, 2, 3, 4, 5, 6, 7, 8],), {}, True),
+        (m.other, (m.Shelf(),), {}, True),
+        (m.other, (long,), {}, True),
+    ]
+    answers: list[behave.Told] = [([f"ok:{n}"] * 3, [], ["[8]", "'x'", "7"], [n == 0, True, True]) for n in (0, 1)]
+    shown = {x["i"]: x for x in behave._telling(str(tmp_path), calls, [*answers, ([], [], [], [])])}
+    assert shown[0]["call"] == "other([1, 2, 3, 4, 5, 6, 7, 8])"
+    assert {i: x["exact"] for i, x in shown.items()} == {
+        0: [True, False, False],
+        1: [False, False, False],  # the object is not told
+        2: [False, False, False],  # cut
+    }
+
+
+def test_a_function_is_placed_only_where_its_name_leads_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    m = program(tmp_path)
+    functions = [m.other, m.Shelf.add]
+    assert [behave.place(str(tmp_path), f) for f in functions] == [None, None]  # m is no module of ours
+    monkeypatch.setitem(sys.modules, "m", m)
+    assert [behave.place(str(tmp_path), f) for f in functions] == [["m.py", "m", "other"], ["m.py", "m", "Shelf.add"]]
+    first = m.other
+    m.other = lambda x: first(x)
+    assert behave.place(str(tmp_path), first) is None  # decorated
+    assert behave.place(str(tmp_path / "elsewhere"), m.Shelf.add) is None
 
 
 def in_child(work: Callable[[], Any]) -> Any:
@@ -149,11 +186,10 @@ def in_child(work: Callable[[], Any]) -> Any:
     pid = os.fork()
     if pid == 0:
         os.close(read_fd)
-        row, crashes, texts = work()
-        send(write_fd, {"row": row, "crashes": crashes, "texts": texts})
+        send(write_fd, {"told": work()})
         os._exit(0)
     os.close(write_fd)
     answer = Reader(read_fd).receive(None)
     os.close(read_fd)
     os.waitpid(pid, 0)
-    return answer["row"], answer["crashes"], answer["texts"]
+    return answer["told"]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from localagent.domain.behaviour import NamedFunction
 from localagent.domain.edit import FileChange, Patch
 from localagent.domain.outcome import Baseline, CheckResult, Failure, Frame, FullResult, Outcome, TestResult
 from localagent.domain.paths import RepoPath
@@ -89,7 +90,12 @@ AMBIGUOUS = TaskResult(
     verdict=Verdict.AMBIGUOUS,
     reason="several",
     exit=1,
-    ambiguity=Ambiguity(call="f(0, 1)", answers={2: "returns 1", 1: "raises ValueError"}),
+    ambiguity=Ambiguity(
+        call="f(0, 1)",
+        answers={2: "returns 1", 1: "raises ValueError"},
+        function=NamedFunction(path=RepoPath("a.py"), module="a", qualname="f"),
+        exact=frozenset({1}),
+    ),
     findings=FOUND,
 )
 BARE = TaskResult(verdict=Verdict.CANNOT_ENFORCE, reason="no jail", exit=4)
@@ -156,7 +162,12 @@ def test_the_own_check_of_the_schema_sees_faults() -> None:
 
 def test_what_the_proposals_differ_on_and_what_speaks_to_a_machine_are_fields_of_their_own() -> None:
     report = json.loads(json.dumps(report_json(TASK, AMBIGUOUS)))
-    assert report["ambiguity"] == {"call": "f(0, 1)", "answers": {"1": "raises ValueError", "2": "returns 1"}}
+    assert report["ambiguity"] == {
+        "call": "f(0, 1)",
+        "answers": {"1": "raises ValueError", "2": "returns 1"},
+        "function": {"path": "a.py", "module": "a", "qualname": "f"},
+        "exact": [1],
+    }
     assert [(f["rule"], f["path"], f["line"], f["test"]) for f in report["findings"]] == [
         ("prompt-injection", "a.py", 7, None),
         ("prompt-injection", "tests/test_a.py", None, ID),

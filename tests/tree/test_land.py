@@ -4,6 +4,7 @@ import os
 import resource
 import signal
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -28,8 +29,10 @@ def make_tree(root: Path, files: dict[str, bytes]) -> Path:
 
 
 def patch_of(root: Path, changes: dict[str, bytes]) -> Patch:
-    made = (FileChange(path=RepoPath(n), before=(root / n).read_bytes(), after=a) for n, a in sorted(changes.items()))
-    return Patch(changes=tuple(made))
+    before = {n: (root / n).read_bytes() if (root / n).exists() else b"" for n in changes}
+    return Patch(
+        changes=tuple(FileChange(path=RepoPath(n), before=before[n], after=changes[n]) for n in sorted(changes))
+    )
 
 
 def state(root: Path) -> dict[str, tuple[bytes, int, int]]:
@@ -73,6 +76,44 @@ def test_undo_brings_bytes_mode_and_time_back(repo: Path, patch: Patch, tmp_path
     assert landing_state(tmp_path / "undo") is LandState.UNDONE
     land(patch, repo, tmp_path / "undo")
     assert (repo / "a.py").read_bytes() == b"a = 10\r\n"
+
+
+NEW = RepoPath("pkg/test_b.py")
+
+
+def test_a_file_that_is_made_goes_again_and_the_folder_says_who_may_read_it(repo: Path, tmp_path: Path) -> None:
+    (repo / "pkg").chmod(0o750)
+    before = state(repo)
+    patch = patch_of(repo, {"a.py": b"a = 10\r\n", NEW: b"new"})
+    land(patch, repo, tmp_path / "undo", made=[NEW])
+    assert ((repo / NEW).read_bytes(), (repo / NEW).stat().st_mode & 0o777) == (b"new", 0o640)
+    assert undo(repo, tmp_path / "undo") == ("a.py", NEW)
+    assert state(repo) == before
+    land(patch, repo, tmp_path / "undo", made=[NEW])
+    (repo / NEW).write_bytes(b"mine")
+    with pytest.raises(TreeDiffers, match="test_b"):
+        undo(repo, tmp_path / "undo")
+    assert (repo / NEW).read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize("kind", ["file", "empty", "link", "folder"])
+def test_nothing_is_written_over_by_a_file_that_is_made(kind: str, repo: Path, tmp_path: Path) -> None:
+    patch = patch_of(repo, {"a.py": b"a = 10\r\n", NEW: b"new"})
+    if kind == "link":
+        (repo / NEW).symlink_to("nowhere")
+    elif kind == "folder":
+        (repo / NEW).mkdir()
+    else:
+        (repo / NEW).write_bytes(b"" if kind == "empty" else b"x")
+    with pytest.raises(TreeDiffers, match="something stands there"):
+        land(patch, repo, tmp_path / "undo", made=[NEW])
+    assert (repo / "a.py").read_bytes() == b"a = 1\r\n"
+    assert landing_state(tmp_path / "undo") is LandState.NONE
+
+
+def test_no_folder_is_made(repo: Path, tmp_path: Path) -> None:
+    with pytest.raises(TreeDiffers, match="more/x"):
+        land(patch_of(repo, {"more/x.py": b"new"}), repo, tmp_path / "undo", made=[RepoPath("more/x.py")])
 
 
 def test_refuses_a_tree_that_is_another(repo: Path, patch: Patch, tmp_path: Path) -> None:
@@ -184,7 +225,8 @@ def test_file_size_limit_of_the_process(tmp_path: Path) -> None:
 
 
 OLD_FILES = {"f0.py": b"old 0", "d/f1.py": b"old 1"}
-NEW_FILES = {"f0.py": b"new 0", "d/f1.py": b"new 1"}
+MADE = RepoPath("d/test_f1.py")
+NEW_FILES = {"f0.py": b"new 0", "d/f1.py": b"new 1", MADE: b"made"}
 CALLS = ("open", "write", "fsync", "rename", "unlink", "fchmod", "utime")
 
 
@@ -235,8 +277,9 @@ def test_killed_before_any_system_call_the_next_run_finds_before_or_after(verb: 
         repo, keep = make_tree(tmp_path / f"repo{step}", OLD_FILES), tmp_path / f"undo{step}"
         patch = patch_of(repo, NEW_FILES)
         if verb == "undo":
-            land(patch, repo, keep)
-        died = killed_child(step, lambda: land(patch, repo, keep) if verb == "land" else undo(repo, keep))  # noqa: B023
+            land(patch, repo, keep, made=[MADE])
+        run = partial(land, patch, repo, keep, made=[MADE]) if verb == "land" else partial(undo, repo, keep)
+        died = killed_child(step, run)
         worked += check_before_or_after(repo, keep)
         if not died:
             break
@@ -249,8 +292,8 @@ def half_landed(tmp_path: Path) -> int:
     for step in range(20, 500):
         repo = make_tree(tmp_path / f"try{step}", OLD_FILES)
         patch = patch_of(repo, NEW_FILES)
-        killed_child(step, lambda: land(patch, repo, tmp_path / f"keep{step}"))  # noqa: B023
-        new = [(repo / n).read_bytes() == data for n, data in NEW_FILES.items()]
+        killed_child(step, partial(land, patch, repo, tmp_path / f"keep{step}", made=[MADE]))
+        new = [(repo / n).exists() and (repo / n).read_bytes() == data for n, data in NEW_FILES.items()]
         if any(new) and not all(new):
             return step
     raise AssertionError("no such step")
@@ -262,7 +305,7 @@ def test_killed_during_recovery_too(tmp_path: Path) -> None:
     for step in range(1, 500):
         repo, keep = make_tree(tmp_path / f"repo{step}", OLD_FILES), tmp_path / f"undo{step}"
         patch = patch_of(repo, NEW_FILES)
-        killed_child(half, lambda: land(patch, repo, keep))  # noqa: B023
+        killed_child(half, partial(land, patch, repo, keep, made=[MADE]))
         assert landing_state(keep) is LandState.LANDING
         died = killed_child(step, lambda: recover(repo, keep))  # noqa: B023
         check_before_or_after(repo, keep)

@@ -1,7 +1,14 @@
 """What plausible candidates do near the tests' inputs, asked in real jails."""
 
+from dataclasses import replace
+
 import pytest
 from house_builder import house
+
+from localagent.domain.behaviour import Behaviours, NamedFunction, Shown
+from localagent.domain.paths import RepoPath
+from localagent.verify.answers import Malformed
+from localagent.verify.behaviour import _shown
 
 TEST = "import m\ndef test_f():\n    assert m.f(3, 4) == 7\n"
 
@@ -35,6 +42,8 @@ def test_a_call_on_which_they_differ_is_told_with_their_answers() -> None:
     a, b = (int(x) for x in found.call.removeprefix("f(").removesuffix(")").split(", "))
     assert found.answers == {1: str(a + b), 3: "7"}
     assert a + b != 7
+    assert found.function == NamedFunction(path=RepoPath("m.py"), module="m", qualname="f")
+    assert found.exact == {1, 3}
     assert near.distinguishing([1, 2]) is None
 
 
@@ -118,3 +127,35 @@ def test_arguments_that_refuse_to_be_copied_cost_the_evidence_and_nothing_else()
         candidates = [h.variant(n, "m.py", "a - b", text) for n, text in ((1, "a + b"), (2, "7"))]
         near = h.verifier.behaviours(candidates, baseline, seed=0)
     assert near.rows[1] != near.rows[2]
+
+
+GOOD = {"i": 0, "call": "f(1)", "answers": ["1", "2"], "function": ["m.py", "m", "f"], "exact": [True, False]}
+
+
+def test_where_a_called_function_is_comes_from_the_jail_and_is_bounded() -> None:
+    read = _shown(GOOD, [4, 9], 1)
+    assert read.function == NamedFunction(path=RepoPath("m.py"), module="m", qualname="f")
+    assert read.exact == {4}
+    for outside in ("../m.py", "/m.py", "", None):
+        assert _shown({**GOOD, "function": [outside, "m", "f"]}, [4, 9], 1).function is None
+    long = _shown({**GOOD, "function": ["m.py", "m" * 9_000, "f\x1b"], "exact": [1, "x"]}, [4, 9], 1)
+    assert long.function is not None
+    assert (len(long.function.module), long.function.qualname, long.exact) == (200, "f\ufffd", frozenset())
+    for key, value in (
+        ("function", []),
+        ("function", ["m.py", "m"]),
+        ("function", ["m.py", 1, "f"]),
+        ("exact", [True]),
+    ):
+        with pytest.raises(Malformed):
+            _shown({**GOOD, key: value}, [4, 9], 1)
+
+
+def test_of_calls_that_tell_as_much_the_one_that_can_be_a_test_is_shown() -> None:
+    place = NamedFunction(path=RepoPath("m.py"), module="m", qualname="f")
+    first = Shown(column=0, call="f(x)", answers={1: "1", 2: "2"}, function=place)
+    second = replace(first, call="f(1)", exact=frozenset({1, 2, 3}))
+    rows = {1: ("ok:1",), 2: ("ok:2",)}
+    for shown in ((first, second), (second, first)):
+        near = Behaviours(rows=rows, kept=(True,), seen=(False,), shown=shown)
+        assert near.distinguishing([1, 2]) == replace(second, exact=frozenset({1, 2}))

@@ -10,20 +10,22 @@ crash on an input that keeps the relations of a test's is told with its tracebac
 
 from __future__ import annotations
 
+import builtins
 import copy
 import dis
 import hashlib
 import signal
+import sys
 import types
-from typing import Any, Callable, Dict, List, Set, Tuple
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 from .capture import Capture, own_arguments
 from .chance import Chance
 from .child import answer_of_child
-from .failures import bounded, describe, side
+from .failures import bounded, describe, relative_path, side
 from .neighbours import neighbours
 from .shapes import SHAPE_LIMIT, shape
-from .showing import show
+from .showing import literal, show
 
 INPUTS_LIMIT = 96
 VARIANTS_LEAST = 8
@@ -67,8 +69,11 @@ def inputs(capture: Capture, rng: Chance) -> List[Input]:
     return out
 
 
-Told = Tuple[List[str], List[Dict[str, Any]], List[str]]
-"""A digest per call, the first crashes, and a text per call ("" where nothing can be said)."""
+Told = Tuple[List[str], List[Dict[str, Any]], List[str], List[bool]]
+"""A digest per call, the first crashes, a text per call ("" where nothing can be said), and whether it is exact.
+
+Exact: nothing is left out, and it is a literal, or an exception that every module knows by its name.
+"""
 
 
 def call_all(root: str, calls: List[Input]) -> Told:
@@ -84,21 +89,23 @@ def call_all(root: str, calls: List[Input]) -> Told:
     out: List[str] = []
     crashes: List[Dict[str, Any]] = []
     texts: List[str] = []
+    exact: List[bool] = []
     slow = 0
     for number, (function, first_args, first_kwargs, kept) in enumerate(calls):
         if slow >= _LATE_LIMIT:
             out.append("late:")
             texts.append("")
+            exact.append(False)
             continue
         args, kwargs = copy.deepcopy(first_args), copy.deepcopy(first_kwargs)
-        text = ""
+        text, whole = "", False
         try:
             signal.setitimer(signal.ITIMER_PROF, _CALL_SECONDS)
             result = function(*args, **kwargs)
             came = shape(result)
             answer = "ok " + came + " " + shape((args, kwargs))
             signal.setitimer(signal.ITIMER_PROF, 0)
-            text = _in_words(result, came, (first_args, first_kwargs), (args, kwargs))
+            text, whole = _in_words(result, came, (first_args, first_kwargs), (args, kwargs))
         except _TooLong:
             answer = text = "late"
             slow += 1
@@ -114,35 +121,60 @@ def call_all(root: str, calls: List[Input]) -> Told:
                     }
                 )
             text = "raises %s" % bounded(type(fault).__name__, _ANSWER_TEXT)
+            whole = getattr(builtins, type(fault).__name__, None) is type(fault)
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
         kind = answer.split(" ", 1)[0]
         out.append(kind + ":" + hashlib.sha256(answer.encode("utf-8", "surrogatepass")).hexdigest()[:16])
         texts.append("does not end in time" if text == "late" else text)
-    return out, crashes, texts
+        exact.append(whole)
+    return out, crashes, texts, exact
 
 
-def _in_words(result: Any, came: str, before: Tuple[Any, Any], after: Tuple[Any, Any]) -> str:
-    """What came back, and the arguments where they are others now; "" where showing it takes too long or fails."""
+def _in_words(result: Any, came: str, before: Tuple[Any, Any], after: Tuple[Any, Any]) -> Tuple[str, bool]:
+    """What came back, and the arguments where they are others now; "" where showing it takes too long or fails.
+
+    And whether that is a literal, whole, of a call that left its arguments alone.
+    """
     try:
         signal.setitimer(signal.ITIMER_PROF, _CALL_SECONDS)
         text = bounded(came if hasattr(result, "__next__") else show(result), _ANSWER_TEXT)
         if shape(before) != shape(after):
             text += ", its arguments then: " + bounded(_shown(*after), _ANSWER_TEXT)
-        return text
+        return text, literal(result) and text == repr(result)
     except BaseException:
-        return ""
+        return "", False
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def _call_text(function: types.FunctionType, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> str:
-    return bounded("%s(%s)" % (function.__name__, _shown(args, kwargs)), _CALL_TEXT)
+    return bounded(_whole(function, args, kwargs), _CALL_TEXT)
+
+
+def _whole(function: types.FunctionType, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> str:
+    return "%s(%s)" % (function.__name__, _shown(args, kwargs))
 
 
 def _shown(args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> str:
-    plain = [side(a) for a in args if not hasattr(a, "__dict__")]
-    return ", ".join(plain + ["%s=%s" % (k, side(v)) for k, v in kwargs.items()])
+    plain = [_value(a) for a in args if not hasattr(a, "__dict__")]
+    return ", ".join(plain + ["%s=%s" % (k, _value(v)) for k, v in kwargs.items()])
+
+
+def _value(value: Any) -> str:
+    return repr(value) if literal(value) else side(value)
+
+
+def place(root: str, function: types.FunctionType) -> Optional[List[str]]:
+    """Path, module and qualified name of a function to which its name leads; None of any other."""
+    try:
+        path = relative_path(root, function.__code__.co_filename)
+        found: Any = sys.modules[function.__module__]
+        for name in function.__qualname__.split("."):
+            found = getattr(found, name)
+    except Exception:
+        return None
+    return [path, function.__module__, function.__qualname__] if path is not None and found is function else None
 
 
 def on_purpose(fault: BaseException) -> bool:
@@ -170,7 +202,7 @@ def table(
 
     `kept` tells which columns are neighbours that keep the relations of a call the tests make; `seen` which are such
     calls themselves; `crashes` are a few per program, of kept columns; `shown` are columns in which programs differ,
-    with the call and each program's answer in words.
+    with the call and each program's answer in words, where the function is found, and which answers to it are exact.
     """
     capture.start()
     try:
@@ -183,21 +215,21 @@ def table(
     return {
         "kept": [kept for _, _, _, kept in calls],
         "seen": [id(args) in originals for _, args, _, _ in calls],
-        "rows": [row for row, _, _ in answers],
-        "crashes": [crashes for _, crashes, _ in answers],
-        "shown": _telling(calls, answers),
+        "rows": [row for row, _, _, _ in answers],
+        "crashes": [crashes for _, crashes, _, _ in answers],
+        "shown": _telling(root, calls, answers),
     }
 
 
-def _telling(calls: List[Input], answers: List[Told]) -> List[Dict[str, Any]]:
+def _telling(root: str, calls: List[Input], answers: List[Told]) -> List[Dict[str, Any]]:
     """Columns in which programs differ: those that keep a test's relations first, then the shortest calls.
 
     Only a few of those that divide the programs alike, so that every division is shown.
     """
-    known = [(row, texts) for row, _, texts in answers if row]
+    rows = [row for row, _, _, _ in answers if row]
     found = []
     for number, (function, args, kwargs, kept) in enumerate(calls):
-        cells = [row[number] for row, _ in known]
+        cells = [row[number] for row in rows]
         if len(set(cells)) > 1:
             text = _call_text(function, args, kwargs)
             found.append((not kept, len(text), text, number, tuple(map(cells.index, cells))))
@@ -206,21 +238,28 @@ def _telling(calls: List[Input], answers: List[Told]) -> List[Dict[str, Any]]:
     for _, _, text, number, division in sorted(found):
         divided[division] = divided.get(division, 0) + 1
         if divided[division] <= SHOWN_ALIKE and len(shown) < SHOWN_LIMIT:
-            told = [texts[number] if row else "" for row, _, texts in answers]
-            shown.append({"i": number, "call": text, "answers": told})
+            told = [texts[number] if row else "" for row, _, texts, _ in answers]
+            function, args, kwargs, _ = calls[number]
+            whole = all(map(literal, [*args, *kwargs.values()])) and text == _whole(function, args, kwargs)
+            exact = [whole and bool(row) and exact[number] for row, _, _, exact in answers]
+            shown.append(
+                {"i": number, "call": text, "answers": told, "function": place(root, function), "exact": exact}
+            )
     return shown
 
 
 def _ask(root: str, calls: List[Input], program: Callable[[], None], seconds: float) -> Told:
     def answers() -> Dict[str, Any]:
         program()
-        row, crashes, texts = call_all(root, calls)
-        return {"row": row, "crashes": crashes, "texts": texts}
+        row, crashes, texts, exact = call_all(root, calls)
+        return {"row": row, "crashes": crashes, "texts": texts, "exact": exact}
 
     told = answer_of_child(answers, seconds, 2 * seconds + 1)
-    row, crashes, texts = told.get("row"), told.get("crashes"), told.get("texts")
+    row, crashes, texts, exact = (told.get(k) for k in ("row", "crashes", "texts", "exact"))
     if isinstance(row, list) and len(row) == len(calls) and all(isinstance(x, str) for x in row):
         if not isinstance(texts, list) or len(texts) != len(row) or not all(isinstance(x, str) for x in texts):
             texts = [""] * len(row)
-        return row, crashes if isinstance(crashes, list) else [], texts
-    return [], [], []
+        if not isinstance(exact, list) or len(exact) != len(row):
+            exact = [False] * len(row)
+        return row, crashes if isinstance(crashes, list) else [], texts, [x is True for x in exact]
+    return [], [], [], []

@@ -62,7 +62,7 @@ def redacted_export(entries: Sequence[Entry], rules: frozenset[str]) -> bytes:
 def _data(rules: frozenset[str]) -> dict[str, Shape]:
     """Data of entries of every kind; names mean the same in all."""
     return {
-        **each("asked snapshot patch change diff evidence report bundle line digest prev", DIGEST),
+        **each("asked snapshot patch test change diff evidence report bundle line digest prev", DIGEST),
         **each("repo name to"),
         **each("by seed exit enumerated verified chosen bytes first apply encrypted same departs_at"),
         **each("ordered_by approved_by count entry number seq"),

@@ -79,7 +79,14 @@ _PROPOSAL = Fields(
     }
 )
 _NUMBER = matching(r"[1-9]")
-_AMBIGUITY = Fields({"call": never, "answers": Named(_NUMBER, never)})
+_AMBIGUITY = Fields(
+    {
+        "call": never,
+        "answers": Named(_NUMBER, never),
+        "function": Fields(each("path module qualname")),
+        "exact": Each(never),
+    }
+)
 _PROVENANCE = Fields({**each("edit model"), "operator": among(WRITTEN), "origin": _ORIGIN})
 _DIAGNOSIS = Fields({"kind": _KIND, **each("symptom cause fix"), **each("lines may_affect", _TEXTS)})
 

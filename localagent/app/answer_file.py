@@ -1,0 +1,101 @@
+"""The file that gets the test of a chosen answer: a new one, or the end of one that is there. Nothing is written."""
+
+import ast
+import os
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from localagent.app.answer_source import NO_SOURCE, called, defines, source_of
+from localagent.app.approving import needs_person
+from localagent.domain.edit import FileChange, Patch
+from localagent.domain.paths import RepoPath
+from localagent.domain.policy import Policy
+from localagent.errors import UsageFault
+from localagent.gate.patch_paths import PatchPaths
+from localagent.tree import descend
+
+_MOST_BYTES = 16 << 20
+_COLLECTED = ("test_*.py", "*_test.py")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AnswerTest:
+    """What becomes of the file, whether it is `new`, and the test alone."""
+
+    change: FileChange
+    new: bool
+    source: str
+
+
+def answer_test(
+    report: Mapping[str, Any], number: int, patch: Patch, file: str, repo: Path, policy: Policy
+) -> AnswerTest:
+    """The test of what a proposal, `patch`, answers. UsageFault says why there is none, or why not in that file."""
+    path = RepoPath(str(PurePosixPath(file)) if file else file)
+    stood = _read(repo, path)
+    beside = _text(path, stood)
+    source = source_of(report.get("ambiguity"), number, beside)
+    place, names = called(report["ambiguity"])
+    if not defines(patch.after(place) or _read(repo, place) or b"", names):
+        raise UsageFault(f"--write-test: {place} has no function {'.'.join(names)}", remedy="write the test by hand")
+    before = stood or b""
+    lines = ("" if not beside or beside.endswith("\n") else "\n") + ("\n\n" if beside.strip() else "") + source
+    after = before + (lines.replace("\n", "\r\n") if "\r\n" in beside else lines).encode()
+    if not _ends_so(after, source):
+        raise UsageFault(f"--write-test: nothing can be added to the end of {path}", remedy="name another file")
+    change = FileChange(path=path, before=before, after=after)
+    _hold(change, patch, policy, new=stood is None)
+    return AnswerTest(change=change, new=stood is None, source=source)
+
+
+def _hold(change: FileChange, patch: Patch, policy: Policy, *, new: bool) -> None:
+    """UsageFault where the test may not stand in that file, or would not run there."""
+    path = change.path
+    fault = ""
+    named = any(fnmatchcase(path.name, one) for one in _COLLECTED)
+    if not path.endswith(".py") or path.name == "conftest.py" or (new and not named):
+        fault = f"pytest does not look for tests in a file named {path.name}"
+    elif any(c.path == path for c in patch.changes):
+        fault = f"the proposal itself changes {path}"
+    elif found := [finding.message for finding in PatchPaths(policy).by_name(path)]:
+        fault = found[0]
+    elif needs_person(Patch(changes=(change,)), policy):
+        fault = f"the policy {policy.name!r} asks a person about changes of {path}"
+    if fault:
+        raise UsageFault(f"--write-test: {fault}", remedy="name another file, as test_NAME.py")
+
+
+def _read(repo: Path, path: RepoPath) -> bytes | None:
+    """A file of the repository, None where nothing stands. UsageFault for links and all else, and without a folder."""
+    with descend.root_directory(Path(os.path.realpath(repo))) as root:
+        try:
+            with descend.parent_directory(root, path.parts) as parent:
+                try:
+                    return descend.read_regular(path.name, parent, _MOST_BYTES)[0]
+                except FileNotFoundError:
+                    return None
+        except OSError as error:
+            raise UsageFault(
+                f"--write-test: {path!r} cannot be read: {error.strerror or error}",
+                remedy="name a regular file, or a new one in a folder that is there; links are not followed",
+            ) from error
+
+
+def _text(path: RepoPath, stood: bytes | None) -> str:
+    try:
+        return (stood or b"").decode()
+    except UnicodeDecodeError as error:
+        raise UsageFault(f"--write-test: {path} is not UTF-8", remedy="name another file") from error
+
+
+def _ends_so(after: bytes, source: str) -> bool:
+    """Whether a file is Python, and its last statement the test."""
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            return ast.dump(ast.parse(after).body[-1]) == ast.dump(ast.parse(source).body[0])
+    except NO_SOURCE:
+        return False
