@@ -155,7 +155,7 @@ def applied() -> Iterator[tuple[Home, Ran, dict[str, tuple[int, int, bytes]]]]:
         (h.repo / "adder.py").chmod(0o755)
         os.utime(h.repo / "adder.py", ns=(1, 1_600_000_000_123_456_789))
         before = tree_of(h.repo)
-        ran = h.fix("--apply", "--json", "--out", str(h.root / "out.diff"), candidates=8)
+        ran = h.fix("--apply", "--assume", "--json", "--out", str(h.root / "out.diff"), candidates=8)
         yield h, ran, before
 
 
@@ -196,7 +196,7 @@ def test_apply_changes_one_file_and_undo_is_exact(applied: tuple[Home, Ran, dict
 @pytest.mark.slow
 def test_quiet_says_the_answer_only() -> None:
     with home() as h:
-        ran = h.fix("--quiet", candidates=8)
+        ran = h.fix("--quiet", "--assume", candidates=8)
         assert ran.out.endswith("accepted: - -> +\n")
         assert "reading the tree" not in ran.err
 
@@ -204,7 +204,7 @@ def test_quiet_says_the_answer_only() -> None:
 @pytest.mark.long
 def test_apply_is_refused_when_the_tree_has_changed_meanwhile() -> None:
     with home() as h:
-        with h.start(*h.arguments("--apply", "--no-model", candidates=8)) as process:
+        with h.start(*h.arguments("--apply", "--assume", "--no-model", candidates=8)) as process:
             while process.poll() is None and not any(h.tasks.glob("*/journal.jsonl")):
                 pass
             while process.poll() is None and b'"baseline"' not in next(h.tasks.glob("*/journal.jsonl")).read_bytes():
@@ -224,7 +224,7 @@ def test_apply_is_refused_when_the_tree_has_changed_meanwhile() -> None:
 @pytest.mark.long
 def test_an_unwritable_out_is_told_and_the_patch_is_kept() -> None:
     with home() as h:
-        ran = h.fix("--out", "/dev/full", candidates=8)
+        ran = h.fix("--out", "/dev/full", "--assume", candidates=8)
         assert (ran.code, ran.report["outcome"]) == (1, "needs-person")
         assert "cannot write /dev/full: No space left on device" in ran.reason
         assert h.run("apply", ran.report["task"]).code == 0
@@ -323,7 +323,7 @@ def test_unittest_as_a_check_on_a_python_without_pytest() -> None:
     test += "    def test_add(self):\n        self.assertEqual(add(2, 3), 5)\n"
     with home({"adder.py": ADDER["adder.py"], "test_it.py": test}) as h:
         venv.create(h.root / "env", with_pip=False)
-        ran = h.fix("--python", str(h.root / "env"), "--check", "python -m unittest", candidates=8)
+        ran = h.fix("--python", str(h.root / "env"), "--check", "python -m unittest", "--assume", candidates=8)
         assert ran.code == 0, (ran.out, ran.err)
         assert ADDED.decode() in ran.report["patch"]
         assert ran.report["fail_to_pass"] == ["check:python -m unittest"]
@@ -333,7 +333,7 @@ def test_unittest_as_a_check_on_a_python_without_pytest() -> None:
 def test_a_check_beside_pytest() -> None:
     files = {**ADDER, "check.py": "from adder import add\nassert add(1, 1) == 2, add(1, 1)\n"}
     with home(files) as h:
-        ran = h.fix("--test", "test_adder.py", "--check", "python check.py", candidates=8)
+        ran = h.fix("--test", "test_adder.py", "--check", "python check.py", "--assume", candidates=8)
         assert ran.code == 0, (ran.out, ran.err)
         assert set(ran.report["fail_to_pass"]) >= {"check:python check.py", "test_adder.py::test_add"}
 

@@ -23,7 +23,18 @@ def test_a_repair_of_a_critical_file_waits_for_a_person(
     (repo / "test_ages.py").write_text(TEST)
     report = tmp_path / "report.json"
     out = tmp_path / "out.patch"
-    args = ["--no-model", "--quiet", "--apply", "--report", str(report), "--out", str(out), "--max-candidates", "60"]
+    args = [
+        "--no-model",
+        "--quiet",
+        "--assume",
+        "--apply",
+        "--report",
+        str(report),
+        "--out",
+        str(out),
+        "--max-candidates",
+        "60",
+    ]
     assert main(["fix", "--repo", str(repo), *args]) == 1
     told = json.loads(report.read_text())
     assert told["outcome"] == "needs-person"

@@ -17,7 +17,7 @@ TEST = "from m import first_even\n\n\ndef test_even():\n    assert first_even([3
 @pytest.fixture(scope="module")
 def report() -> dict[str, object]:
     with home({"m.py": FIRST_EVEN.format(sign="<=", colon=""), "test_m.py": TEST}) as h:
-        ran = h.fix(candidates=200)
+        ran = h.fix("--assume", candidates=200)
         assert ran.code == 0, ran
         return ran.report
 

@@ -39,7 +39,7 @@ def test_other():
 @pytest.mark.long
 def test_a_fault_that_shows_after_another_is_mended_is_found() -> None:
     with home({"m.py": MERGED, "test_m.py": TEST}) as h:
-        ran = h.fix("--no-model", candidates=300)
+        ran = h.fix("--no-model", "--assume", candidates=300)
         assert ran.code == 0, ran
         patch = str(ran.report["patch"])
         assert patch.count("+    out = []\n") == 1  # in front of the loop, or of what stands in front of that

@@ -69,7 +69,7 @@ def test_the_record_carries_it(mended: tuple[Home, Ran]) -> None:
 @pytest.mark.long
 def test_a_policy_that_demands_more_leaves_it_to_a_person() -> None:
     with home(DEMANDING) as h:
-        ran = h.fix("--apply")
+        ran = h.fix("--apply", "--assume")
         assert (ran.code, ran.report["outcome"]) == (1, "needs-person"), ran
         assert "the policy 'default' asks for A" in ran.reason
         assert "touched functions compared: 0 of 1" in ran.reason
