@@ -27,9 +27,14 @@ class Changes:
     constant: bool = False
 
     @property
+    def altered(self) -> int:
+        """Changed, but for what was mended: that a call which crashed answers now is no harm."""
+        return self.changed - self.mended
+
+    @property
     def share(self) -> float:
-        """Changed among compared, in [0, 1]; 0 where nothing was compared."""
-        return self.changed / self.calls if self.calls else 0.0
+        """Altered among compared, in [0, 1]; 0 where nothing was compared."""
+        return self.altered / self.calls if self.calls else 0.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -21,7 +21,9 @@ def test_no_kind_counts_more_than_there_is(rows: tuple[tuple[str, ...], tuple[st
 def test_each_kind_is_told_apart() -> None:
     before = ("ok:1", "ok:2", "refused:x", "raised:x", "late:", "late:", "ok:3")
     after = ("ok:1", "raised:y", "late:", "ok:4", "late:", "ok:5", "refused:z")
-    assert changes(before, after) == Changes(calls=6, changed=5, crashes=2, refused=1, mended=2)
+    found = changes(before, after)
+    assert found == Changes(calls=6, changed=5, crashes=2, refused=1, mended=2)
+    assert (found.altered, found.share) == (3, 0.5)
 
 
 def test_different_answers_that_become_one_are_constant() -> None:

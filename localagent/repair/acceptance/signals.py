@@ -162,15 +162,17 @@ def _collateral(found: Collateral | None) -> dict[str, Signal]:
         ),
         "collateral-tested": Signal(
             value=tested.share,
-            text=f"changes the answers to {tested.changed} of {tested.calls} calls that passing tests make"
-            if tested.changed
+            text=f"changes the answers to {tested.altered} of {tested.calls} calls that passing tests make"
+            if tested.altered
+            else ""
+            if tested.mended
             else f"answers all {tested.calls} calls that passing tests make as before"
             if tested.calls
             else "",
         ),
         "collateral-near": Signal(
             value=near.share,
-            text=f"changes the answers to {near.changed} of {near.calls} calls like those of passing tests"
+            text=f"changes the answers to {near.altered} of {near.calls} calls like those of passing tests"
             if near.calls
             else "",
         ),
