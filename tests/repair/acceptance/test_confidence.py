@@ -8,10 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localagent.domain.strength import Share, graded
+from localagent.domain.strength import Grade, Share, graded
 from localagent.domain.verification import Assessment
 from localagent.errors import UsageFault
-from localagent.repair.acceptance.confidence import SCHEMA, ConfidenceModel, load_confidence, strength_signals
+from localagent.repair.acceptance.confidence import (
+    SCHEMA,
+    ConfidenceModel,
+    grade_signals,
+    load_confidence,
+    strength_signals,
+)
 from localagent.repair.acceptance.signals import Signal
 
 BUNDLED = Path(__file__).resolve().parents[3] / "models" / "confidence.json"
@@ -89,13 +95,21 @@ def test_a_missing_file_is_a_fault(tmp_path: Path) -> None:
         load_confidence(tmp_path / "none.json")
 
 
+def test_a_worse_grade_is_never_likelier() -> None:
+    bundled = load_confidence(BUNDLED)
+    told = [bundled.judge(grade_signals(grade), language_model="").probability for grade in Grade]
+    assert told == sorted(told, reverse=True)
+    assert told[0] > told[-1]
+
+
 def test_strength_that_was_not_measured_says_so() -> None:
     assert strength_signals(None)["strength-unknown"].value == 1.0
     strength = graded(
         lines=Share(part=2, whole=2), mutants=Share(part=6, whole=8), functions=Share(part=1, whole=1), unknown={}
     )
     found = strength_signals(Assessment(strength=strength))
-    assert [found[f"grade-{g}"].value for g in "bcde"] == [1.0, 0.0, 0.0, 0.0]
+    assert [found[f"under-{g}"].value for g in "abcd"] == [1.0, 0.0, 0.0, 0.0]
+    assert ("strength B" in found["under-a"].text, found["under-b"].text) == (True, "")
     assert found["strength-unknown"].value == 0.0
     assert found["mutants-killed"].value == 0.75
     assert "6 of 8 mutants" in found["mutants-killed"].text
