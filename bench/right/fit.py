@@ -35,18 +35,20 @@ RIGHT, WRONG = frozenset({"same", "equal", "right"}), frozenset({"differs", "wro
 EXPECTED = {
     "lead": 0.25, "pass-rate": -0.9, "under-a": -1.0, "under-b": -0.6, "under-c": -0.3, "under-d": -0.3,
     "strength-unknown": -2.0, "hard-contradictions": -2.5, "soft-contradictions": -1.2, "supports": 0.5,
+    "near-known": 0.3,
     "effect-constant": -1.3, "effect-negates": -1.0, "effect-drops": -0.7, "unwatched": -0.9, "failing": 0.5,
     "collateral-tested": -3.0, "new-crashes": -6.0, "near-crashes": -2.0, "edits": -0.6,
     "copied": -0.5, "written": -0.5, "repository": -0.4,
 }  # fmt: skip
-# Of a lone behaviour (`lead` 6) of some hundred programs (`pass-rate` -2), one failing test, a repository of six files.
-INTERCEPT = 2.7 - 6 * 0.25 - 2 * 0.9 - 0.5 + 0.4 * 0.8
+# Of a lone behaviour (`lead` 6) of some hundred programs (`pass-rate` -2), one failing test, a repository of six files,
+# calls of which could be compared.
+INTERCEPT = 2.7 - 6 * 0.25 - 2 * 0.9 - 0.5 + 0.4 * 0.8 - 0.3
 EXPECTED_ORDER = {
     "hard-contradictions": 1.2, "soft-contradictions": 0.8, "collateral-tested": 1.5, "collateral-near": 2.0,
     "new-crashes": 3.0, "near-crashes": 0.5, "supports": -0.5,
 }  # fmt: skip
-# Signals that no labelled patch varies in, and what each is taken to count: the searches ran without a guard.
-BY_HAND = {"guard-not-run": -1.0}
+# What few labelled patches vary in, and what is lost where it is not as it should be: weight and centre.
+BY_HAND = {"guard-not-run": (-1.0, 0.0), "collateral-known": (0.5, 1.0)}
 AT = (0.7, 0.8, 0.9, 0.95, 0.97)
 _RESAMPLED = 2000
 _STEPS, _STEP = 600, 0.03
@@ -155,7 +157,7 @@ def fit_logistic(
 
 
 def fit(
-    rows: Sequence[Row], *, name: str, models: Sequence[str], l2: float = 25.0, l2_order: float = 2.0
+    rows: Sequence[Row], *, name: str, models: Sequence[str], l2: float = 15.0, l2_order: float = 2.0
 ) -> ConfidenceModel:
     """Order first, then the probability of what that order takes; others count a little, for rivals are judged too."""
     order = fit_order(rows, l2=l2_order)
@@ -177,10 +179,13 @@ def fit(
     return ConfidenceModel(
         name=name,
         bias=round(bias, 4),
-        weights={**{n: round(float(b / s), 4) for n, b, s in zip(kept, beta, spread, strict=True)}, **BY_HAND},
+        weights={
+            **{n: round(float(b / s), 4) for n, b, s in zip(kept, beta, spread, strict=True)},
+            **{name: weight for name, (weight, _) in BY_HAND.items()},
+        },
         centres={
             **{n: round(float(c), 4) for n, c in zip(kept, centres, strict=True)},
-            **dict.fromkeys(BY_HAND, 0.0),
+            **{name: centre for name, (_, centre) in BY_HAND.items()},
         },
         order=order,
         models=frozenset(models),
@@ -327,7 +332,7 @@ def main() -> int:
     parser.add_argument("--judge", type=Path, metavar="FILE")
     parser.add_argument("--name", default="right-1")
     parser.add_argument("--model", action="append", default=[], metavar="DIGEST", help='of a language model; "": none')
-    parser.add_argument("--l2", type=float, default=25.0)
+    parser.add_argument("--l2", type=float, default=15.0)
     parser.add_argument("--l2-order", type=float, default=2.0)
     args = parser.parse_args()
     rows = read(args.labels)

@@ -14,6 +14,7 @@ from localagent.domain.outcome import FullResult
 from localagent.domain.policy import Policy
 from localagent.domain.task import Choosing, Event, Task, TaskResult, Verdict
 from localagent.errors import AnswerIsNo
+from localagent.record.confidence import shown_probability
 from localagent.repair.acceptance.confidence import ConfidenceModel, guard_signals, strength_signals
 from localagent.repair.search import Repair
 from localagent.repair.state import Parts
@@ -45,7 +46,11 @@ def judged(task: Task, result: TaskResult, repair: Repair, parts: Parts, policy:
     if enough or (confidence is None and not bar):
         return result
     if task.choosing in _TAKEN:
-        known = "a confidence that is not known" if confidence is None else f"confidence {confidence.probability:.2f}"
+        known = (
+            "a confidence that is not known"
+            if confidence is None
+            else f"confidence {shown_probability(confidence.probability)}"
+        )
         said = _TAKEN[task.choosing].format(known, who, bar)
         return replace(result, warnings=(*result.warnings, said))
     return _proposed(result, repair, parts, asked, confidence)
@@ -104,6 +109,6 @@ def _reason(confidence: Confidence | None, others: int, asked: tuple[float, str]
     best = "it" if not others else "the best of them"
     why = f": {confidence.opposing[0]}" if confidence.opposing else ""
     return (
-        f"{found}, but {best} is right with confidence {confidence.probability:.2f}, where {who} asks for"
+        f"{found}, but {best} is right with confidence {shown_probability(confidence.probability)}, where {who} asks for"
         f" {bar:.2f}{why}"
     )

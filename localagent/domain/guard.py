@@ -78,8 +78,8 @@ class GuardResult:
     (skipped ones and `flaky` ones included), `not_run` were not reached. `broken` pass without the patch and fail with
     it, files that only collect without it as `collect:<path>`; `flaky` failed once with it and passed when run again;
     `undecided` fail with it, and no time was left to see whether also without. Tests that fail without the patch, too,
-    are the rest. `why`: "" or the reason why nothing, or less than everything, ran. Ids are bounded in number and
-    length.
+    are the rest. `why`: "" or the reason why nothing, or less than everything, ran; `unknown`: there may be tests that
+    could not be found or were not asked. Ids are bounded in number and length.
     """
 
     found: int = 0
@@ -91,6 +91,7 @@ class GuardResult:
     not_run: int = 0
     seconds: float = 0.0
     why: str = ""
+    unknown: bool = False
 
     @property
     def refusal(self) -> str:

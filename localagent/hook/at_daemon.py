@@ -163,8 +163,8 @@ class AtDaemon:
 def _confidence(told: Any) -> Confidence | None:
     if told is None:
         return None
-    probability = float(told["probability"])
-    if not 0 <= probability <= 1:
+    probability = told["probability"]
+    if not isinstance(probability, int | float) or not 0 <= probability <= 1:
         raise ValueError("a confidence is from 0 to 1")
     model = one_line(str(told["model"]), _MOST_WORDS)
     return Confidence(probability=probability, calibrated=told["calibrated"] is True, model=model)

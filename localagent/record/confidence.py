@@ -1,5 +1,6 @@
 """A confidence in short, as lists tell it and go by it. Takes the JSON of reports; older ones have none."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,9 +27,15 @@ def confidence_figure(told: Told | None) -> str:
     """For a table; in brackets where it was not calibrated for the model of the search."""
     if told is None:
         return ""
-    return f"{told['probability']:.2f}" if told["calibrated"] else f"({told['probability']:.2f})"
+    figure = shown_probability(told["probability"])
+    return figure if told["calibrated"] else f"({figure})"
+
+
+def shown_probability(probability: float) -> str:
+    """Two digits, never rounded up: what is below a bar does not look as if it reached it."""
+    return f"{math.floor(probability * 100 + 1e-9) / 100:.2f}"
 
 
 def confidence_line(told: Told) -> str:
     """In words, with what the number rests on."""
-    return f"confidence {told['probability']:.2f}{'' if told['calibrated'] else ', not calibrated for this model'}"
+    return f"confidence {shown_probability(told['probability'])}{'' if told['calibrated'] else ', not calibrated for this model'}"

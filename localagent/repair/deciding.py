@@ -162,7 +162,7 @@ def _told_by_signals(run: Run, order: Sequence[Standing], near: Behaviours, test
         natural={},
         tested=tested,
     )
-    s.signals = signals(choice)
+    s.choice, s.signals = choice, signals(choice)
     penalty = run.parts.confidence.penalty
     dearer = [replace(x, cost=x.cost + penalty(s.signals[x.candidate.number])) for x in order]
     s.behaviours, s.order = near, tuple(sorted(dearer, key=lambda x: (x.cost, x.candidate.number)))

@@ -18,7 +18,8 @@ LEAST_SECONDS = 1.0
 def guarded(run: Run, candidate: Candidate, full: FullResult) -> FullResult:
     """The full check's answer with the guard's: not accepted any more where a test outside the goal is broken."""
     why = _nothing_to_run(run)
-    result = GuardResult(why=why) if why else _measured(run, candidate)
+    asked = run.task.guard.scope is not GuardScope.NONE
+    result = GuardResult(why=why, unknown=not asked) if why else _measured(run, candidate)
     refusal = result.refusal
     reasons = (*full.reasons, refusal) if refusal else full.reasons
     return replace(full, accepted=not reasons, reasons=reasons, guard=result)
@@ -40,7 +41,8 @@ def _measured(run: Run, candidate: Candidate) -> GuardResult:
     guard, s = run.task.guard, run.state
     seconds = min(guard.seconds, guard.task_seconds - s.guard_seconds)
     if seconds < LEAST_SECONDS and s.guard_seconds > 0:
-        return GuardResult(why=f"earlier candidates used up the {guard.task_seconds:.0f} s of all guard checks")
+        why = f"earlier candidates used up the {guard.task_seconds:.0f} s of all guard checks"
+        return GuardResult(why=why, unknown=True)
 
     def tell(ran: int, found: int) -> None:
         run.emit(

@@ -65,8 +65,11 @@ def _left(before: bytes, after: bytes) -> int:
 
 def changed_definitions(before: bytes, after: bytes) -> list[Definition]:
     """The functions and classes at the top of a file that did not stand there before as they do after."""
-    now, old = _parsed(after), _standing(before)
-    return [n for n in now.body if isinstance(n, Definition) and ast.dump(n) not in old] if now else []
+    try:
+        now, old = _parsed(after), _standing(before)
+        return [n for n in now.body if isinstance(n, Definition) and ast.dump(n) not in old] if now else []
+    except RecursionError:  # parses, and is nested deeper than a tree can be written down
+        return []
 
 
 @lru_cache(maxsize=16)

@@ -18,7 +18,7 @@ from dataclasses import replace
 from localagent.domain.edit import Candidate
 from localagent.domain.task import Ambiguity, Stage, Task, TaskResult, Verdict
 from localagent.ports import QuickCheck
-from localagent.repair.acceptance.signals import Signals
+from localagent.repair.acceptance.signals import Signals, sturdier
 from localagent.repair.control import only_flaky
 from localagent.repair.deciding import Accepted, ambiguity, rivals
 from localagent.repair.distrust import distrust
@@ -71,10 +71,12 @@ class Repair:
             self._expansion.close()
 
     def signals(self, candidate: Candidate) -> Signals:
-        """What is known of a plausible candidate; of one that was made sturdier, what is known of the one before."""
-        found = self._run.state.signals
-        near = candidate.number if candidate.number in found else candidate.parent
-        return found.get(near, {}) if near is not None else {}
+        """What is known of a plausible candidate; of one that was made sturdier, with what the one before does."""
+        found, choice = self._run.state.signals, self._run.state.choice
+        before = found.get(candidate.parent) if candidate.parent is not None else None
+        if candidate.number in found or choice is None or before is None:
+            return found.get(candidate.number, {})
+        return sturdier(candidate, before, choice)
 
     def rivals(self, chosen: Candidate) -> list[Accepted]:
         """Others that pass every check as well and are known to behave otherwise, best first, while there is time."""

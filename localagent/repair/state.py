@@ -23,7 +23,7 @@ from localagent.ports import (
     Verifier,
 )
 from localagent.repair.acceptance.confidence import ConfidenceModel
-from localagent.repair.acceptance.signals import Signals
+from localagent.repair.acceptance.signals import Choice, Signals
 from localagent.repair.choice import Standing
 from localagent.repair.lineage import Step
 from localagent.repair.opened import Open
@@ -95,4 +95,5 @@ class State:
     behaviours: Behaviours = field(default_factory=Behaviours)  # of the plausible candidates, once they were compared
     order: tuple[Standing, ...] = ()  # of them, best first
     signals: Mapping[int, Signals] = field(default_factory=dict)
+    choice: Choice | None = None
     parts: list[tuple[Candidate, tuple[str, ...]]] = field(default_factory=list)

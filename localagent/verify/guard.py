@@ -46,13 +46,17 @@ Tell = Callable[[int, int], None]  # how many of how many tests have run
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Unpatched:
-    """How the unpatched tree's suite is collected, and what it holds. `why`: the reason why there is nothing to run."""
+    """How the unpatched tree's suite is collected, and what it holds.
+
+    `why`: the reason why there is nothing to run; `unknown`: not because there are no tests.
+    """
 
     request: OpenRequest
     items: tuple[Item, ...] = ()
     errors: frozenset[str] = frozenset()
     seconds: float = 0.0
     why: str = ""
+    unknown: bool = False
 
 
 class _Before(Enum):
@@ -109,7 +113,7 @@ class GuardChecker:
             return GuardResult(why=f"no tests found: {self._rooms.place.executable} has no pytest")
         before = self._collected_before(until)
         if before.why:
-            return GuardResult(seconds=time.monotonic() - begin, why=before.why)
+            return GuardResult(seconds=time.monotonic() - begin, why=before.why, unknown=before.unknown)
         near, far = self._by_reach(_outside(before.items, baseline), candidate)
         items = [*near, *far]
         count = _Count(found=len(items))
@@ -146,7 +150,8 @@ class GuardChecker:
             begin = time.monotonic()
             found = self._collect_before(until)
             if found.why and time.monotonic() >= until - 1:
-                return replace(found, why=f"collecting the suite took the {until - begin:.0f} s that there were")
+                why = f"collecting the suite took the {until - begin:.0f} s that there were"
+                return replace(found, why=why, unknown=True)
             self._before = replace(found, seconds=time.monotonic() - begin)
         return self._before
 
@@ -159,16 +164,22 @@ class GuardChecker:
                 _suite, found = collecting.first(room)
         except WorkerLost as lost:
             self._rooms.check()
-            return _Unpatched(request=collecting.request, why=f"the suite could not be collected: {lost}")
+            why = f"the suite could not be collected: {lost}"
+            return _Unpatched(request=collecting.request, why=why, unknown=True)
         except AnswerIsNo as no:
-            return _Unpatched(
-                request=collecting.request, why=f"the suite does not collect without the patch: {no}"[:500]
-            )
+            why = f"the suite does not collect without the patch: {no}"[:500]
+            return _Unpatched(request=collecting.request, why=why, unknown=True)
         why = ""
         if not found.items:
             files = ", ".join(sorted(found.errors)[:3])
             why = f"the suite does not collect without the patch: {files}"[:500] if files else "no tests found"
-        return _Unpatched(request=collecting.request, items=found.items, errors=frozenset(found.errors), why=why)
+        return _Unpatched(
+            request=collecting.request,
+            items=found.items,
+            errors=frozenset(found.errors),
+            why=why,
+            unknown=bool(why and found.errors),
+        )
 
     def _by_reach(self, items: Sequence[Item], candidate: Candidate) -> tuple[list[Item], list[Item]]:
         """Those that the edit can reach, nearest first; and the others. As collected where nothing else tells."""

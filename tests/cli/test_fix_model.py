@@ -9,6 +9,7 @@ from fix_builder import ADDED, CHECKOUT, Home, home
 from localagent.app.settings import Settings
 from localagent.errors import LocalagentError
 from localagent.llm.registry import Registry
+from localagent.record.confidence import shown_probability
 
 pytestmark = pytest.mark.model
 SHIPPED = Path(__file__).resolve().parents[2] / "models"
@@ -168,7 +169,7 @@ def test_a_repair_that_contradicts_what_is_documented_is_proposed_and_not_accept
         assert told["calibrated"]
         assert told["probability"] < 0.9
         assert any("-1 is returned" in reason for reason in told["against"]), told
-        assert f"confidence {told['probability']:.2f}" in h.run("show").out
+        assert f"confidence {shown_probability(told['probability'])}" in h.run("show").out
         assert h.run("apply", ran.report["task"], "--choose", "1").code == 0
         assert h.run("undo", ran.report["task"]).code == 0
         taken = h.fix("--assume", model=())

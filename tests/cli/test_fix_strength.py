@@ -24,7 +24,7 @@ WEAK = {
 @pytest.fixture(scope="module")
 def mended() -> Iterator[tuple[Home, Ran]]:
     with home(REPO) as h:
-        yield h, h.fix()
+        yield h, h.fix("--assume")
 
 
 @pytest.mark.long

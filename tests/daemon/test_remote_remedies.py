@@ -145,7 +145,7 @@ def test_a_held_task_says_who_lets_it_run_and_a_cancelled_one_what_comes_next() 
 def test_what_fix_says_to_do_comes_home_and_stays() -> None:
     """Under the id that the task has here, in the answer, in the report and in `show`."""
     with served() as daemon, home(DEMANDING) as place:
-        ran = place.fix("--daemon", str(daemon.socket))
+        ran = place.fix("--daemon", str(daemon.socket), "--assume")
         assert (ran.code, ran.report["outcome"]) == (1, "needs-person"), (ran, daemon.log())
         remedy = ran.report["remedy"]
         assert remedy.startswith("add tests for what it changes")

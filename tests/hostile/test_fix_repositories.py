@@ -57,7 +57,7 @@ def accepted(ran: Ran) -> None:
 def test_tests_that_flood_fork_and_leave_processes() -> None:
     with home({**ADDER, "test_forks.py": FORKS, "test_floods.py": FLOODS, "test_leaves.py": LEAVES}) as h:
         before = tree_of(h.repo)
-        ran = h.fix(candidates=8)
+        ran = h.fix("--assume", candidates=8)
         accepted(ran)
         assert len(ran.report["fail_to_pass"]) == 5
         assert tree_of(h.repo) == before
@@ -71,7 +71,7 @@ def test_a_conftest_that_writes_everywhere() -> None:
     with home({**ADDER, "conftest.py": WRITES}) as h:
         (h.repo / ".git").mkdir()
         before = tree_of(h.root)
-        accepted(h.fix(candidates=8))
+        accepted(h.fix("--assume", candidates=8))
         after = tree_of(h.root)
         new = {p.removeprefix(f"{h.root}/").split("/")[0] for p in set(after) - set(before)}
         assert new <= {"report.json", "state", "cache"}
@@ -87,7 +87,7 @@ def test_tests_that_hang() -> None:
         "test_count.py": "from count import down\n\n\ndef test_down():\n    assert down(3) == 0\n",
     }
     with home(files) as h:
-        ran = h.fix(candidates=8)
+        ran = h.fix("--assume", candidates=8)
         assert ran.code == 0, (ran.out, ran.err)
         assert "n -= 1" in ran.report["patch"] or "n += -1" in ran.report["patch"]
         assert ran.report["limits_hit"]["cpu"]

@@ -17,7 +17,7 @@ def test_modules_named_like_ours_pytest_and_the_standard_librarys() -> None:
         h.write({f"{name}.py": evil for name in (*names, "llama_cpp", "libcst/__init__")})
         h.write({"json.py": "def loads(text):\n    return 'mine'\n", "resource.py": "LIMIT = 1\n"})
         before = tree_of(h.repo)
-        ran = h.fix(candidates=8)
+        ran = h.fix("--assume", candidates=8)
         assert ran.code == 0, (ran.out, ran.err)
         assert ADDED.decode() in ran.report["patch"]
         assert not mark.exists()
@@ -46,7 +46,7 @@ def test_git_configuration_that_starts_programs() -> None:
             config.write("\n".join(lines))
         h.write({".gitattributes": "*.py filter=x diff=x\n"})
         untouched = tree_of(h.repo / ".git")
-        ran = h.fix("--apply", candidates=8)
+        ran = h.fix("--apply", "--assume", candidates=8)
         assert ran.code == 0, (ran.out, ran.err)
         assert h.run("undo").code == 0
         assert not mark.exists()
@@ -57,7 +57,7 @@ def test_git_configuration_that_starts_programs() -> None:
 def test_flaky_tests_are_named_and_not_chased() -> None:
     flaky = "import sys\nTRACED = sys.gettrace() is not None\n\n\ndef test_flaky():\n    assert TRACED\n"
     with home({**ADDER, "test_flaky.py": flaky}) as h:
-        ran = h.fix(candidates=8)
+        ran = h.fix("--assume", candidates=8)
         assert ran.code == 0, (ran.out, ran.err)
         assert ran.report["flaky"] == ["test_flaky.py::test_flaky"]
         assert [f["id"] for f in ran.report["failing"]] == ["test_adder.py::test_add", "test_adder.py::test_more"]
@@ -69,7 +69,7 @@ def test_tests_that_any_change_turns_green() -> None:
     test = "import one\n\n\ndef test_one():\n    try:\n        got = one.one()\n    except BaseException:\n"
     test += "        got = 2\n"
     with home({"one.py": "def one():\n    return 1\n", "test_one.py": test + "    assert got != 1\n"}) as h:
-        ran = h.fix(candidates=8)
+        ran = h.fix("--assume", candidates=8)
         assert (ran.code, ran.report["outcome"]) == (1, "untrusted-tests")
         assert "pass even when one.py:2 is broken on purpose" in ran.reason
         assert ran.report["candidates_verified"] == 0

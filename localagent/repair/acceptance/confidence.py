@@ -25,7 +25,9 @@ SCHEMA = "localagent/confidence/1"
 REASONS = 5
 _WORTH_TELLING = 0.15  # of a change of the log-odds
 _MOST = 0.995
+_MOST_CONTRADICTED = 0.69  # with a hard contradiction: below what any shipped policy accepts
 _MAX_BYTES = 1 << 20
+_LARGEST = 1e6  # of a number in the file
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,8 +58,10 @@ class ConfidenceModel:
         }
         telling = sorted(parts, key=lambda name: (-abs(parts[name]), name))
         telling = [n for n in telling if abs(parts[n]) >= _WORTH_TELLING and signals[n].text]
+        hard = signals.get("hard-contradictions")
+        most = _MOST_CONTRADICTED if hard is not None and hard.value > 0 else _MOST
         return Confidence(
-            probability=min(_MOST, max(1 - _MOST, _logistic(self.bias + sum(parts.values())))),
+            probability=min(most, max(1 - _MOST, _logistic(self.bias + sum(parts.values())))),
             calibrated=language_model in self.models,
             model=self.name,
             supporting=_texts(signals, [n for n in telling if parts[n] > 0]),
@@ -73,12 +77,15 @@ def _texts(signals: Signals, names: Sequence[str]) -> tuple[str, ...]:
 def guard_signals(guard: GuardResult | None) -> dict[str, Signal]:
     """What running the tests outside the goal adds: those that did not run may be broken."""
     if guard is None or not guard.found:
-        return {"guard-not-run": Signal(value=0.0)}
+        lost = guard is not None and guard.unknown
+        why = f"no test outside the goal was run: {guard.why}" if guard is not None and lost else ""
+        return {"guard-not-run": Signal(value=float(lost), text=why)}
+    open_ = guard.not_run + len(guard.undecided)
     return {
         "guard-not-run": Signal(
-            value=guard.not_run / guard.found,
-            text=f"{guard.not_run} of {guard.found} tests outside the goal were not run"
-            if guard.not_run
+            value=min(1.0, open_ / guard.found),
+            text=f"{open_} of {guard.found} tests outside the goal were not run to an end"
+            if open_
             else f"all {guard.found} tests outside the goal ran, and none is broken",
         )
     }
@@ -132,7 +139,7 @@ def load_confidence(path: Path) -> ConfidenceModel:
     try:
         data = path.read_bytes()
         found = json.loads(data) if len(data) <= _MAX_BYTES else None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UsageFault(f"{path}: cannot be read: {error}", remedy="install localagent anew") from error
     faults: list[str] = []
     if not isinstance(found, dict) or found.get("schema") != SCHEMA:
@@ -164,4 +171,4 @@ def _numbers(value: object, key: str, faults: list[str]) -> dict[str, float]:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _LARGEST

@@ -65,25 +65,33 @@ _LONGEST_WHY = 400
 
 def contradictions(patch: Patch, context: Context) -> tuple[Contradiction, ...]:
     """What speaks against a patch, in the order of its files and the rules; each said once."""
+    return read(patch, context)[0]
+
+
+def supports(patch: Patch, context: Context) -> tuple[Support, ...]:
+    """What speaks for a patch, in the same order."""
+    return read(patch, context)[1]
+
+
+def read(patch: Patch, context: Context) -> tuple[tuple[Contradiction, ...], tuple[Support, ...]]:
+    """Both at once. RecursionError for code that is nested deeper than the syntax tree can be walked."""
     files = _files(patch)
+    ruled = list(_by_function(files))
     found: list[Contradiction] = [
         *place_rules.testing_support(patch),
         *message_rules.message_only(patch, files, context),
         *place_rules.no_failing_behaviour(files, context),
         *(c for f in files for c in _says_nothing(f)),
-        *(r for r in _by_function(files) if isinstance(r, Contradiction)),
+        *(r for r in ruled if isinstance(r, Contradiction)),
     ]
-    return tuple(dict.fromkeys(replace(c, why=_plain(c.why)) for c in found))
-
-
-def supports(patch: Patch, context: Context) -> tuple[Support, ...]:
-    """What speaks for a patch, in the same order."""
-    files = _files(patch)
-    found = [
-        *(r for r in _by_function(files) if isinstance(r, Support)),
+    agreeing = [
+        *(r for r in ruled if isinstance(r, Support)),
         *(s for f in files for s in _named_by_errors(f, context)),
     ]
-    return tuple(dict.fromkeys(replace(s, why=_plain(s.why)) for s in found))
+    return (
+        tuple(dict.fromkeys(replace(c, why=_plain(c.why)) for c in found)),
+        tuple(dict.fromkeys(replace(s, why=_plain(s.why)) for s in agreeing)),
+    )
 
 
 def _plain(why: str) -> str:

@@ -268,13 +268,17 @@ def _expression(text: str) -> ast.AST | None:
 def _depending(function: Function) -> set[str]:
     """Names whose values may depend on a parameter; names of an outer scope are not among them."""
     found = {a.arg for a in ast.walk(function.args) if isinstance(a, ast.arg)}
-    nodes = list(own_nodes(function))
+    uses: list[tuple[set[str], set[str]]] = []  # what each statement reads, and what it binds
+    for node in own_nodes(function):
+        if isinstance(node, ast.stmt):
+            names = [n for n in ast.walk(node) if isinstance(n, ast.Name)]
+            bound = {n.id for n in names if isinstance(n.ctx, ast.Store)}
+            uses.append(({n.id for n in names if isinstance(n.ctx, ast.Load)}, bound))
     for _ in range(10):
         size = len(found)
-        for node in nodes:
-            read = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
-            if isinstance(node, ast.stmt) and read & found:
-                found |= {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        for reads, bound in uses:
+            if reads & found:
+                found |= bound
         if len(found) == size:
             break
     return found

@@ -16,7 +16,7 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.task import Suspicion
 from localagent.index.test_literals import Literals
 from localagent.ports import Sources
-from localagent.repair.acceptance.contradictions import Context, Severity, contradictions, supports
+from localagent.repair.acceptance.contradictions import Context, Severity, read
 from localagent.repair.acceptance.effects import EffectKind, patch_effects
 from localagent.repair.choice import Standing
 from localagent.repair.clusters import mass
@@ -26,6 +26,8 @@ from localagent.repair.order import reaches
 _MOST_NATS = 6.0
 _MOST_TOKENS = 40
 _CLOSE = 3  # lines
+_MOST_FAILING = 4  # failing tests count, and
+_LEAST_RATE = -2.7  # is the logarithm of the least rate of programs that pass: as far as labels go
 _MOST_REASONS = 2  # more contradictions of one patch say no more
 _GROUPS: Mapping[str, frozenset[EffectKind]] = {
     "negates": frozenset({EffectKind.NEGATES_CONDITION}),
@@ -93,13 +95,24 @@ def signals(choice: Choice) -> dict[int, Signals]:
             **rivals.signals(standing, choice.verified),
             **_collateral(choice.near.collateral.get(number)),
             **_near(choice, number),
-            **_edit(standing, choice),
-            **_tests(standing.candidate, choice.baseline),
-            **_place(standing.candidate, choice),
-            **_read(standing.candidate, context),
-            **_effects(standing.candidate),
+            **_of_patch(standing.candidate, choice, context),
         }
     return found
+
+
+def sturdier(candidate: Candidate, before: Signals, choice: Choice) -> Signals:
+    """The signals of a plausible candidate to which edits were added: what it does is that of the one before."""
+    return {**before, **_of_patch(candidate, choice, _context(choice))}
+
+
+def _of_patch(candidate: Candidate, choice: Choice, context: Context) -> dict[str, Signal]:
+    return {
+        **_edit(candidate, choice),
+        **_tests(candidate, choice.baseline),
+        **_place(candidate, choice),
+        **_read(candidate, context),
+        **_effects(candidate),
+    }
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -138,7 +151,7 @@ class _Rivals:
             "kinds": Signal(value=math.log(kinds), text=told),
             "lead": Signal(value=max(-_MOST_NATS, min(_MOST_NATS, lead))),
             "pass-rate": Signal(
-                value=math.log10(max(plausible, 1) / max(verified, 1)),
+                value=max(_LEAST_RATE, math.log10(max(plausible, 1) / max(verified, 1))),
                 text=f"of {verified} programs that ran only this one's behaviour passes the tests"
                 if plausible == 1
                 else f"{plausible} behaviours of {verified} programs that ran pass the tests",
@@ -216,8 +229,7 @@ def _near(choice: Choice, number: int) -> dict[str, Signal]:
     }
 
 
-def _edit(standing: Standing, choice: Choice) -> dict[str, Signal]:
-    candidate = standing.candidate
+def _edit(candidate: Candidate, choice: Choice) -> dict[str, Signal]:
     added = sum(len(c.after.split()) - len(c.before.split()) for c in candidate.patch.changes)
     literals = copied(candidate, choice.tested)
     natural = choice.natural.get(candidate.number)
@@ -261,7 +273,11 @@ def _context(choice: Choice) -> Context:
 
 def _read(candidate: Candidate, context: Context) -> dict[str, Signal]:
     """What the patch contradicts and what it agrees with, by reading alone."""
-    against, agreeing = contradictions(candidate.patch, context), supports(candidate.patch, context)
+    try:
+        against, agreeing = read(candidate.patch, context)
+    except RecursionError:
+        why = "its code is nested too deeply to be read for what it contradicts"
+        return {"hard-contradictions": Signal(value=0.0), "soft-contradictions": Signal(value=1.0, text=why)}
     hard = [c.why for c in against if c.severity is Severity.HARD]
     soft = [c.why for c in against if c.severity is Severity.SOFT]
     return {
@@ -279,11 +295,13 @@ def _effects(candidate: Candidate) -> dict[str, Signal]:
 
 
 def _tests(candidate: Candidate, baseline: Baseline) -> dict[str, Signal]:
-    passing, failing = set(baseline.passing), len(baseline.failing)
+    passing = set(baseline.passing)
+    failing = len({name.partition("[")[0] for name in baseline.failing})  # one test with many parameters is one
     watching = sum(t.id in passing and bool(t.lines) and reaches(t.lines or {}, candidate) for t in baseline.tests)
     return {
         "failing": Signal(
-            value=math.log2(1 + min(failing, 32)), text=f"it turns {failing} failing tests" if failing > 1 else ""
+            value=math.log2(1 + min(failing, _MOST_FAILING)),
+            text=f"it turns {failing} failing tests" if failing > 1 else "",
         ),
         "watching": Signal(value=math.log2(1 + min(watching, 256))),
         "unwatched": Signal(

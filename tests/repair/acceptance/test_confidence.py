@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from localagent.domain.guard import GuardResult
 from localagent.domain.strength import Grade, Share, graded
 from localagent.domain.verification import Assessment
 from localagent.errors import UsageFault
@@ -15,6 +16,7 @@ from localagent.repair.acceptance.confidence import (
     SCHEMA,
     ConfidenceModel,
     grade_signals,
+    guard_signals,
     load_confidence,
     strength_signals,
 )
@@ -93,6 +95,30 @@ def test_wrong_weights_are_a_fault_that_says_what(tmp_path: Path, change: dict[s
 def test_a_missing_file_is_a_fault(tmp_path: Path) -> None:
     with pytest.raises(UsageFault, match="cannot be read"):
         load_confidence(tmp_path / "none.json")
+
+
+def test_a_hard_contradiction_keeps_a_repair_below_every_policy() -> None:
+    signals = {"failing": Signal(value=1e9), "hard-contradictions": Signal(value=1.0)}
+    found = model({"failing": 1.0, "hard-contradictions": -1.0}).judge(signals, language_model="")
+    assert found.probability < 0.7
+    assert model({"failing": 1.0}).judge({"failing": signals["failing"]}, language_model="").probability > 0.97
+
+
+@pytest.mark.parametrize(
+    ("guard", "value", "told"),
+    [
+        (None, 0.0, ""),
+        (GuardResult(why="no tests found outside --test"), 0.0, ""),
+        (GuardResult(why="the suite does not collect", unknown=True), 1.0, "was run: the suite does not collect"),
+        (GuardResult(found=4, ran=4, passed=4), 0.0, "all 4 tests"),
+        (GuardResult(found=4, ran=3, passed=2, not_run=1, undecided=("a",)), 0.5, "2 of 4 tests"),
+        (GuardResult(found=4, not_run=4), 1.0, "4 of 4 tests"),
+    ],
+)
+def test_a_guard_that_could_not_run_is_none_that_passed(guard: GuardResult | None, value: float, told: str) -> None:
+    (found,) = guard_signals(guard).values()
+    assert found.value == value
+    assert told in found.text
 
 
 def test_a_worse_grade_is_never_likelier() -> None:

@@ -1,13 +1,16 @@
 """The signals: what is known of a candidate beside its rivals, and what is not known is told as that."""
 
+from dataclasses import replace
+
 from choice_builder import SWAP, M, candidate, standings
 
 from localagent.domain.behaviour import Behaviours
 from localagent.domain.collateral import Changes, Collateral
+from localagent.domain.edit import Candidate, FileChange, Patch
 from localagent.domain.outcome import Baseline, Failure, Frame, Outcome, TestResult
 from localagent.domain.task import Suspicion
 from localagent.index.test_literals import Literals
-from localagent.repair.acceptance.signals import Choice, signals
+from localagent.repair.acceptance.signals import Choice, signals, sturdier
 from localagent.repair.choice import Standing
 
 NOTHING = Baseline(tests=(), failing=(), passing=())
@@ -69,3 +72,33 @@ def test_where_it_edits_beside_where_the_failure_comes_from() -> None:
     assert found["at-crash"].value == 1.0
     assert found["traceback-known"].value == 1.0
     assert found["suspicion"].value == 1.0
+
+
+def test_one_test_with_many_parameters_is_one_failing_test() -> None:
+    def failing(*names: str) -> float:
+        baseline = Baseline(tests=(), failing=names, passing=())
+        return signals(choice(standings(1.0), baseline=baseline))[1]["failing"].value
+
+    one = failing("t.py::test_a")
+    assert failing(*(f"t.py::test_a[{n}]" for n in range(40))) == one
+    assert failing("t.py::test_a", "t.py::test_b") > one
+    assert failing(*(f"t.py::test_{n}" for n in range(4))) == failing(*(f"t.py::test_{n}" for n in range(40)))
+
+
+def test_code_that_is_nested_too_deeply_to_be_read_speaks_against() -> None:
+    rest = "    y = " + " + ".join("x" * 600) + "\n    return y\n"
+    before, after = "def f(x):\n    if x:\n        return 1\n" + rest, "def f(x):\n    return 1\n" + rest
+    change = FileChange(path=M, before=before.encode(), after=after.encode())
+    deep = Candidate(number=1, patch=Patch(changes=(change,)), edits=(), cost=1.0)
+    found = signals(choice([Standing(candidate=deep, cost=1.0, row=("ok:1",))]))[1]
+    assert found["soft-contradictions"].value == 1.0
+    assert "nested too deeply" in found["soft-contradictions"].text
+
+
+def test_a_candidate_that_was_made_sturdier_keeps_what_it_does_and_is_read_itself() -> None:
+    asked = choice(standings(1.0))
+    before = signals(asked)[1]
+    two = replace(asked.order[0].candidate, number=9, edits=asked.order[0].candidate.edits * 2, parent=1)
+    found = sturdier(two, before, asked)
+    assert (found["edits"].value, before["edits"].value) == (1.0, 0.0)
+    assert found["lead"] == before["lead"]
