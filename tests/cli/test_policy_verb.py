@@ -7,6 +7,7 @@ import pytest
 from localagent.app import rule_examples
 from localagent.app import settings as places
 from localagent.cli.main import main
+from localagent.gate.catalogue import IN_PATCHES
 
 POLICIES = Path(__file__).parents[2] / "policies"
 HEAD = "schema = 'localagent/policy-layer/1'\n"
@@ -87,7 +88,7 @@ def test_the_examples_of_the_bundled_policies_hold(capsys: pytest.CaptureFixture
 def test_an_example_that_a_rule_in_code_does_not_see_fails(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen = rule_examples.IN_PATCHES[0]
+    seen = IN_PATCHES[0]
     turned = replace(seen, match=seen.not_match[:1], not_match=seen.match[:1])
     monkeypatch.setattr(rule_examples, "IN_PATCHES", (turned,))
     assert main(["policy", "test", "--json"]) == 1
