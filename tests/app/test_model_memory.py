@@ -8,10 +8,10 @@ import pytest
 
 from localagent.app import Settings, model_memory
 from localagent.app.model_memory import Peak, peak_of
-from localagent.app.tuning import Reference, reference_edits
+from localagent.app.tuning import reference_edits
 from localagent.llm.registry import Registry
 from localagent.llm.sampler import ModelSampler
-from localagent.llm.tune import MOST_MEMORY_BYTES
+from localagent.llm.tune import MOST_MEMORY_BYTES, Reference
 
 pytestmark = pytest.mark.model
 
