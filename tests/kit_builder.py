@@ -3,7 +3,9 @@
 import base64
 import hashlib
 import importlib
+import importlib.util
 import json
+import marshal
 import os
 import platform
 import shutil
@@ -59,13 +61,21 @@ def wheel(folder: Path, name: str, version: str, files: dict[str, str], more_met
 
 @cache
 def installed_pip() -> dict[str, bytes]:
-    """The files of the pip that runs these tests."""
+    """The files of the pip that runs these tests, compiled: from source, each installation would compile it anew."""
     place = Path(importlib.import_module("pip").__file__ or "").parent
-    return {
+    files = {
         f"pip/{path.relative_to(place).as_posix()}": path.read_bytes()
         for path in place.rglob("*")
         if path.is_file() and path.suffix != ".pyc"
     }
+    sources = {name: data for name, data in files.items() if name.endswith(".py")}
+    return files | {f"{name}c": _compiled(data, name) for name, data in sources.items()}
+
+
+def _compiled(source: bytes, name: str) -> bytes:
+    """As Python keeps it; which source it was made of is not to be checked."""
+    code = compile(source, name, "exec", dont_inherit=True)
+    return importlib.util.MAGIC_NUMBER + (1).to_bytes(4, "little") + bytes(8) + marshal.dumps(code)
 
 
 STATEFUL = """

@@ -80,10 +80,9 @@ def verify(home: Home, text: str, *args: str) -> Said:
     path, report = home.root / "p.patch", home.root / "verify.json"
     path.write_text(text)
     report.unlink(missing_ok=True)
-    with home.start("verify", str(path), "--repo", str(home.repo), "--report", str(report), *args) as process:
-        out, err = process.communicate(timeout=900)
+    ran = home.run("verify", str(path), "--repo", str(home.repo), "--report", str(report), *args)
     told = json.loads(report.read_bytes()) if report.exists() else {}
-    return Said(code=process.returncode, out=out.decode(), err=err.decode(), told=told)
+    return Said(code=ran.code, out=ran.out, err=ran.err, told=told)
 
 
 @contextlib.contextmanager

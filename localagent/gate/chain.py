@@ -27,8 +27,8 @@ def open_gate_chain(policy: Policy, test_files: Collection[RepoPath]) -> GateCha
     return Chain(
         (
             Paths(policy, test_files),
-            Protected(policy, test_files),
             Size(policy),
+            Protected(policy, test_files),
             Parses(policy),
             Dangerous(policy, asks_person=False),
             Swallow(policy),

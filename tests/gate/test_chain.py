@@ -33,7 +33,7 @@ class Recorder:
 def test_an_ordinary_candidate_passes_every_gate_in_order() -> None:
     decisions = review(open_gate_chain(DEFAULT, ()), ORDINARY)
     assert [d.gate for d in decisions] == [
-        "paths", "protected", "size", "parses", "dangerous", "swallow", "special-case", "weakness", "cheating",
+        "paths", "size", "protected", "parses", "dangerous", "swallow", "special-case", "weakness", "cheating",
         "secrets", "trojan", "excuses",
     ]  # fmt: skip
     assert all(d.answer is Allow.ALLOW for d in decisions)

@@ -10,9 +10,10 @@ import os
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any, NamedTuple
 
 import pytest
@@ -72,20 +73,17 @@ class Scene:
     """A daemon, a task that the asker ordered and that ended with a patch that needs a person, and the asker's home."""
 
     daemon: Served
+    home: Path
     policy: Path
     task: str
     judged: tuple[Judged, ...]
-
-    @property
-    def home(self) -> Path:
-        return self.daemon.root / "asker"
 
     @property
     def repo(self) -> Path:
         return self.home / "repo"
 
     def run(self, uid: int, *arguments: str) -> Ran:
-        """The command line as that user: `main` in a process that has become it."""
+        """The command line as that user, at the asker's home: `main` in a process that has become it."""
 
         def call() -> list[Any]:
             os.environ.update({"HOME": str(self.home), "TMPDIR": str(self.daemon.root / "tmp")})
@@ -114,7 +112,7 @@ class Scene:
         return found
 
     def gate(self) -> Ran:
-        patch = self.daemon.root / "p.patch"
+        patch = self.home / "p.patch"
         patch.write_bytes(self.judged[0].diff)
         arguments = ("--repo", str(self.repo), "--policy", str(self.policy), "--daemon", str(self.daemon.socket))
         return self.run(ASKER, "gate", str(patch), *arguments)
@@ -125,7 +123,8 @@ class Scene:
 
     def words(self) -> int:
         with self.daemon.rows() as rows, rows.reading() as database:
-            return int(database.execute("SELECT count(*) FROM words").fetchone()[0])
+            found = database.execute("SELECT count(*) FROM words WHERE task = ?", (self.task,))
+            return int(found.fetchone()[0])
 
 
 def keep(record: TaskRecord, text: str, number: int) -> None:
@@ -137,35 +136,62 @@ def keep(record: TaskRecord, text: str, number: int) -> None:
     )
 
 
-@pytest.fixture
-def scene() -> Iterator[Scene]:
+@contextmanager
+def started() -> Iterator[Served]:
+    """A daemon with its policy, at which everybody may knock."""
     with served(start=False, workers=1, hold=True, more=GRANTS) as daemon:
-        policy = policy_in(daemon.root, f'["{FIRST}", "{SECOND}"]')
-        daemon.options = ("--policy", str(policy))
+        daemon.options = ("--policy", str(policy_in(daemon.root, f'["{FIRST}", "{SECOND}"]')))
         daemon.start()
         daemon.socket.chmod(0o666)
-        state = daemon.root / "asker" / ".local" / "state" / "localagent"
-        repo = daemon.root / "asker" / "repo"
-        (repo / "auth").mkdir(parents=True)
-        (repo / "auth/a.py").write_text(BEFORE)
-        task = become(ASKER, lambda: ordered(Client(daemon.socket), {"auth/a.py": BEFORE})["id"])
-        record = TaskStore(state).create(Task(id="", repo=str(repo)), named=task)
-        keep(record, "return -x", 1)
-        keep(record, "return eval(x)", 2)
-        judged = judge_patches(record, (1, 2), repo, policy, Settings.from_environ({}))
-        with daemon.rows() as rows:
-            with rows.writing() as database:
+        yield daemon
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[Served]:
+    with started() as made:
+        yield made
+
+
+@pytest.fixture
+def scene(daemon: Served) -> Scene:
+    """A task and a home of its own, and the asker's policy too; the daemon is the others' as well."""
+    home = Path(mkdtemp(dir=daemon.root, prefix="asker-"))
+    return ended(daemon, home, policy_in(home, f'["{FIRST}", "{SECOND}"]'))
+
+
+@pytest.fixture
+def alone() -> Iterator[Scene]:
+    """For who ends the daemon, changes its policy or harms what it keeps."""
+    with started() as daemon:
+        home = daemon.root / "asker"
+        home.mkdir()
+        yield ended(daemon, home, daemon.root / "policy.toml")
+
+
+def ended(daemon: Served, home: Path, policy: Path) -> Scene:
+    """What the asker ordered, ended with two patches."""
+    state, repo = home / ".local" / "state" / "localagent", home / "repo"
+    (repo / "auth").mkdir(parents=True)
+    (repo / "auth/a.py").write_text(BEFORE)
+    task = become(ASKER, lambda: ordered(Client(daemon.socket), {"auth/a.py": BEFORE})["id"])
+    record = TaskStore(state).create(Task(id="", repo=str(repo)), named=task)
+    keep(record, "return -x", 1)
+    keep(record, "return eval(x)", 2)
+    judged = judge_patches(record, (1, 2), repo, policy, Settings.from_environ({}))
+    with daemon.rows() as rows:
+        with rows.writing() as database:
+            database.execute("UPDATE tasks SET state = 'queued' WHERE id = ?", (task,))
+        while (lease := take(rows)) is None or lease.task != task:
+            with rows.writing() as database:  # the daemon's own pool may be quicker
+                database.execute("DELETE FROM leases")
                 database.execute("UPDATE tasks SET state = 'queued' WHERE id = ?", (task,))
-            while (lease := take(rows)) is None or lease.task != task:
-                with rows.writing() as database:  # the daemon's own pool may be quicker
-                    database.execute("DELETE FROM leases")
-                    database.execute("UPDATE tasks SET state = 'queued' WHERE id = ?", (task,))
-            result = Result(report=b"{}", patch=None, proposals=b"[]")
-            finish(rows, lease, result, answer=1, reason="needs a person", judged=judged)
-        for base, folders, files in os.walk(daemon.root / "asker"):
-            for name in (".", *folders, *files):
-                os.chown(Path(base, name), ASKER, ASKER)
-        yield Scene(daemon=daemon, policy=policy, task=task, judged=judged)
+        result = Result(report=b"{}", patch=None, proposals=b"[]")
+        finish(rows, lease, result, answer=1, reason="needs a person", judged=judged)
+    for base, folders, files in os.walk(home):
+        for name in (".", *folders, *files):
+            os.chown(Path(base, name), ASKER, ASKER)
+    home.chmod(0o755)
+    return Scene(daemon=daemon, home=home, policy=policy, task=task, judged=judged)
 
 
 @pytest.mark.long
@@ -216,20 +242,21 @@ def test_whom_the_policy_does_not_name_has_no_say(scene: Scene, uid: int, status
 
 
 @pytest.mark.long
-def test_a_policy_that_names_fewer_since_then_holds(scene: Scene) -> None:
+def test_a_policy_that_names_fewer_since_then_holds(alone: Scene) -> None:
     """What was judged under two names is not approved by the one whom the policy has dropped."""
-    scene.daemon.end()
-    policy_in(scene.daemon.root, f'["{SECOND}"]')
-    scene.daemon.start()
-    scene.daemon.socket.chmod(0o666)
-    assert scene.approve(FIRST)["kind"] == "people"
-    assert scene.approve(SECOND)["status"] == 200
+    alone.daemon.end()
+    policy_in(alone.daemon.root, f'["{SECOND}"]')
+    alone.daemon.start()
+    alone.daemon.socket.chmod(0o666)
+    assert alone.approve(FIRST)["kind"] == "people"
+    assert alone.approve(SECOND)["status"] == 200
 
 
 @pytest.mark.long
 def test_the_asker_s_policy_must_name_the_approver_too(scene: Scene) -> None:
     assert scene.approve(FIRST)["status"] == 200
-    policy_in(scene.daemon.root, f'["{SECOND}"]')
+    assert scene.gate().returncode == 0
+    policy_in(scene.home, f'["{SECOND}"]')
     assert scene.gate().returncode == 1
 
 
@@ -254,7 +281,7 @@ def test_a_word_is_for_the_repository_of_the_task(scene: Scene) -> None:
     other = scene.home / "other"
     become(ASKER, lambda: (other / "auth").mkdir(parents=True))
     become(ASKER, lambda: (other / "auth/a.py").write_text(BEFORE))
-    patch = scene.daemon.root / "p.patch"
+    patch = scene.home / "p.patch"
     patch.write_bytes(scene.judged[0].diff)
     arguments = ("--policy", str(scene.policy), "--daemon", str(scene.daemon.socket))
     assert scene.run(ASKER, "gate", str(patch), "--repo", str(other), *arguments).returncode == 1
@@ -284,47 +311,47 @@ def test_of_two_who_approve_at_once_one_is_the_first(scene: Scene) -> None:
 
 
 @pytest.mark.long
-def test_a_word_survives_the_daemon_and_is_taken_back(scene: Scene) -> None:
-    assert scene.approve(FIRST)["status"] == 200
-    scene.daemon.kill()
-    scene.daemon.start()
-    scene.daemon.socket.chmod(0o666)
-    assert scene.gate().returncode == 0
-    scene.daemon.kill()
-    gone = scene.gate()
+def test_a_word_survives_the_daemon_and_is_taken_back(alone: Scene) -> None:
+    assert alone.approve(FIRST)["status"] == 200
+    alone.daemon.kill()
+    alone.daemon.start()
+    alone.daemon.socket.chmod(0o666)
+    assert alone.gate().returncode == 0
+    alone.daemon.kill()
+    gone = alone.gate()
     assert (gone.returncode, "nobody listens" in gone.stderr) == (4, True)
-    scene.daemon.start()
-    scene.daemon.socket.chmod(0o666)
-    said = ("--daemon", str(scene.daemon.socket), "--reason", "a mistake", "--choose", "1", "--withdraw")
-    assert scene.run(ASKER, "approve", scene.task, *said).returncode == 1
-    assert scene.run(SECOND, "approve", scene.task, *said).returncode == 0
-    assert scene.gate().returncode == 1
-    assert scene.run(SECOND, "approve", scene.task, *said).returncode == 1
-    kinds = [e.kind.value for e in check_audit(scene.daemon.state / "audit").entries]
+    alone.daemon.start()
+    alone.daemon.socket.chmod(0o666)
+    said = ("--daemon", str(alone.daemon.socket), "--reason", "a mistake", "--choose", "1", "--withdraw")
+    assert alone.run(ASKER, "approve", alone.task, *said).returncode == 1
+    assert alone.run(SECOND, "approve", alone.task, *said).returncode == 0
+    assert alone.gate().returncode == 1
+    assert alone.run(SECOND, "approve", alone.task, *said).returncode == 1
+    kinds = [e.kind.value for e in check_audit(alone.daemon.state / "audit").entries]
     assert kinds == ["approved", "withdrawn"]
-    assert scene.approve(SECOND)["status"] == 200
-    assert scene.gate().returncode == 0
+    assert alone.approve(SECOND)["status"] == 200
+    assert alone.gate().returncode == 0
 
 
 @pytest.mark.long
-def test_a_word_without_an_entry_does_not_count(scene: Scene) -> None:
-    audit = next((scene.daemon.state / "audit").glob("*.jsonl"), None)
+def test_a_word_without_an_entry_does_not_count(alone: Scene) -> None:
+    audit = next((alone.daemon.state / "audit").glob("*.jsonl"), None)
     if audit is None:
-        scene.approve(FIRST)
-        with scene.daemon.rows() as rows, rows.writing() as database:
+        alone.approve(FIRST)
+        with alone.daemon.rows() as rows, rows.writing() as database:
             database.execute("DELETE FROM words")
-        audit = next((scene.daemon.state / "audit").glob("*.jsonl"))
+        audit = next((alone.daemon.state / "audit").glob("*.jsonl"))
     audit.write_bytes(audit.read_bytes().replace(b"a", b"b", 3))
-    found = scene.approve(FIRST)
+    found = alone.approve(FIRST)
     assert (found["status"], found["recorded"]) == (202, False)
-    assert scene.gate().returncode == 1
+    assert alone.gate().returncode == 1
 
 
 @pytest.mark.long
 def test_a_daemon_of_one_s_own_is_not_believed(scene: Scene) -> None:
     """An asker who starts a daemon could make it say anything."""
     assert scene.approve(FIRST)["status"] == 200
-    patch = scene.daemon.root / "p.patch"
+    patch = scene.home / "p.patch"
     patch.write_bytes(scene.judged[0].diff)
 
     def ask() -> list[Any]:
@@ -353,7 +380,7 @@ def test_a_worker_judges_what_it_proposes(scene: Scene) -> None:
 
 
 def _json_of(scene: Scene, diff: bytes) -> str:
-    path = scene.daemon.root / "q.patch"
+    path = scene.home / "q.patch"
     path.write_bytes(diff)
     arguments = ("--repo", str(scene.repo), "--policy", str(POLICIES / "default.toml"), "--json")
     return scene.run(ASKER, "gate", str(path), *arguments).stdout

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tiny_model import QWEN, tiny_model
 
 from localagent.jail.open import NamespaceJail
 from localagent.llm.branches import BATCH_TOKENS, BRANCH_CELLS, SEQUENCES, Branch, Row, _even, _groups
@@ -24,6 +25,14 @@ TEXTS = [b" name.strip()", b" name", b" name.lower()", b" value", b" value + 1",
 @pytest.fixture(scope="module")
 def scorer(bundled_model: ModelFile, jail: NamespaceJail) -> Iterator[ModelScorer]:
     made = ModelScorer(bundled_model, jail, threads=1)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory, jail: NamespaceJail) -> Iterator[ModelScorer]:
+    """A model of random weights: its room for branches is as large as any other's, and it fills it in no time."""
+    made = ModelScorer(tiny_model(tmp_path_factory.mktemp("model"), QWEN), jail, threads=1)
     yield made
     made.close()
 
@@ -132,26 +141,24 @@ def test_what_does_not_fit_is_refused_and_nothing_is_cut(decoder: ModelDecoder, 
     assert scorer.warning == ""
 
 
-@pytest.mark.long
-def test_many_branches_go_in_groups(decoder: ModelDecoder) -> None:
-    branches = [Branch(at=2, tokens=(k, k + 1), rows=(Row(index=1, top=1),)) for k in range(100, 300)]
-    got = decoder.grow([5, 6], branches, timeout_seconds=120)
+def test_many_branches_go_in_groups(small: ModelScorer) -> None:
+    branches = [Branch(at=2, tokens=(k, k + 1), rows=(Row(index=1, top=1),)) for k in range(10, 210)]
+    got = ModelDecoder(small).grow([5, 6], branches, timeout_seconds=120)
     assert got is not None
     assert len(got) == 200
 
 
-@pytest.mark.long
-def test_branches_that_go_on_as_the_trunk_does_take_their_room(decoder: ModelDecoder, scorer: ModelScorer) -> None:
+def test_branches_that_go_on_as_the_trunk_does_take_their_room(small: ModelScorer) -> None:
     """Asked for what the trunk itself says, they are decoded anew, beside it, and what comes next must still fit."""
-    trunk = [1000 + k % 700 for k in range(CONTEXT_TOKENS - 20)]
+    trunk = [10 + k % 200 for k in range(CONTEXT_TOKENS - 20)]
     same = [
         Branch(at=at, tokens=tuple(trunk[at : at + 400]), rows=(Row(index=-1, asked=(trunk[at],)),))
         for at in (100, 600)
     ]
-    others = [Branch(at=500, tokens=(3000 + k,) * 25, rows=(Row(index=24, top=1),)) for k in range(30)]
-    assert decoder.grow(trunk, same, timeout_seconds=240) is not None
-    assert decoder.grow(trunk, others, timeout_seconds=240) is not None
-    assert scorer.warning == ""
+    others = [Branch(at=500, tokens=(220 + k,) * 25, rows=(Row(index=24, top=1),)) for k in range(30)]
+    assert ModelDecoder(small).grow(trunk, same, timeout_seconds=240) is not None
+    assert ModelDecoder(small).grow(trunk, others, timeout_seconds=240) is not None
+    assert small.warning == ""
 
 
 @given(st.integers(1, 5000))

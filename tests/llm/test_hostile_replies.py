@@ -60,6 +60,7 @@ LINES = FUNCTION.split("\n")
 FIRST = SOURCE[:HEAD].count("\n") + 1
 STATEMENTS = (12, 13, 17, 18, 19, 20, 21, 22)
 EACH = 130
+LARGE = 40  # of those that take long to read
 DANGEROUS = (
     "import os; os.system('id')", "__import__('os').system('id')", "import subprocess as s\ns.run('id')", "eval(out)",
     "exec('import socket')", "from ctypes import *", "import pickle\npickle.loads(out)", "open('/etc/passwd').read()",
@@ -360,7 +361,7 @@ def view(source: str = SOURCE) -> View:
 def replies(kind: str) -> list[Reply]:
     """The same every time."""
     dice = random.Random(kind)
-    return [KINDS[kind][0](dice) for _ in range(EACH)]
+    return [KINDS[kind][0](dice) for _ in range(LARGE if kind == "full" else EACH)]
 
 
 def judged(found: Edit | str, source: str = SOURCE) -> str:

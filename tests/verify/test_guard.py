@@ -2,7 +2,9 @@
 
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -47,13 +49,37 @@ def guarded(built: House, candidate: Candidate, baseline: Baseline, *, seconds: 
     return built.verifier.guard(candidate, baseline, seconds=seconds, tell=Heard())
 
 
+@cache
+def baseline_of_goal() -> Baseline:
+    """What the goal's tests say, whatever other files stand beside them; run once."""
+    with house(PACKAGE, tests=GOAL) as built:
+        return built.verifier.baseline()
+
+
+class Guarded:
+    """One verifier's guard, asked about changes of `shop/price.py`."""
+
+    def __init__(self, built: House) -> None:
+        self._built, self._asked = built, 0
+
+    def on(self, change: tuple[str, str], *, seconds: float = 60.0) -> GuardResult:
+        self._asked += 1
+        candidate = self._built.variant(self._asked, "shop/price.py", *change)
+        return guarded(self._built, candidate, baseline_of_goal(), seconds=seconds)
+
+
+@contextmanager
+def suite(files: dict[str, str], guard: Guard | None = None) -> Iterator[Guarded]:
+    with house({**PACKAGE, **files}, tests=GOAL, guard=guard or Guard()) as built:
+        yield Guarded(built)
+
+
 def on(
     files: dict[str, str], change: tuple[str, str], *, guard: Guard | None = None, seconds: float = 60
 ) -> GuardResult:
     """The guard's answer to one change of `shop/price.py`."""
-    with house({**PACKAGE, **files}, tests=GOAL, guard=guard or Guard()) as built:
-        baseline = built.verifier.baseline()
-        return guarded(built, built.candidate("shop/price.py", *change), baseline, seconds=seconds)
+    with suite(files, guard) as asked:
+        return asked.on(change, seconds=seconds)
 
 
 @pytest.mark.long
@@ -77,10 +103,10 @@ def test_a_patch_that_breaks_a_test_elsewhere_is_found_and_the_right_one_is_not_
 def test_what_failed_before_is_not_blamed_and_does_not_hide_what_is_broken() -> None:
     red = {f"tests/test_b_red_{n}.py": "from shop.order import bill\n\n\ndef test_red():\n    assert bill([1]) == ''\n"
            for n in range(3)}  # fmt: skip
-    said = on(red, RIGHT)
-    assert (said.ran, said.passed, said.broken, said.undecided) == (6, 3, (), ())
-    said = on(red, WRONG)
-    assert said.broken == BROKEN
+    with suite(red) as asked:
+        said = asked.on(RIGHT)
+        assert (said.ran, said.passed, said.broken, said.undecided) == (6, 3, (), ())
+        assert asked.on(WRONG).broken == BROKEN
 
 
 @pytest.mark.long
@@ -112,9 +138,9 @@ def test_a_file_that_no_longer_collects_is_broken() -> None:
     files = {
         "tests/test_import.py": "from shop.price import total\n\nFREE = total([])\n\n\ndef test_free():\n    pass\n"
     }
-    said = on(files, WRONG)
-    assert said.broken == ("collect:tests/test_import.py",)
-    assert on(files, RIGHT).broken == ()
+    with suite(files) as asked:
+        assert asked.on(WRONG).broken == ("collect:tests/test_import.py",)
+        assert asked.on(RIGHT).broken == ()
 
 
 @pytest.mark.long
@@ -139,11 +165,10 @@ def test_a_suite_that_does_not_collect_without_the_patch_is_told_and_refuses_not
     files: dict[str, str], why: str
 ) -> None:
     with house(PACKAGE, tests=GOAL) as built:
-        baseline = built.verifier.baseline()
         for name, text in files.items():  # they come late: the goal is collected without them
             (built.root / "store" / name).parent.mkdir(exist_ok=True)
             (built.root / "store" / name).write_text(text)
-        said = guarded(built, built.candidate("shop/price.py", *WRONG), baseline)
+        said = guarded(built, built.candidate("shop/price.py", *WRONG), baseline_of_goal())
     assert (said.found, said.ran, said.broken) == (0, 0, ())
     assert why in said.why
 
@@ -170,13 +195,14 @@ def test_a_slow_suite_is_cut_after_the_reachable_tests_and_what_did_not_run_is_c
     sleeps = "@pytest.mark.parametrize('n', range(40))\ndef test_s(n):\n    time.sleep(1)\n"
     slow = f"import time\n\nimport pytest\n\n\n{sleeps}"
     began = time.monotonic()
-    said = on({"tests/test_a_slow.py": slow}, RIGHT, seconds=14.0)
-    assert time.monotonic() - began < 60
+    with suite({"tests/test_a_slow.py": slow}) as asked:
+        said = asked.on(RIGHT, seconds=14.0)
+        assert time.monotonic() - began < 60
+        assert asked.on(WRONG, seconds=10.0).broken == BROKEN  # the edit reaches these first
     assert 3 <= said.ran < 43
     assert (said.found, said.not_run, said.passed) == (43, 43 - said.ran, said.ran)
     assert "--guard-seconds" in said.why
     assert said.seconds < 20
-    assert on({"tests/test_a_slow.py": slow}, WRONG, seconds=20.0).broken == BROKEN  # the edit reaches these first
 
 
 @pytest.mark.long
@@ -205,7 +231,7 @@ def test_a_test_that_ends_the_interpreter_with_the_patch_is_broken_and_the_other
 def test_outcomes_of_the_unpatched_tree_are_kept_for_the_next_candidate(monkeypatch: pytest.MonkeyPatch) -> None:
     red = {"tests/test_red.py": "from shop.order import bill\n\n\ndef test_red():\n    assert bill([1]) == ''\n"}
     with house({**PACKAGE, **red}, tests=GOAL) as built:
-        baseline = built.verifier.baseline()
+        baseline = baseline_of_goal()
         starts: list[bool] = []
         begin = built.verifier.rooms.start
 
@@ -228,7 +254,7 @@ def test_without_pytest_there_is_nothing_to_guard() -> None:
 
 @pytest.mark.long
 def test_nothing_outside_the_goal_is_told() -> None:
-    with house(PACKAGE, tests=("tests",)) as built:
+    with house(PACKAGE, tests=("tests",)) as built:  # a baseline of its own: another goal
         said = guarded(built, built.candidate("shop/price.py", *RIGHT), built.verifier.baseline())
     assert (said.found, said.ran, said.why) == (0, 0, "no tests found outside --test")
 
@@ -236,5 +262,6 @@ def test_nothing_outside_the_goal_is_told() -> None:
 @pytest.mark.long
 def test_the_goal_is_left_out_wherever_pytest_was_started() -> None:
     """A `pytest.ini` beside the goal makes its ids begin in another folder."""
-    said = on({"tests/pytest.ini": "[pytest]\n"}, RIGHT)
+    with house({**PACKAGE, "tests/pytest.ini": "[pytest]\n"}, tests=GOAL) as built:
+        said = guarded(built, built.candidate("shop/price.py", *RIGHT), built.verifier.baseline())
     assert (said.found, said.ran) == (3, 3)
