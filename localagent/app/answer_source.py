@@ -10,6 +10,7 @@ import builtins
 import keyword
 import re
 import sys
+import unicodedata
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,6 +20,7 @@ from localagent.errors import UsageFault
 
 NO_SOURCE = (ValueError, TypeError, SyntaxError, MemoryError, RecursionError)
 _MOST_CHARACTERS = 1_000
+_OTHERS = sys.stdlib_module_names | {"pytest", "_pytest"}
 _BY_IDENTITY = (None, True, False)
 
 
@@ -99,12 +101,17 @@ def _source(ambiguity: Mapping[str, Any], call: str, number: int, beside: str) -
 def _names(path: str, module: str, qualname: str) -> tuple[str, list[str]]:
     """The module and the names in it, checked: they are names, and the module is that file of the repository."""
     parts, names = module.split("."), qualname.split(".")
-    if not all(name.isidentifier() and not keyword.iskeyword(name) for name in (*parts, *names)):
+    if not all(_is_name(name) for name in (*parts, *names)):
         raise _UnwritableError("no name leads to the function")
     place = path.removesuffix(".py").removesuffix("/__init__").split("/")
-    if not path.endswith(".py") or place[-len(parts) :] != parts or parts[0] in sys.stdlib_module_names:
+    if not path.endswith(".py") or place[-len(parts) :] != parts or parts[0] in _OTHERS:
         raise _UnwritableError(f"it is not certain that `import {module}` loads {path}")
     return module, names
+
+
+def _is_name(name: str) -> bool:
+    """Whether source means just this by it: Python reads names in their NFKC form."""
+    return name.isidentifier() and not keyword.iskeyword(name) and unicodedata.normalize("NFKC", name) == name
 
 
 def _arguments(call: str, name: str) -> str:

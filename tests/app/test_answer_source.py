@@ -140,6 +140,10 @@ def test_an_answer_that_is_no_literal_and_no_builtin_exception_is_refused(answer
         {"module": "...m"},
         {"path": "src/pkg/m.so"},
         {"path": "os.py", "module": "os"},
+        {"path": "pytest.py", "module": "pytest"},
+        {"path": "\uff4f\uff53.py", "module": "\uff4f\uff53"},
+        {"path": "src/\uff50kg/m.py", "module": "\uff50kg.m"},
+        {"qualname": "\uff46"},
         {"path": "src/pkg/m-1.py", "module": "pkg.m-1"},
     ],
 )
