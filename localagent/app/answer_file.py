@@ -9,14 +9,18 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+import pathspec
+
 from localagent.app.answer_source import NO_SOURCE, called, defines, source_of
 from localagent.app.approving import needs_person
+from localagent.domain.diff import ChangeKind, FileMode, TreeChange
 from localagent.domain.edit import FileChange, Patch
 from localagent.domain.paths import RepoPath
-from localagent.domain.policy import Policy
+from localagent.domain.policy import Permission, Policy
 from localagent.errors import UsageFault
 from localagent.gate.patch_paths import PatchPaths
 from localagent.tree import descend
+from localagent.tree.applied import alias_of
 
 _MOST_BYTES = 16 << 20
 _COLLECTED = ("test_*.py", "*_test.py")
@@ -48,25 +52,53 @@ def answer_test(
     if not _ends_so(after, source):
         raise UsageFault(f"--write-test: nothing can be added to the end of {path}", remedy="name another file")
     change = FileChange(path=path, before=before, after=after)
-    _hold(change, patch, policy, new=stood is None)
+    _hold(change, patch, policy, repo, new=stood is None)
     return AnswerTest(change=change, new=stood is None, source=source)
 
 
-def _hold(change: FileChange, patch: Patch, policy: Policy, *, new: bool) -> None:
+def _hold(change: FileChange, patch: Patch, policy: Policy, repo: Path, *, new: bool) -> None:
     """UsageFault where the test may not stand in that file, or would not run there."""
     path = change.path
+    if policy.patches.tests is not Permission.ALLOW:
+        raise UsageFault(
+            f"--write-test: the patches.tests of the policy {policy.name!r} denies tests",
+            remedy="--policy names another policy; without a test, leave --write-test out",
+        )
     fault = ""
-    named = any(fnmatchcase(path.name, one) for one in _COLLECTED)
-    if not path.endswith(".py") or path.name == "conftest.py" or (new and not named):
-        fault = f"pytest does not look for tests in a file named {path.name}"
-    elif any(c.path == path for c in patch.changes):
+    if any(c.path == path for c in patch.changes):
         fault = f"the proposal itself changes {path}"
-    elif found := [finding.message for finding in PatchPaths(policy).by_name(path)]:
-        fault = found[0]
+    elif any(part.startswith(".") for part in path.parts):
+        fault = f"{path} is hidden: a part of it begins with a dot"
+    elif not _is_test(path, policy, new=new):
+        fault = f"pytest does not look for tests in a file named {path.name}"
+    elif found := PatchPaths(policy).found([_entry(change, repo, new=new)]):
+        fault = found[0].message
     elif needs_person(Patch(changes=(change,)), policy):
         fault = f"the policy {policy.name!r} asks a person about changes of {path}"
     if fault:
         raise UsageFault(f"--write-test: {fault}", remedy="name another file, as test_NAME.py")
+
+
+def _is_test(path: RepoPath, policy: Policy, *, new: bool) -> bool:
+    """By its own name. One that is there may be named as the policy's tests are: a project's own names are not read."""
+    if not path.endswith(".py") or path.name == "conftest.py":
+        return False
+    named = any(fnmatchcase(path.name, one) for one in _COLLECTED)
+    return named or (not new and pathspec.GitIgnoreSpec.from_lines(policy.paths.tests).match_file(path.name))
+
+
+def _entry(change: FileChange, repo: Path, *, new: bool) -> TreeChange:
+    """What the path review is shown."""
+    return TreeChange(
+        path=change.path,
+        source=change.path,
+        kind=ChangeKind.ADDED if new else ChangeKind.MODIFIED,
+        before=change.before,
+        after=change.after,
+        before_mode=None if new else FileMode.REGULAR,
+        after_mode=FileMode.REGULAR,
+        alias=alias_of(change.path, repo),
+    )
 
 
 def _read(repo: Path, path: RepoPath) -> bytes | None:

@@ -10,6 +10,7 @@ import builtins
 import keyword
 import re
 import sys
+import unicodedata
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,6 +20,7 @@ from localagent.errors import UsageFault
 
 NO_SOURCE = (ValueError, TypeError, SyntaxError, MemoryError, RecursionError)
 _MOST_CHARACTERS = 1_000
+_OTHERS = sys.stdlib_module_names | {"pytest", "_pytest"}
 _BY_IDENTITY = (None, True, False)
 
 
@@ -69,19 +71,25 @@ def _source(ambiguity: Mapping[str, Any], call: str, number: int, beside: str) -
             "that the call changes)"
         )
     module, names = _names(*(str(function.get(name)) for name in ("path", "module", "qualname")))
-    told = {n: str(answers.get(str(n))) for n in exact}
-    wanted = _answer(told[number])
-    for other, text in told.items():
-        if text != told[number] and _meets(wanted, _answer(text)):
-            raise _UnwritableError(f"a test would not tell it from the answer of proposal {other}")
+    told = str(answers[str(number)])
+    wanted = _answer(told)
+    others = {other: str(text) for other, text in answers.items() if other != str(number)}
+    whole = {str(n) for n in exact}
+    literal = {other: _answer(text) for other, text in others.items() if other in whole and text != told}
+    unknown = {other: text for other, text in others.items() if other not in whole}
+    alike = [other for other, answer in literal.items() if _meets(wanted, answer, exactly=True)]
+    alike += [other for other, text in unknown.items() if _may_meet(wanted, told, text)]
+    if alike:
+        raise _UnwritableError(f"a test would not tell it from the answer of proposal {alike[0]}")
+    exactly = bool(unknown) or any(_meets(wanted, answer, exactly=False) for answer in literal.values())
     done = f"{'.'.join(names)}({_arguments(call, names[-1])})"
-    lines = [f"from {module} import {names[0]}", ""]
+    lines, taken = _held(wanted, done, exactly=exactly)
+    if names[0] in taken:
+        raise _UnwritableError(f"the name {names[0]} stands for something else in a test")
+    imports = [f"from {module} import {names[0]}", ""]
     if isinstance(wanted, type):
-        if names[0] in ("pytest", wanted.__name__):
-            raise _UnwritableError(f"the name {names[0]} stands for something else in a test")
-        lines = ["import pytest", "", *lines, f"with pytest.raises({wanted.__name__}):", f"    {done}"]
-    else:
-        lines.append(f"assert {done} {'is' if _by_identity(wanted) else '=='} {wanted!a}")
+        imports = ["import pytest", "", *imports]
+    lines = [*imports, *lines]
     made = "\n".join([f"def {_free(names[-1], beside)}():", *(f"    {line}".rstrip() for line in lines), ""])
     try:
         compile(made, "<test>", "exec", dont_inherit=True)
@@ -93,12 +101,17 @@ def _source(ambiguity: Mapping[str, Any], call: str, number: int, beside: str) -
 def _names(path: str, module: str, qualname: str) -> tuple[str, list[str]]:
     """The module and the names in it, checked: they are names, and the module is that file of the repository."""
     parts, names = module.split("."), qualname.split(".")
-    if not all(name.isidentifier() and not keyword.iskeyword(name) for name in (*parts, *names)):
+    if not all(_is_name(name) for name in (*parts, *names)):
         raise _UnwritableError("no name leads to the function")
     place = path.removesuffix(".py").removesuffix("/__init__").split("/")
-    if not path.endswith(".py") or place[-len(parts) :] != parts or parts[0] in sys.stdlib_module_names:
+    if not path.endswith(".py") or place[-len(parts) :] != parts or parts[0] in _OTHERS:
         raise _UnwritableError(f"it is not certain that `import {module}` loads {path}")
     return module, names
+
+
+def _is_name(name: str) -> bool:
+    """Whether source means just this by it: Python reads names in their NFKC form."""
+    return name.isidentifier() and not keyword.iskeyword(name) and unicodedata.normalize("NFKC", name) == name
 
 
 def _arguments(call: str, name: str) -> str:
@@ -147,11 +160,38 @@ def _by_identity(value: object) -> bool:
     return any(value is one for one in _BY_IDENTITY)
 
 
-def _meets(wanted: object, other: object) -> bool:
+def _held(wanted: object, done: str, *, exactly: bool) -> tuple[list[str], tuple[str, ...]]:
+    """The lines that hold a call to an answer, and the names that they need. `exactly`: its type is held, too."""
+    kind = wanted.__name__ if isinstance(wanted, type) else type(wanted).__name__
+    if isinstance(wanted, type):
+        info = [" as info", f"assert info.type is {kind}"] if exactly else [""]
+        return [f"with pytest.raises({kind}){info[0]}:", f"    {done}", *info[1:]], ("pytest", "info", "set", kind)
+    if _by_identity(wanted):
+        return [f"assert {done} is {wanted!a}"], ("set",)
+    if not exactly:
+        return [f"assert {done} == {wanted!a}"], ("set",)
+    return [f"got = {done}", f"assert type(got) is {kind}", f"assert got == {wanted!a}"], ("type", "set", kind)
+
+
+def _meets(wanted: object, other: object, *, exactly: bool) -> bool:
     """Whether a test of one answer passes with another."""
     if isinstance(wanted, type) or isinstance(other, type):
-        return isinstance(wanted, type) and isinstance(other, type) and issubclass(other, wanted)
+        kinds = isinstance(wanted, type) and isinstance(other, type)
+        return other is wanted if exactly or not kinds else issubclass(other, wanted)  # type: ignore[arg-type]
+    if exactly and type(other) is not type(wanted):
+        return False
     return other is wanted if _by_identity(wanted) else other == wanted
+
+
+def _may_meet(wanted: object, told: str, text: str) -> bool:
+    """Whether a test of an answer and its type may pass with one that is not told whole in literals.
+
+    What is within a collection may be equal to what is wanted; all else of the same type is, where its text is, too.
+    """
+    if isinstance(wanted, type):
+        return False
+    filled = isinstance(wanted, list | tuple | dict | set) and bool(wanted)
+    return text.startswith((told[0], f"{type(wanted).__name__}(") if filled else f"{told}, ")
 
 
 def _free(name: str, beside: str) -> str:

@@ -6,7 +6,7 @@ in the journal here (the daemon's, and those of files that were retired); not sh
 was written, which signed heads do.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from localagent.app.evidence import WithoutEnd, digest_of_landing, kept_facts
@@ -36,16 +36,28 @@ def hold_undo(settings: Settings, record: TaskRecord) -> None:
     if landing is None or (kept := _kept(settings, record)) is None:
         return
     facts, mine = kept
-    test = next((e.data.get("test") for e in reversed(mine) if e.kind is AuditKind.APPLIED), None)
-    told = ((str(x.path), x.before, x.after) for x in landing.files)
-    changed = {path: (before, after) for path, before, after in told if digest_of_landing(path, before, after) != test}
+    told = tuple((str(x.path), x.before, x.after) for x in landing.files)
     # a file that a patch leaves as it was is not in the record of its landing
     known = [{path: both for path, both in one.items() if both[0] != both[1]} for one in _known(facts)]
-    if changed not in known:
+    if not any(
+        {path: (before, after) for path, before, after in told if digest_of_landing(path, before, after) != test}
+        in known
+        for test in _tests(mine)
+    ):
         raise RecordDamaged(
             f"what stands in {record.dir / 'undo'} is not what task {record.id} changed: it was altered",
             remedy="nothing was written; restore the files by hand, from git or a backup",
         )
+
+
+def _tests(mine: Sequence[Entry]) -> list[Any]:
+    """The digests of the tests, None for none, that may stand in the record of the landing.
+
+    The newest one that was ended, and those that were begun since: of them some were killed, others refused.
+    """
+    ended = max((n for n, e in enumerate(mine) if e.kind is AuditKind.APPLIED), default=0)
+    landings = [e for e in mine[ended:] if e.kind in (AuditKind.APPLYING, AuditKind.APPLIED)]
+    return [e.data.get("test") for e in landings] or [None]
 
 
 def _kept(settings: Settings, record: TaskRecord) -> tuple[Mapping[str, Any], tuple[Entry, ...]] | None:

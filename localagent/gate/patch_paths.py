@@ -4,11 +4,11 @@ Not known: what a name means to a project, and how it is started.
 """
 
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pathspec
 
-from localagent.domain.diff import ChangeKind
+from localagent.domain.diff import ChangeKind, TreeChange
 from localagent.domain.gate import Decision, Finding, Severity
 from localagent.domain.look_alike import as_read, has_odd_word
 from localagent.domain.paths import RepoPath
@@ -85,10 +85,14 @@ class PatchPaths:
 
     def review(self, change: GateInput) -> Decision:
         """Deny if any path, before or after, may not be touched, or is not what it seems."""
-        paths = dict.fromkeys(path for entry in change.entries for path in (entry.path, entry.source))
-        found = [finding for path in paths for finding in self.by_name(path)]
+        return decide(self.name, self.found(change.entries))
+
+    def found(self, entries: Sequence[TreeChange]) -> list[Finding]:
+        """Why the entries may not become so."""
+        paths = dict.fromkeys(path for entry in entries for path in (entry.path, entry.source))
+        found = [finding for path in paths for finding in self._by_name(path)]
         folded: dict[str, RepoPath] = {}
-        for entry in change.entries:
+        for entry in entries:
             other = entry.alias or folded.get(as_read(entry.path), entry.path)
             folded[as_read(entry.path)] = entry.path
             if other != entry.path:
@@ -97,9 +101,9 @@ class PatchPaths:
                 )
             if entry.kind in _NEW and (module := stands_for(entry.path)):
                 found.append(SHADOWS.finding(entry.path, 0, f"{entry.path} would be imported as {module}"))
-        return decide(self.name, found)
+        return found
 
-    def by_name(self, path: RepoPath) -> Iterator[Finding]:
+    def _by_name(self, path: RepoPath) -> Iterator[Finding]:
         """Why a path may not be touched, whatever becomes of it."""
         if _odd(path):
             yield ODD_NAME.finding(path, 0, f"{path!r} is not what it seems")

@@ -34,6 +34,12 @@ def apply_diff(diff: Diff, repo: Path) -> tuple[TreeChange, ...]:
         return tuple(_applied(tree, file, gone) for file in diff.files)
 
 
+def alias_of(path: RepoPath, repo: Path) -> str:
+    """An entry of the tree that reads like a part of the path; "" if there is none. AnswerIsNo without a tree."""
+    with descend.root_directory(Path(os.path.realpath(repo))) as root:
+        return _Tree(root=root).alias(path, set())
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Entry:
     """One entry as it stands. Folders that stand where a submodule may be have no content."""

@@ -224,12 +224,23 @@ def _rename(root: int, x: FileRecord) -> None:
         os.fsync(parent)
 
 
+def _has_folder(root: int, path: RepoPath) -> bool:
+    try:
+        with descend.parent_directory(root, path.parts):
+            return True
+    except FileNotFoundError:
+        return False
+
+
 def _recover(root: int, undo_dir: Path) -> bool:
-    """Bring every file of an interrupted landing (or undoing) back to where it came from."""
+    """Bring every file of an interrupted landing (or undoing) back to where it came from.
+
+    One that was made, and removed before its folder was, stays away: of it nothing is left to undo.
+    """
     landing = load_landing(undo_dir)
     if landing is None or landing.state not in (LandState.LANDING, LandState.UNDOING):
         return False
-    strange = []
+    strange, done = [], []
     for x in landing.files:
         with contextlib.suppress(OSError), descend.parent_directory(root, x.path.parts) as parent:
             os.unlink(x.temporary, dir_fd=parent)
@@ -240,7 +251,9 @@ def _recover(root: int, undo_dir: Path) -> bool:
             present = ABSENT
         except OSError:
             present = "no file of ours"
-        if present == way.goal and present != way.source:
+        if present == way.goal == ABSENT and not _has_folder(root, x.path):
+            done.append(x)  # what was made is gone, and so is the place to put it back to
+        elif present == way.goal and present != way.source:
             with _reported(f"cannot put {x.path!r} back"):
                 _stage(root, x, _kept(undo_dir, way.source), restore_time=landing.state is LandState.LANDING)
                 _put(root, x, way.source)
@@ -248,7 +261,7 @@ def _recover(root: int, undo_dir: Path) -> bool:
             strange.append(x.path)
     back = LandState.NONE if landing.state is LandState.LANDING else LandState.LANDED
     with _reported(f"cannot write {undo_dir}"):
-        save_landing(undo_dir, replace(landing, state=back))
+        save_landing(undo_dir, replace(landing, state=back, files=tuple(x for x in landing.files if x not in done)))
     if strange:
         raise TreeDiffers(f"changed by somebody else while a patch was being written: {', '.join(map(repr, strange))}")
     return True

@@ -140,6 +140,10 @@ def test_an_answer_that_is_no_literal_and_no_builtin_exception_is_refused(answer
         {"module": "...m"},
         {"path": "src/pkg/m.so"},
         {"path": "os.py", "module": "os"},
+        {"path": "pytest.py", "module": "pytest"},
+        {"path": "\uff4f\uff53.py", "module": "\uff4f\uff53"},
+        {"path": "src/\uff50kg/m.py", "module": "\uff50kg.m"},
+        {"qualname": "\uff46"},
         {"path": "src/pkg/m-1.py", "module": "pkg.m-1"},
     ],
 )
@@ -148,15 +152,49 @@ def test_what_does_not_name_a_function_of_a_file_is_refused(place: dict[str, str
         source_of(told("f(1)", "2", "3", **place), 1)
 
 
-@pytest.mark.parametrize(
-    ("mine", "other"),
-    [("1", "True"), ("1", "1.0"), ("[0]", "[False]"), ("raises LookupError", "raises KeyError")],
+VALUE = "    from pkg.m import f\n\n    got = f(1)\n    assert type(got) is {0}\n    assert got == {1}\n"
+RAISED = (
+    "    import pytest\n\n    from pkg.m import f\n\n"
+    "    with pytest.raises({0}) as info:\n        f(1)\n    assert info.type is {0}\n"
 )
-def test_a_test_that_passes_with_another_proposal_is_refused(mine: str, other: str) -> None:
+
+
+@pytest.mark.parametrize(
+    ("mine", "other", "exact", "body"),
+    [
+        ("1", "True", (1, 2), VALUE.format("int", "1")),
+        ("1", "1.0", (1, 2), VALUE.format("int", "1")),
+        ("1", "Decimal('1')", (1,), VALUE.format("int", "1")),
+        ("'a'", "'aaaaaaa ... aaa'", (1,), VALUE.format("str", "'a'")),
+        ("{'a': 1}", "OrderedDict([('a', 1)])", (1,), VALUE.format("dict", "{'a': 1}")),
+        ("[]", "[m.Box()]", (1,), VALUE.format("list", "[]")),
+        ("raises LookupError", "raises KeyError", (1, 2), RAISED.format("LookupError")),
+        ("raises ValueError", "raises MyError", (1,), RAISED.format("ValueError")),
+        ("raises ValueError", "raises ValueError", (1,), RAISED.format("ValueError")),
+    ],
+)
+def test_where_equality_would_pass_with_another_proposal_the_type_is_held_too(
+    mine: str, other: str, exact: tuple[int, ...], body: str
+) -> None:
+    assert source_of(told("f(1)", mine, other, exact=list(exact)), 1) == "def test_f():\n" + body
+
+
+@pytest.mark.parametrize(
+    ("mine", "other", "exact"),
+    [
+        ("[0]", "[False]", (1, 2)),
+        ("0.0", "-0.0", (1, 2)),
+        ("[1]", "[Decimal('1')]", (1,)),
+        ("{'a': 1}", "dict('a':Decimal('1'))", (1,)),
+        ("{1}", "set(Decimal('1'))", (1,)),
+        ("(1,)", "(m.Box(),)", (1,)),
+        ("1", "1, its arguments then: [1]", (1,)),
+        ("None", "None, its arguments then: [1]", (1,)),
+    ],
+)
+def test_a_test_that_may_pass_with_another_proposal_is_refused(mine: str, other: str, exact: tuple[int, ...]) -> None:
     with pytest.raises(UsageFault, match="would not tell it from the answer of proposal 2"):
-        source_of(told("f(1)", mine, other), 1)
-    if other != "1.0" and mine != "[0]":
-        assert source_of(told("f(1)", mine, other), 2)  # `is True`, and the narrower exception, tell them apart
+        source_of(told("f(1)", mine, other, exact=list(exact)), 1)
 
 
 def test_a_name_that_the_test_needs_is_not_taken_from_it() -> None:
@@ -164,6 +202,10 @@ def test_a_name_that_the_test_needs_is_not_taken_from_it() -> None:
         source_of(told("pytest(1)", "raises KeyError", "2", qualname="pytest"), 1)
     with pytest.raises(UsageFault, match="stands for something else"):
         source_of(told("f(1)", "raises KeyError", "2", qualname="KeyError.f"), 1)
+    with pytest.raises(UsageFault, match="stands for something else"):
+        source_of(told("info(1)", "raises LookupError", "raises KeyError", qualname="info"), 1)
+    with pytest.raises(UsageFault, match="stands for something else"):
+        source_of(told("type(1)", "1", "True", qualname="type"), 1)
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,15 @@ def refused(record: TaskRecord, repo: Path, file: str, *more: str) -> None:
         ("broken.py", "nothing can be added"),
         ("conftest.py", "does not look for tests"),
         ("node_modules/test_a.py", "denied by the policy"),
-        ("wallet.py", "asks a person"),
+        ("wallet_test.py", "asks a person"),
+        ("prod.py", "does not look for tests"),
+        ("tests/help.py", "does not look for tests"),
+        (".git/test_a.py", "is hidden"),
+        (".github/test_a.py", "is hidden"),
+        ("tests/.test_a_test.py", "is hidden"),
+        ("tests/TEST_a.py", "does not look for tests"),
+        ("tests/test_\uff41.py", "not what it seems"),
+        ("tests/test_old.py", "are alike but for case"),
     ],
 )
 def test_a_file_that_is_none_for_a_test_is_refused_and_nothing_is_written(
@@ -132,19 +140,30 @@ def test_a_file_that_is_none_for_a_test_is_refused_and_nothing_is_written(
         "latin.py": b"# \xe4\n",
         "broken.py": b"f(\n",
         "conftest.py": b"",
-        "wallet.py": b"",
+        "wallet_test.py": b"",
+        "prod.py": b"x = 1\n",
+        "tests/help.py": b"x = 1\n",
+        "tests/test_OLD.py": b"",
     }.items():
         (repo / name).write_bytes(data)
-    (repo / "node_modules").mkdir()
+    for name in ("node_modules", ".git", ".github"):
+        (repo / name).mkdir()
     refused(keep(tmp_path, repo), repo, file)
     said = capsys.readouterr().err
     assert why in said
     assert (tmp_path / "outside/t.py").read_text() == "x = 1\n"
 
 
-def test_a_policy_that_denies_tests_says_so(repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    refused(keep(tmp_path, repo), repo, "tests/test_a.py", "--policy", "strict")
-    assert "the policy's patches.tests denies tests" in capsys.readouterr().err
+@pytest.mark.parametrize("file", ["tests/test_a.py", "prod.py", ".git/test_a.py"])
+def test_a_policy_that_denies_tests_says_so_whatever_the_file(
+    file: str, repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (repo / "prod.py").write_bytes(b"x = 1\n")
+    (repo / ".git").mkdir()
+    refused(keep(tmp_path, repo), repo, file, "--policy", "strict")
+    said = capsys.readouterr().err
+    assert "the patches.tests of the policy 'strict' denies tests" in said
+    assert "--policy names another policy" in said
 
 
 def test_it_needs_a_choice(repo: Path, tmp_path: Path) -> None:

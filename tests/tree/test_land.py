@@ -4,6 +4,7 @@ import os
 import resource
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from localagent.domain.paths import RepoPath
 from localagent.errors import AnswerIsNo
 from localagent.tree import land as land_module
 from localagent.tree.land import CannotLand, TreeDiffers, land, landing_state, recover, undo
-from localagent.tree.landing import FileRecord, LandingDamaged, LandState
+from localagent.tree.landing import FileRecord, LandingDamaged, LandState, load_landing, save_landing
 
 OLD = 1_500_000_000_123_456_789
 
@@ -94,6 +95,29 @@ def test_a_file_that_is_made_goes_again_and_the_folder_says_who_may_read_it(repo
     with pytest.raises(TreeDiffers, match="test_b"):
         undo(repo, tmp_path / "undo")
     assert (repo / NEW).read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize("restored", [False, True])
+@pytest.mark.parametrize("folder", [False, True])
+def test_a_killed_undoing_ends_though_the_folder_of_what_it_removed_is_gone(
+    folder: bool, restored: bool, repo: Path, tmp_path: Path
+) -> None:
+    made, keep = RepoPath("more/test_b.py"), tmp_path / "undo"
+    (repo / "more").mkdir()
+    before = state(repo)
+    land(patch_of(repo, {"a.py": b"a = 10\r\n", made: b"new"}), repo, keep, made=[made])
+    landing = load_landing(keep)
+    assert landing is not None
+    save_landing(keep, replace(landing, state=LandState.UNDOING))  # killed here, or after some of the files
+    (repo / made).unlink()
+    if restored:
+        (repo / "a.py").write_bytes(b"a = 1\r\n")
+    if not folder:
+        (repo / "more").rmdir()
+    assert recover(repo, keep)
+    assert landing_state(keep) is LandState.LANDED
+    assert undo(repo, keep) == (("a.py", made) if folder else ("a.py",))
+    assert state(repo) == before
 
 
 @pytest.mark.parametrize("kind", ["file", "empty", "link", "folder"])
