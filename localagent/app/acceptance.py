@@ -46,11 +46,9 @@ def judged(task: Task, result: TaskResult, repair: Repair, parts: Parts, policy:
     if enough or (confidence is None and not bar):
         return result
     if task.choosing in _TAKEN:
-        known = (
-            "a confidence that is not known"
-            if confidence is None
-            else f"confidence {shown_probability(confidence.probability)}"
-        )
+        known = "a confidence that is not known"
+        if confidence is not None:
+            known = f"confidence {shown_probability(confidence.probability)}"
         said = _TAKEN[task.choosing].format(known, who, bar)
         return replace(result, warnings=(*result.warnings, said))
     return _proposed(result, repair, parts, asked, confidence)
@@ -108,7 +106,5 @@ def _reason(confidence: Confidence | None, others: int, asked: tuple[float, str]
         return f"{found}, but how likely it is right could not be told, and {who} asks for it"
     best = "it" if not others else "the best of them"
     why = f": {confidence.opposing[0]}" if confidence.opposing else ""
-    return (
-        f"{found}, but {best} is right with confidence {shown_probability(confidence.probability)}, where {who} asks for"
-        f" {bar:.2f}{why}"
-    )
+    figure = shown_probability(confidence.probability)
+    return f"{found}, but {best} is right with confidence {figure}, where {who} asks for {bar:.2f}{why}"

@@ -38,4 +38,5 @@ def shown_probability(probability: float) -> str:
 
 def confidence_line(told: Told) -> str:
     """In words, with what the number rests on."""
-    return f"confidence {shown_probability(told['probability'])}{'' if told['calibrated'] else ', not calibrated for this model'}"
+    figure = shown_probability(told["probability"])
+    return f"confidence {figure}{'' if told['calibrated'] else ', not calibrated for this model'}"
