@@ -32,6 +32,14 @@ def test_rivals_that_differ_are_ambiguous_and_the_input_that_tells_them_apart_is
 
 
 @pytest.mark.long
+def test_the_best_is_assumed_where_the_user_says_so_and_the_report_tells() -> None:
+    with home({"m.py": PROGRAM, "test_m.py": WEAK}) as h:
+        ran = h.fix("--assume")
+        assert (ran.code, ran.report["outcome"], ran.report["proposals"]) == (0, "accepted", []), ran
+        assert any("--assume" in w for w in ran.report["warnings"])
+
+
+@pytest.mark.long
 def test_the_first_that_passes_is_taken_where_the_user_says_so() -> None:
     with home({"m.py": PROGRAM, "test_m.py": WEAK}) as h:
         ran = h.fix("--first")

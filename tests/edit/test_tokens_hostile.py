@@ -19,7 +19,7 @@ HOSTILE = {
     "deep brackets": b"x = " + b"(" * 3000,
     "deep blocks": b"\n".join(b" " * n + b"if x:" for n in range(3000)),
     "escaped quotes": b'"""' + b'\\"""' * 40_000,
-    "escaped single quotes": b"'" + b"\\'" * 2_000 + b"\n(",
+    "escaped single quotes": b"'" + b"\\'" * 700 + b"\n(",
     "only NULs": b"\0" * 50_000,
     "NULs in code": b"if a\0:\n\0  (",
     "latin-1": "é = (".encode("latin-1"),

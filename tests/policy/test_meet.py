@@ -1,6 +1,8 @@
 """The law of layers: what an earlier layer denies, the joined policy denies, whatever a later layer says."""
 
+import pickle
 import tomllib
+from collections.abc import Iterator
 from dataclasses import fields
 from functools import lru_cache
 from pathlib import Path
@@ -14,11 +16,12 @@ from pathspec import GitIgnoreSpec
 from localagent.domain.gate import Severity
 from localagent.domain.policy import JailLevel, LeastStrength, Permission, Policy, Switch
 from localagent.gate.catalogue import for_a_person, own_ids
+from localagent.policy import layers as policy_layers
 from localagent.policy.commands import why_denied
 from localagent.policy.facts import facts
 from localagent.policy.layers import LAYER_SCHEMA, Source, combine
 from localagent.policy.limits import BUILT_IN
-from localagent.policy.load import load_policy
+from localagent.policy.load import load_policy, parse_toml
 from localagent.policy.meet import meet
 
 POLICIES = Path(__file__).parents[2] / "policies"
@@ -34,6 +37,20 @@ CRITICAL_NAMES = ("verify*", "*ledger*")
 CRITICAL_USES = ("hmac", "stripe.Charge")
 LOCKS = ("pylock.toml", "requirements.txt", "requirements-dev.txt", "x/requirements.txt")
 PEOPLE = ("*", "ann", "bob", "root")
+
+
+@lru_cache(maxsize=1_000)
+def read_once(data: bytes, source: str) -> bytes:
+    return pickle.dumps(parse_toml(data, source))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _texts_are_read_once() -> Iterator[None]:
+    """The same policies stand under the layers of every example: each text is parsed once, and handed out anew."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(policy_layers, "parse_toml", lambda data, source: pickle.loads(read_once(data, source)))
+        yield
+
 
 patterns = st.lists(
     st.sampled_from(["*.py", "*", "pkg/", "tests/", "a.py", "*.md", "docs/", "setup.py", "app/**"]), max_size=4
