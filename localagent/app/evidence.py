@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from localagent import __version__
-from localagent.app.answer_file import AnswerTest
 from localagent.app.chosen import approvals_of, attested_facts
+from localagent.app.proposal_test_file import AnswerTest
 from localagent.app.settings import Settings
 from localagent.domain.edit import Patch, digest_of
 from localagent.domain.paths import RepoPath

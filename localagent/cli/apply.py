@@ -7,11 +7,11 @@ import argparse
 from pathlib import Path
 
 from localagent.app import Settings
-from localagent.app.answer_file import answer_test
 from localagent.app.approving import refuse_unapproved
 from localagent.app.as_recorded import hold_patch
 from localagent.app.evidence import land_recorded
 from localagent.app.policies import open_policy
+from localagent.app.proposal_test_file import answer_test
 from localagent.cli.gate import add_daemon
 from localagent.cli.render import Render
 from localagent.daemon.approvals import service_of

@@ -5,6 +5,7 @@ import argparse
 from localagent.app import Settings
 from localagent.cli.render import Render
 from localagent.errors import UsageFault
+from localagent.record.confidence import shown_probability
 from localagent.record.store import TaskStore
 from localagent.record.summary import row_of
 
@@ -27,7 +28,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
         render.json([row.json() for row in rows])
     else:
         for row in rows:
-            likely = "" if row.confidence is None else f"{row.confidence:.2f}"
+            likely = "" if row.confidence is None else shown_probability(row.confidence)
             render.line(
                 f"{row.id}  {row.outcome:<16} {likely:>4} {row.candidates_verified:>6} run {row.seconds:>8.1f} s"
                 f"  {row.repo}"

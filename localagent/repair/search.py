@@ -18,7 +18,7 @@ from dataclasses import replace
 from localagent.domain.edit import Candidate
 from localagent.domain.task import Ambiguity, Stage, Task, TaskResult, Verdict
 from localagent.ports import QuickCheck
-from localagent.repair.acceptance.signals import Signals, sturdier
+from localagent.repair.acceptance.signals import Signals, hardened_signals
 from localagent.repair.control import only_flaky
 from localagent.repair.deciding import Accepted, ambiguity, rivals
 from localagent.repair.distrust import distrust
@@ -76,7 +76,7 @@ class Repair:
         before = found.get(candidate.parent) if candidate.parent is not None else None
         if candidate.number in found or choice is None or before is None:
             return found.get(candidate.number, {})
-        return sturdier(candidate, before, choice)
+        return hardened_signals(candidate, before, choice)
 
     def rivals(self, chosen: Candidate) -> list[Accepted]:
         """Others that pass every check as well and are known to behave otherwise, best first, while there is time."""

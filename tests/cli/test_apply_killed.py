@@ -8,8 +8,8 @@ import pytest
 from evidence_builder import PATCH, keep_proposals, settings_below
 
 from localagent.app import Settings
-from localagent.app.answer_file import AnswerTest
 from localagent.app.evidence import land_recorded
+from localagent.app.proposal_test_file import AnswerTest
 from localagent.cli.main import main
 from localagent.domain.edit import FileChange
 from localagent.domain.paths import RepoPath

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from localagent.repair.acceptance.completion import completes
 from localagent.repair.acceptance.contradiction import Contradiction, ContradictionKind, Severity
+from localagent.repair.acceptance.control_flow import completes
 from localagent.repair.acceptance.documentation_rules import own_nodes
 from localagent.repair.acceptance.effect import EffectKind
 from localagent.repair.acceptance.expression_diff import is_constant, key

@@ -100,7 +100,7 @@ def signals(choice: Choice) -> dict[int, Signals]:
     return found
 
 
-def sturdier(candidate: Candidate, before: Signals, choice: Choice) -> Signals:
+def hardened_signals(candidate: Candidate, before: Signals, choice: Choice) -> Signals:
     """The signals of a plausible candidate to which edits were added: what it does is that of the one before."""
     return {**before, **_of_patch(candidate, choice, _context(choice))}
 

@@ -10,7 +10,7 @@ from localagent.domain.edit import Candidate, FileChange, Patch
 from localagent.domain.outcome import Baseline, Failure, Frame, Outcome, TestResult
 from localagent.domain.task import Suspicion
 from localagent.index.test_literals import Literals
-from localagent.repair.acceptance.signals import Choice, signals, sturdier
+from localagent.repair.acceptance.signals import Choice, hardened_signals, signals
 from localagent.repair.choice import Standing
 
 NOTHING = Baseline(tests=(), failing=(), passing=())
@@ -99,6 +99,6 @@ def test_a_candidate_that_was_made_sturdier_keeps_what_it_does_and_is_read_itsel
     asked = choice(standings(1.0))
     before = signals(asked)[1]
     two = replace(asked.order[0].candidate, number=9, edits=asked.order[0].candidate.edits * 2, parent=1)
-    found = sturdier(two, before, asked)
+    found = hardened_signals(two, before, asked)
     assert (found["edits"].value, before["edits"].value) == (1.0, 0.0)
     assert found["lead"] == before["lead"]

@@ -11,8 +11,8 @@ from typing import Any
 
 import pathspec
 
-from localagent.app.answer_source import NO_SOURCE, called, defines, source_of
 from localagent.app.approving import needs_person
+from localagent.app.proposal_test_source import NO_SOURCE, called, defines, source_of
 from localagent.domain.diff import ChangeKind, FileMode, TreeChange
 from localagent.domain.edit import FileChange, Patch
 from localagent.domain.paths import RepoPath
