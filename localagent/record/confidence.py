@@ -39,4 +39,4 @@ def shown_probability(probability: float) -> str:
 def confidence_line(told: Told) -> str:
     """In words, with what the number rests on."""
     figure = shown_probability(told["probability"])
-    return f"confidence {figure}{'' if told['calibrated'] else ', not calibrated for this model'}"
+    return f"confidence {figure}{'' if told['calibrated'] else ', not calibrated for this search'}"

@@ -197,7 +197,7 @@ def test_within_a_state_the_likeliest_stands_first(tmp_path: Path) -> None:
     assert low["what_to_do"].endswith("localagent show t4")
     assert exit_of(report) == 1
     text = page(report).decode()
-    for shown in ("confidence 0.60", "confidence 0.70, not calibrated for this model", ">0.97<", ">(0.70)<"):
+    for shown in ("confidence 0.60", "confidence 0.70, not calibrated for this search", ">0.97<", ">(0.70)<"):
         assert shown in text, shown
 
 

@@ -94,7 +94,7 @@ def test_the_likeliest_is_shown_first(monkeypatch: pytest.MonkeyPatch, capsys: p
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("suggestion")]
     assert [line.partition(" (t)")[2] for line in lines] == [
         ", confidence 0.75",
-        ", confidence 0.50, not calibrated for this model",
+        ", confidence 0.50, not calibrated for this search",
         "",
     ]
 

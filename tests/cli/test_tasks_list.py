@@ -23,7 +23,7 @@ def test_the_likeliest_stands_first(capsys: pytest.CaptureFixture[str]) -> None:
         lines = capsys.readouterr().out.splitlines()
         assert [line.split()[0] for line in lines] == ["id-3", "id-4", "id-2", "id-1", "id-5"]
         assert lines[0] == "id-3  done (0)  t3  confidence 0.97  why"
-        assert lines[2] == "id-2  done (0)  t2  confidence 0.50, not calibrated for this model  why"
+        assert lines[2] == "id-2  done (0)  t2  confidence 0.50, not calibrated for this search  why"
         assert lines[3] == "id-1  done (0)  t1  why"
         assert main(["tasks", "list", "--daemon", str(daemon.socket), "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["tasks"] == tasks

@@ -126,7 +126,7 @@ def test_what_happened_is_said() -> None:
     text = Seen(task_page(row("adder.py"), story(report("test_more"), told), who="", uid=7, renew="")).text
     for word in ("return a - b", "return a + b", "tests turned", "plausible", "denied by test_more", "level L4"):
         assert word in text, word
-    assert "confidence 0.62, not calibrated for this model" in text
+    assert "confidence 0.62, not calibrated for this search" in text
     assert "against: test_more" in text
 
 
