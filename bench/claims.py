@@ -44,6 +44,7 @@ from localagent.verify.mutants import mutants_of
 
 AGENT = Path(sys.executable).absolute().parent / "localagent"
 GOOD = ("A", "B")
+ANSWERS = ("verified", "needs-person")  # a gate may ask a person what the change means, whatever was shown
 RIGHT_LEAST, WRONG_MOST = 0.80, 0.05
 KINDS: Mapping[str, frozenset[str]] = {
     "edit": frozenset(
@@ -239,9 +240,9 @@ def show(row: Mapping[str, Any]) -> None:
     right, wrong = row["right"], row["wrong"]
     other = "none" if wrong is None else f"{wrong['verdict']} {wrong['grade']}"
     print(f"{row['name']:34} right: {right['verdict']} {right['grade']}   wrong ({row['kind']}): {other}", flush=True)
-    if right["grade"] not in GOOD:
+    if right["grade"] not in GOOD or right["verdict"] not in ANSWERS:
         print(f"    right: {'; '.join([*right['limits'], *right['short']]) or right['reason']}")
-    if wrong is not None and wrong["grade"] in GOOD and wrong["verdict"] == "verified":
+    if wrong is not None and wrong["grade"] in GOOD and wrong["verdict"] in ANSWERS:
         print(f"    wrong: {row['edit']}")
     sys.stdout.flush()
 
@@ -250,7 +251,7 @@ def summary(rows: Sequence[Mapping[str, Any]]) -> tuple[str, bool]:
     """The counts by kind, and whether the bars hold."""
 
     def good(one: Mapping[str, Any]) -> bool:
-        return one["verdict"] == "verified" and one["grade"] in GOOD
+        return one["verdict"] in ANSWERS and one["grade"] in GOOD
 
     right = [row["right"] for row in rows]
     wrong = [row for row in rows if row["wrong"] is not None]

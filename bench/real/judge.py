@@ -90,7 +90,10 @@ def run_tests(tree: Path, python: Path, tests: Sequence[str], *, wall_seconds: f
         log = (done.stdout + done.stderr)[-2000:]
         if not report.is_file():
             return Verdicts(tests={}, log=f"status {done.returncode}: {log}")
-        return Verdicts(tests=_parse(report), log=log)
+        try:
+            return Verdicts(tests=_parse(report), log=log)
+        except ET.ParseError as fault:  # killed while it wrote
+            return Verdicts(tests={}, log=f"status {done.returncode}, {fault}: {log}")
 
 
 def _parse(report: Path) -> dict[str, str]:

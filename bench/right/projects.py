@@ -10,7 +10,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,8 @@ from bench.real.facts import Fact
 HERE = Path(__file__).resolve().parent
 LEARNING, JUDGING, SMALL = HERE / "facts.toml", facts.FACTS, HERE / "small"
 MUTATED = HERE / "mutated.jsonl"
+FAULTS = "faults.jsonl"  # in the work folder: it holds pieces of the projects
+HALVES = ("learning", "faults", "judging", "small", "mutated")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which projects, and where they are laid out."""
     parser.add_argument("--repos", type=Path, help="folder of clones (for facts)")
     parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "localagent-bench-right")
-    parser.add_argument("--half", choices=("learning", "judging", "small", "mutated"), default="learning")
+    parser.add_argument("--half", choices=HALVES, default="learning")
     parser.add_argument("--only", default="", metavar="RE", help="names that match")
     parser.add_argument("--every", type=int, default=1, metavar="N")
 
@@ -59,9 +61,7 @@ def cases(half: str) -> list[Case]:
 def _mutated(case: Case, told: dict[str, Any]) -> Case:
     files = {**case.files, **case.oracle}
     repaired = files[told["path"]]
-    broken = repaired.encode()
-    for start, end, text in sorted(told["splices"], reverse=True):
-        broken = broken[:start] + text.encode() + broken[end:]
+    broken = _spliced(repaired.encode(), told["splices"])
     return replace(
         case,
         id=told["name"],
@@ -75,6 +75,8 @@ def names(args: argparse.Namespace) -> tuple[str, ...]:
     """Names in their order."""
     if args.half in ("small", "mutated"):
         every = [case.id for case in cases(args.half)]
+    elif args.half == "faults":
+        every = list(_faults(args.work))
     else:
         every = [fact.name for fact in facts.load(LEARNING if args.half == "learning" else JUDGING)]
     return tuple(name for name in every if re.search(args.only, name))[:: args.every]
@@ -84,21 +86,41 @@ def lay_out(name: str, args: argparse.Namespace) -> Project:
     """The broken tree with its environment, made anew."""
     if args.half in ("small", "mutated"):
         return _case(next(case for case in cases(args.half) if case.id == name), args)
-    path = LEARNING if args.half == "learning" else JUDGING
-    fact = next(fact for fact in facts.load(path) if fact.name == name)
+    fault = _faults(args.work)[name] if args.half == "faults" else None
+    path = JUDGING if args.half == "judging" else LEARNING
+    wanted = fault["fact"] if fault else name
+    fact = next(fact for fact in facts.load(path) if fact.name == wanted)
     clone = layout.clone_of(fact, args.repos)
     tree = args.work / "layouts" / fact.name
     layout.lay_out(fact, clone, tree)
+    reference = layout.true_fix(fact, clone).after
+    if fault:
+        for changed, text in reference.items():
+            (tree / changed).write_bytes(text)
+        repaired = (tree / fault["path"]).read_bytes()
+        (tree / fault["path"]).write_bytes(_spliced(repaired, fault["splices"]))
+        reference = {fault["path"]: repaired}
     return Project(
-        name=fact.name,
+        name=name,
         group=fact.repository,
         half=args.half,
         tree=tree,
         python=layout.environment(fact, args.work / "venvs", tree),
         tests=fact.tests,
-        reference=layout.true_fix(fact, clone).after,
+        reference=reference,
         fact=fact,
     )
+
+
+def _faults(work: Path) -> dict[str, dict[str, Any]]:
+    """Faults drawn into repaired trees of learning facts, by name."""
+    return {told["name"]: told for told in map(json.loads, (work / FAULTS).read_text("utf-8").splitlines())}
+
+
+def _spliced(text: bytes, splices: Sequence[tuple[int, int, str]]) -> bytes:
+    for start, end, new in sorted(splices, reverse=True):
+        text = text[:start] + new.encode() + text[end:]
+    return text
 
 
 def _case(case: Case, args: argparse.Namespace) -> Project:

@@ -84,9 +84,8 @@ def _work(run: Run, policy: Policy, settings: Settings, stop: Stop) -> Verificat
                 settings,
             )
         run.known["review"] = review
-        refused = _refused(run, review, old)
-        if refused is not None:
-            return refused
+        if not review.may_run:
+            return _refused(run, review, old)
         jail = open_jail(
             backend=request.backend,
             allow_third_party=policy.third_party_binaries is Permission.ALLOW,
@@ -123,7 +122,7 @@ def _work(run: Run, policy: Policy, settings: Settings, stop: Stop) -> Verificat
         )
         sources = {file.path for file in files}
         others = tuple(change for change in changes if change.path not in sources)
-        said = Judge(run, subject, files, others).verdict(old, brings_tests=brings_tests)
+        said = _asking(Judge(run, subject, files, others).verdict(old, brings_tests=brings_tests), review)
         return replace(said, warnings=(*said.warnings, *verifier.limits_reached))
 
 
@@ -150,10 +149,27 @@ def _tree_before(run: Run, store: Path) -> Snapshot:
     return take_commit(git, commit, store)
 
 
-def _refused(run: Run, review: PatchReview, old: Snapshot) -> Verification | None:
-    """The answer where the gates do not allow: nothing has run then, and nothing will."""
-    if review.verdict is PatchVerdict.ALLOWED:
-        return None
+def _asking(said: Verification, review: PatchReview) -> Verification:
+    """What was shown, where the gates ask a person what the change means: evidence is none, only an approval is."""
+    if review.verdict is PatchVerdict.ALLOWED or not said.verdict.yes:
+        return said
+    shown = said.headline[:1].lower() + said.headline[1:]
+    return replace(
+        said,
+        verdict=VerifyVerdict.NEEDS_PERSON,
+        headline="",
+        reason=f"{_rules(review)} asks what the change means; {shown}: {said.reason}",
+        remedy=review.remedy or "read the findings below; `localagent approve` records that a person did",
+        exit=AnswerIsNo.exit_code,
+    )
+
+
+def _rules(review: PatchReview) -> str:
+    return ", ".join(dict.fromkeys(f.rule for decision in review.decisions for f in decision.findings))
+
+
+def _refused(run: Run, review: PatchReview, old: Snapshot) -> Verification:
+    """The answer where the gates do not let it run: nothing has run then, and nothing will."""
     found = [f for decision in review.decisions for f in decision.findings]
     if any(f.rule == DiffRule.MISMATCH for f in found) and _holds_already(run.request.patch, Path(old.store)):
         where = f"the commit {run.request.baseline!r}" if run.request.baseline else "the tree"
@@ -163,12 +179,11 @@ def _refused(run: Run, review: PatchReview, old: Snapshot) -> Verification | Non
             remedy="name the commit that it was made for: --baseline HEAD where it is not committed yet, "
             "--baseline HEAD~1 where it is the last commit",
         )
-    rules = ", ".join(dict.fromkeys(f.rule for f in found))
     person = review.verdict is PatchVerdict.NEEDS_PERSON
     said = "a person has to look at it before it may run" if person else "a gate refuses it"
     return run.answer(
         VerifyVerdict.NEEDS_PERSON if person else VerifyVerdict.REFUSED,
-        f"{said}: {rules}; nothing ran",
+        f"{said}: {_rules(review)}; nothing ran",
         remedy=review.remedy or "see the findings; `localagent gate` tells them without running anything",
     )
 

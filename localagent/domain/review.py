@@ -16,13 +16,14 @@ class PatchVerdict(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RuleText:
-    """A rule as it is told. `asks_person`: what it finds may well be right."""
+    """A rule as it is told. `asks_person`: what it finds may be right; `may_run`: in a jail, before a person looked."""
 
     id: str
     severity: Severity
     why: str
     remedy: str
     asks_person: bool
+    may_run: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -96,6 +97,15 @@ class PatchReview:
         found = (f for d in self.decisions for f in d.findings)
         lines = (f"{f.rule} {f.path!r}" for f in found if f.rule in self.rules and self.rules[f.rule].asks_person)
         return tuple(sorted(set(lines)))
+
+    @property
+    def may_run(self) -> bool:
+        """Whether a jail may run it: allowed, or a person is only asked what the change means."""
+        if self.verdict is PatchVerdict.ALLOWED:
+            return True
+        found = [f.rule for d in self.decisions for f in d.findings]
+        known = all(rule in self.rules and self.rules[rule].may_run for rule in found)
+        return self.verdict is PatchVerdict.NEEDS_PERSON and bool(found) and known
 
     @property
     def exit(self) -> int:

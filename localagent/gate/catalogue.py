@@ -72,6 +72,15 @@ RULES: tuple[Rule, ...] = (
     *tamper_rules.RULES,
     *weakness.RULES,
 )
+# What these ask is what a change means, and evidence helps to answer it: no harm is done by running it in a jail first.
+# Whatever else asks a person (tests, configuration, dependencies, what starts programs or hides) is not run before.
+OF_MEANING = frozenset(
+    {
+        "guard-gone", "check-gone", "condition-widened", "asks-less", "bound-moved", "call-given", "compares-looser",
+        "stakes-changed", "fault-unreported", "only-taken-away", "done-less", "steering-changed", "critical-code",
+        "protection-dropped", "silent-handler", "literal-answers", "broad-except-at-times",
+    }
+)  # fmt: skip
 DANGER_REMEDY = "do without it; where it is meant, have a person change the policy's table of dangers"
 _ERROR = RuleText(
     id=COULD_NOT_ANSWER,
@@ -106,6 +115,14 @@ def rule_texts(policy: Policy) -> dict[str, RuleText]:
         for d in reversed(policy.dangers)
     ]
     texts += [
-        RuleText(id=r.id, severity=r.severity, why=r.why, remedy=r.remedy, asks_person=r.id in person) for r in RULES
+        RuleText(
+            id=r.id,
+            severity=r.severity,
+            why=r.why,
+            remedy=r.remedy,
+            asks_person=r.id in person,
+            may_run=r.id in person & OF_MEANING,
+        )
+        for r in RULES
     ]
     return {text.id: text for text in (*texts, _ERROR)}

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from localagent import __version__
+from localagent.domain.review import PatchVerdict
 from localagent.domain.strength import Share, Strength
 from localagent.domain.verification import (
     Basis,
@@ -289,6 +290,9 @@ def _lines(v: Verification) -> Iterator[str]:
     if v.jail_backend:
         took = sum(v.seconds.values())
         yield f"ran in {v.jail_backend}, level {v.jail_level}; seed {v.seed}; {took:.1f} s"
+    if v.review is not None and v.review.verdict is PatchVerdict.NEEDS_PERSON:
+        yield ""
+        yield review_text(v.review)
 
 
 def _comparison(v: Verification) -> Iterator[str]:

@@ -132,6 +132,23 @@ def test_what_a_gate_refuses_never_runs(after: dict[str, str | None], verdict: s
         fits(said.told)
 
 
+@pytest.mark.long
+def test_what_a_gate_asks_about_the_meaning_of_is_shown_with_the_evidence_and_stays_a_persons() -> None:
+    refusing = "def part(n, size):\n    if n > 2**size:\n        raise ValueError(n)\n    return n\n"
+    tests = "import pytest\nfrom parts import part\n\n\ndef test_part():\n    assert part(1, 3) == 1\n"
+    tests += "    with pytest.raises(ValueError):\n        part(8, 3)\n"
+    base = {"parts.py": refusing, "test_parts.py": tests}
+    with home(base) as h:
+        said = verify(h, patch(base, {"parts.py": refusing.replace("n > 2", "n >= 2")}))
+        assert (said.code, said.verdict) == (1, "needs-person"), said
+        assert said.told["comparison"]["fail_to_pass"] == ["test_parts.py::test_part"]
+        assert said.told["strength"]["grade"] in ("A", "B", "C")
+        assert said.told["jail"]["backend"]
+        assert said.reason.startswith("steering-changed asks what the change means; patch verified by tests: ")
+        assert "part: what is refused is another" in said.out  # the question stands below
+        fits(said.told)
+
+
 @pytest.mark.slow
 def test_a_policy_that_lets_no_tests_go_refuses_a_deleted_one() -> None:
     with home(REPO) as h:

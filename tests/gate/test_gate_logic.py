@@ -10,7 +10,7 @@ from localagent.domain.edit import FileChange, Patch
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import DangerRule, Permission, Policy
 from localagent.edit.space import open_edit_space
-from localagent.gate.catalogue import for_a_person
+from localagent.gate.catalogue import OF_MEANING, for_a_person, rule_texts
 from localagent.gate.logic_rules import RULES
 from localagent.gate.patch import PatchGates
 from localagent.gate.persons import asked_of_person
@@ -45,6 +45,15 @@ def fired(gates: PatchGates, before: str, after: str, path: str = "pkg/mod.py") 
 
 def test_every_sign_is_a_question_to_a_person(policy: Policy) -> None:
     assert {rule.id for rule in RULES} <= for_a_person(policy)
+
+
+def test_what_may_run_before_a_person_looked_is_a_question_of_meaning(policy: Policy) -> None:
+    texts = rule_texts(policy)
+    assert {name for name, text in texts.items() if text.may_run} == OF_MEANING
+    assert all(texts[name].asks_person for name in OF_MEANING)
+    firm = {"import-new", "runs-unasked", "acts-outside", "secret-told", "opaque-text", "trigger-added", "test-changed"}
+    firm |= {"dependency-edit", "test-configuration", "magic-value", "waits-for-a-time", "exposed-whole", "endless"}
+    assert firm <= texts.keys() - OF_MEANING
 
 
 def test_code_that_moves_within_its_file_is_no_sign(gates: PatchGates) -> None:
