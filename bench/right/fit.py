@@ -54,7 +54,7 @@ _RESAMPLED = 2000
 _STEPS, _STEP = 600, 0.03
 _FOLDS = 12
 # What a patch counts by where it is from: the small cases were written to tempt, real projects are few.
-OF_HALF = {"small": 0.5, "mutated": 1.0, "learning": 2.0, "judging": 0.0}
+OF_HALF = {"small": 0.5, "mutated": 1.0, "faults": 2.0, "learning": 2.0, "judging": 0.0}
 OTHERS = 0.15  # what a patch counts that the order would not take
 
 
@@ -357,7 +357,7 @@ def main() -> int:
             without[n] = fitted([r for r in learning if fold[r.group] != n])
         return without[n]
 
-    for half in ("learning", "small", "mutated"):
+    for half in ("learning", "faults", "small", "mutated"):
         some = [r for r in learning if r.half == half]
         by_hand = ConfidenceModel(name="", bias=0.0, weights={}, centres={}, order={}, models=frozenset())
         before = judge(some, lambda _, hand=by_hand: hand)  # type: ignore[misc]
