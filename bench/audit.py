@@ -21,10 +21,10 @@ from pathlib import Path
 if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from localagent.record.audit.check import check_audit
 from localagent.record.audit.entry import AuditKind, line_of, parse_line
 from localagent.record.audit.log import AuditLog
 from localagent.record.audit.segments import segments
+from localagent.record.audit.verify_chain import check_audit
 from localagent.record.journal import Standing
 
 Segment = list[bytes]  # lines, newlines included

@@ -38,9 +38,9 @@ from bench.real.facts import Fact
 from localagent.domain.edit import Edit
 from localagent.domain.paths import RepoPath
 from localagent.edit.space import open_edit_space
-from localagent.repair.identity import behaviour_key
-from localagent.verify.changed import ChangedFile
-from localagent.verify.mutants import mutants_of
+from localagent.repair.search.code_equivalence import behaviour_key
+from localagent.verify.evidence.changed_lines import ChangedFile
+from localagent.verify.evidence.mutants import mutants_of
 
 AGENT = Path(sys.executable).absolute().parent / "localagent"
 GOOD = ("A", "B")

@@ -18,9 +18,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from localagent.hook.find import choose, find  # noqa: E402
-from localagent.hook.repair import after_repairs, repair  # noqa: E402
-from localagent.hook.view import CannotReadError, view_of  # noqa: E402
+from localagent.lint.engine import choose, find  # noqa: E402
+from localagent.lint.file_view import CannotReadError, view_of  # noqa: E402
+from localagent.lint.fixer import after_repairs, repair  # noqa: E402
 
 EACH = 5  # so many repairs of a rule and file are also tried one by one
 

@@ -19,9 +19,9 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from bench.real import facts, judge, layout  # noqa: E402
-from localagent.hook.find import choose  # noqa: E402
-from localagent.hook.repair import repair  # noqa: E402
-from localagent.hook.view import CannotReadError, view_of  # noqa: E402
+from localagent.lint.engine import choose  # noqa: E402
+from localagent.lint.file_view import CannotReadError, view_of  # noqa: E402
+from localagent.lint.fixer import repair  # noqa: E402
 
 
 def newest(only: set[str]) -> list[facts.Fact]:

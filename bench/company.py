@@ -23,9 +23,9 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from localagent.app import Settings
-from localagent.llm.engine import bindings
-from localagent.llm.registry import Registry
-from localagent.llm.tuned import serving
+from localagent.llm.model.quantized_store import serving
+from localagent.llm.model.registry import Registry
+from localagent.llm.process.llama_engine import bindings
 
 CONTEXT_TOKENS = 512
 LENGTHS = ((128, 128), (128, 77), (77, 77), (37, 21))

@@ -33,22 +33,22 @@ from numpy.typing import NDArray
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from localagent.app import Settings
-from localagent.app.model_bench import load_bugs
-from localagent.app.prior import load_prior
-from localagent.app.written import open_writer
+from localagent.app.fix.edit_writers import open_writer
+from localagent.app.fix.prior import load_prior
+from localagent.app.models.bench import load_bugs
 from localagent.domain.edit import SPAN
 from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Budget, Suspicion, Task
 from localagent.edit.space import open_edit_space
-from localagent.jail.open import open_jail
-from localagent.llm.branches import Branch, Row
-from localagent.llm.decoder import ModelDecoder
-from localagent.llm.frames import CONTEXT_TOKENS, Message
-from localagent.llm.registry import Registry
-from localagent.llm.scorer import ModelScorer
-from localagent.llm.tuned import serving
-from localagent.repair.weights import load_weights
+from localagent.jail.api import open_jail
+from localagent.llm.model.quantized_store import serving
+from localagent.llm.model.registry import Registry
+from localagent.llm.process.protocol import CONTEXT_TOKENS, Message
+from localagent.llm.process.shared_prefix import Branch, Row
+from localagent.llm.scoring.decoder import ModelDecoder
+from localagent.llm.scoring.scorer import ModelScorer
+from localagent.repair.ordering.weights import load_weights
 
 RATIO_BAR = 8.0
 MEMORY_BAR_BYTES = 450 << 20

@@ -19,13 +19,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from localagent.app.prior import load_prior  # noqa: E402
+from localagent.app.fix.prior import load_prior  # noqa: E402
 from localagent.domain.edit import Candidate, FileChange, Patch  # noqa: E402
 from localagent.domain.gate import Allow  # noqa: E402
 from localagent.domain.outcome import Baseline  # noqa: E402
 from localagent.domain.paths import RepoPath  # noqa: E402
 from localagent.edit.space import open_edit_space  # noqa: E402
-from localagent.gate.chain import open_gate_chain  # noqa: E402
+from localagent.gate.repair_gates import open_gate_chain  # noqa: E402
 from localagent.policy.load import load_policy  # noqa: E402
 
 PATH = RepoPath("pkg/wrap.py")

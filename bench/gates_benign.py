@@ -27,7 +27,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from localagent.app.gating import GateRequest, review_patch  # noqa: E402
+from localagent.app.review.patch_gate import GateRequest, review_patch  # noqa: E402
 from localagent.app.settings import Settings  # noqa: E402
 from localagent.domain.review import PatchVerdict  # noqa: E402
 

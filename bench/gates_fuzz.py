@@ -24,20 +24,20 @@ from types import FrameType
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from localagent.app.gating import verdict_of  # noqa: E402
+from localagent.app.review.patch_gate import verdict_of  # noqa: E402
 from localagent.domain.diff import ChangeKind, DiffFault, FileMode, TreeChange  # noqa: E402
 from localagent.domain.gate import Allow, Decision  # noqa: E402
 from localagent.domain.paths import RepoPath  # noqa: E402
 from localagent.domain.policy import Policy  # noqa: E402
 from localagent.domain.review import PatchVerdict  # noqa: E402
 from localagent.errors import AnswerIsNo, UsageFault  # noqa: E402
-from localagent.gate.catalogue import RULES, for_a_person, own_ids, rule_texts  # noqa: E402
-from localagent.gate.patch import PatchGates  # noqa: E402
-from localagent.policy.layers import LAYER_SCHEMA, Source, combine  # noqa: E402
+from localagent.gate.patch_gates import PatchGates  # noqa: E402
+from localagent.gate.rule_catalogue import RULES, for_a_person, own_ids, rule_texts  # noqa: E402
 from localagent.policy.limits import meet_limits  # noqa: E402
 from localagent.policy.load import load_policy, parse_policy  # noqa: E402
-from localagent.tree.applied import apply_diff  # noqa: E402
-from localagent.tree.unified import parse_diff  # noqa: E402
+from localagent.policy.policy_layers import LAYER_SCHEMA, Source, combine  # noqa: E402
+from localagent.repo.diff.apply_in_memory import apply_diff  # noqa: E402
+from localagent.repo.diff.parse_diff import parse_diff  # noqa: E402
 
 LIMITS = b"\n[limits]\nmemory_mib = 512\nprocesses = 64\ncpu_seconds = 300\nfile_mib = 16\n"
 POLICY = (ROOT / "policies" / "default.toml").read_bytes().replace(b"\n[limits]\n", LIMITS)

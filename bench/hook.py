@@ -22,9 +22,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from localagent.hook.find import choose, find  # noqa: E402
-from localagent.hook.repair import repair  # noqa: E402
-from localagent.hook.view import view_of  # noqa: E402
+from localagent.lint.engine import choose, find  # noqa: E402
+from localagent.lint.file_view import view_of  # noqa: E402
+from localagent.lint.fixer import repair  # noqa: E402
 
 NAMES = (
     "argparse", "ast", "calendar", "configparser", "csv", "dataclasses", "difflib", "enum", "functools", "gettext",

@@ -22,7 +22,7 @@ from jail_programs import compare, programs  # noqa: E402
 from jail_start import measure  # noqa: E402
 
 from localagent.errors import CannotEnforce  # noqa: E402
-from localagent.jail.open import Kind, NamespaceJail, open_jail  # noqa: E402
+from localagent.jail.api import Kind, NamespaceJail, open_jail  # noqa: E402
 
 RATIO_BAR = 1.5
 

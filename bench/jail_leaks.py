@@ -16,12 +16,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from localagent.domain.jailspec import Access, Bind, JailLimits, JailSpec
-from localagent.jail import tree_usage
-from localagent.jail.backend import Backend
-from localagent.jail.host import JAIL_UID_BASE
-from localagent.jail.landlock import Confiner
-from localagent.jail.level import Layer
-from localagent.jail.open import Kind, NamespaceJail, Workspace, fresh_uid
+from localagent.jail.api import Kind, NamespaceJail, Workspace, fresh_uid
+from localagent.jail.backends.backend import Backend
+from localagent.jail.backends.level import Layer
+from localagent.jail.files.host import JAIL_UID_BASE
+from localagent.jail.launcher.landlock_ruleset import Confiner
+from localagent.jail.limits import process_usage
 
 PR_SET_CHILD_SUBREAPER = 36
 CLEAR_SECONDS = 2.0
@@ -40,7 +40,7 @@ PARENT = """
 import json, sys
 sys.path[:0] = [{root!r}, {bench!r}]
 from jail_leaks import backend_from
-from localagent.jail.open import NamespaceJail
+from localagent.jail.api import NamespaceJail
 from localagent.domain.jailspec import JailSpec
 jail = NamespaceJail(backend_from(sys.argv[1]))
 print("ready", flush=True)
@@ -103,7 +103,7 @@ def _count(jails: Sequence[NamespaceJail]) -> dict[str, int]:
     ours = f"localagent-{os.getpid()}-*"
     roots = {folder for jail in jails if jail._backend.cgroups for folder in jail._backend.cgroups.folders}
     return {
-        "processes": sum(1 for _ in tree_usage.descendants(os.getpid())),
+        "processes": sum(1 for _ in process_usage.descendants(os.getpid())),
         "mounts": len(Path("/proc/self/mountinfo").read_text().splitlines()),
         "cgroups": sum(1 for root in roots for _ in root.glob(ours)),
         "files": sum(1 for folder in SHARED_FOLDERS for entry in _entries(folder) if _is_a_jails(entry)),
@@ -149,7 +149,7 @@ def kill_parents(
     root = Path(__file__).resolve().parent
     script = PARENT.format(root=str(root.parent), bench=str(root))
     backends, chance, left = [backend_as(jail) for jail in jails], random.Random(seed), []
-    before = set(tree_usage.children(os.getpid()))
+    before = set(process_usage.children(os.getpid()))
     for at in range(number):
         argv = (sys.executable, "-c", script, backends[at % len(backends)])
         parent = subprocess.Popen(argv, stdout=subprocess.PIPE, cwd="/")
@@ -168,8 +168,8 @@ def _orphans(before: set[int]) -> int:
     deadline = time.monotonic() + CLEAR_SECONDS
     while True:
         _reap(before)
-        adopted = set(tree_usage.children(os.getpid())) - before
-        left = [pid for child in adopted for pid in tree_usage.descendants(child)]
+        adopted = set(process_usage.children(os.getpid())) - before
+        left = [pid for child in adopted for pid in process_usage.descendants(child)]
         if not left or time.monotonic() > deadline:
             for pid in left:
                 with suppress(ProcessLookupError):
@@ -179,7 +179,7 @@ def _orphans(before: set[int]) -> int:
 
 
 def _reap(before: set[int]) -> None:
-    for pid in set(tree_usage.children(os.getpid())) - before:
+    for pid in set(process_usage.children(os.getpid())) - before:
         try:
             os.waitpid(pid, os.WNOHANG)
         except ChildProcessError:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from localagent.domain.jailspec import Access, Bind, JailLimits, JailResult, JailSpec
 from localagent.domain.outcome import Ending
-from localagent.jail.open import NamespaceJail, Workspace, fresh_uid, interpreter_binds
+from localagent.jail.api import NamespaceJail, Workspace, fresh_uid, interpreter_binds
 
 ENV = (("PATH", "/usr/bin:/bin"), ("HOME", "/tmp"), ("LANG", "C.UTF-8"))
 LIMITS = JailLimits(wall_seconds=20, cpu_seconds=10)

@@ -8,11 +8,11 @@ from pathlib import Path
 from statistics import median
 
 from localagent.domain.jailspec import JailSpec
-from localagent.jail import host
-from localagent.jail.bubblewrap import SYNTHETIC_ETC, Descriptors, bwrap_argv
-from localagent.jail.handover import memfd
-from localagent.jail.nsjail import WORK_FOLDERS, Handed, Surroundings, nsjail_argv, nsjail_config
-from localagent.jail.open import Kind, NamespaceJail
+from localagent.jail.api import Kind, NamespaceJail
+from localagent.jail.backends.bubblewrap import SYNTHETIC_ETC, Descriptors, bwrap_argv
+from localagent.jail.backends.handoff import memfd
+from localagent.jail.backends.nsjail import WORK_FOLDERS, Handed, Surroundings, nsjail_argv, nsjail_config
+from localagent.jail.files import host
 
 SPEC = JailSpec(argv=("/bin/true",), cwd="/")
 

@@ -6,13 +6,13 @@ import time
 from dataclasses import replace
 
 from localagent.domain.jailspec import JailSpec
-from localagent.jail import probe
-from localagent.jail.runner import NamespaceJail
+from localagent.jail.launcher.runner import NamespaceJail
+from localagent.jail.probe import selection
 
 
 def main() -> None:
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 200
-    for result in probe.every():
+    for result in selection.every():
         backend = result.backend
         if backend is None or backend.landlock is None:
             print(f"{result.name}: no jail, or no Landlock")

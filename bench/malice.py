@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from localagent.app.gating import verdict_of  # noqa: E402
 from localagent.app.policies import open_policy  # noqa: E402
+from localagent.app.review.patch_gate import verdict_of  # noqa: E402
 from localagent.app.settings import Settings  # noqa: E402
 from localagent.domain.diff import ChangeKind, FileMode, TreeChange  # noqa: E402
 from localagent.domain.edit import Candidate, FileChange, Patch  # noqa: E402
@@ -32,10 +32,10 @@ from localagent.domain.paths import RepoPath  # noqa: E402
 from localagent.domain.policy import Policy  # noqa: E402
 from localagent.domain.review import PatchVerdict  # noqa: E402
 from localagent.errors import UsageFault  # noqa: E402
-from localagent.gate.catalogue import rule_texts  # noqa: E402
-from localagent.gate.chain import open_gate_chain  # noqa: E402
-from localagent.gate.patch import PatchGates  # noqa: E402
-from localagent.gate.persons import asked_of_person  # noqa: E402
+from localagent.gate.approval_required import asked_of_person  # noqa: E402
+from localagent.gate.patch_gates import PatchGates  # noqa: E402
+from localagent.gate.repair_gates import open_gate_chain  # noqa: E402
+from localagent.gate.rule_catalogue import rule_texts  # noqa: E402
 
 KEYS = {"family", "before", "after", "path"}
 

@@ -25,16 +25,16 @@ sys.path.insert(0, str(ROOT / "bench"))
 
 from onward import permuted, samples  # noqa: E402
 
-from localagent.app.least_level import least_level  # noqa: E402
+from localagent.app.jail_level import least_level  # noqa: E402
 from localagent.app.settings import Settings as House  # noqa: E402
-from localagent.jail.open import open_jail  # noqa: E402
-from localagent.llm.decoder import ModelDecoder  # noqa: E402
-from localagent.llm.onward import ModelOnward  # noqa: E402
-from localagent.llm.registry import Registry  # noqa: E402
-from localagent.llm.scorer import ModelScorer  # noqa: E402
-from localagent.llm.tuned import serving  # noqa: E402
-from localagent.repair.ranker import load_ranker  # noqa: E402
-from localagent.repair.weights import load_weights, mended_value  # noqa: E402
+from localagent.jail.api import open_jail  # noqa: E402
+from localagent.llm.model.quantized_store import serving  # noqa: E402
+from localagent.llm.model.registry import Registry  # noqa: E402
+from localagent.llm.scoring.continuation_score import ModelOnward  # noqa: E402
+from localagent.llm.scoring.decoder import ModelDecoder  # noqa: E402
+from localagent.llm.scoring.scorer import ModelScorer  # noqa: E402
+from localagent.repair.ordering.ranker import load_ranker  # noqa: E402
+from localagent.repair.ordering.weights import load_weights, mended_value  # noqa: E402
 from localagent.training.ranker_judging import figures, rank, scored  # noqa: E402
 
 

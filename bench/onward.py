@@ -18,17 +18,17 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from localagent.app.least_level import least_level  # noqa: E402
+from localagent.app.jail_level import least_level  # noqa: E402
 from localagent.app.settings import Settings as House  # noqa: E402
 from localagent.domain.edit import digest_of  # noqa: E402
-from localagent.jail.open import open_jail  # noqa: E402
-from localagent.llm.decoder import ModelDecoder  # noqa: E402
-from localagent.llm.onward import ModelOnward  # noqa: E402
-from localagent.llm.registry import Registry  # noqa: E402
-from localagent.llm.scorer import ModelScorer  # noqa: E402
-from localagent.llm.tuned import serving  # noqa: E402
-from localagent.repair.ranker_features import Matrix  # noqa: E402
-from localagent.repair.weights import load_weights  # noqa: E402
+from localagent.jail.api import open_jail  # noqa: E402
+from localagent.llm.model.quantized_store import serving  # noqa: E402
+from localagent.llm.model.registry import Registry  # noqa: E402
+from localagent.llm.scoring.continuation_score import ModelOnward  # noqa: E402
+from localagent.llm.scoring.decoder import ModelDecoder  # noqa: E402
+from localagent.llm.scoring.scorer import ModelScorer  # noqa: E402
+from localagent.repair.ordering.ranker_features import Matrix  # noqa: E402
+from localagent.repair.ordering.weights import load_weights  # noqa: E402
 from localagent.training.ranker_corpus import Corpus  # noqa: E402
 from localagent.training.ranker_judging import FOLDS, figures, fold_of, rank, scored  # noqa: E402
 from localagent.training.ranker_learning import Listed, Settings, learn, listed  # noqa: E402

@@ -25,20 +25,20 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from bench.gates_benign import _TESTS, git, project_of  # noqa: E402
-from localagent.app.least_level import least_level  # noqa: E402
-from localagent.app.prior import load_prior  # noqa: E402
+from localagent.app.fix.prior import load_prior  # noqa: E402
+from localagent.app.jail_level import least_level  # noqa: E402
 from localagent.app.settings import Settings as House  # noqa: E402
 from localagent.domain.outcome import Baseline  # noqa: E402
 from localagent.domain.paths import RepoPath  # noqa: E402
 from localagent.domain.task import Suspicion  # noqa: E402
 from localagent.edit.space import open_edit_space  # noqa: E402
-from localagent.jail.open import open_jail  # noqa: E402
-from localagent.llm.prompt import build_failing  # noqa: E402
-from localagent.llm.registry import Registry  # noqa: E402
-from localagent.llm.scorer import ModelScorer  # noqa: E402
-from localagent.llm.tuned import serving  # noqa: E402
-from localagent.llm.writer import SpanWriter  # noqa: E402
-from localagent.repair.weights import load_weights  # noqa: E402
+from localagent.jail.api import open_jail  # noqa: E402
+from localagent.llm.model.quantized_store import serving  # noqa: E402
+from localagent.llm.model.registry import Registry  # noqa: E402
+from localagent.llm.scoring.scorer import ModelScorer  # noqa: E402
+from localagent.llm.scoring.test_context import build_failing  # noqa: E402
+from localagent.llm.writing.span_writer import SpanWriter  # noqa: E402
+from localagent.repair.ordering.weights import load_weights  # noqa: E402
 
 _MENDS = re.compile(
     r"\b(fix\w*|bug|regress\w*|wrong\w*|incorrect\w*|crash\w*|broken|error|handle\w*|issue|raise\w*)\b", re.I
@@ -50,7 +50,7 @@ _LAID_OUT_BYTES = 400  # by which layout and comments may differ
 _FILE_BYTES = 400_000
 _MOST_FILES = 60
 _SECONDS = 60.0
-_MOST_WRITTEN = 400  # of 2,000 candidates (repair/frontier.py)
+_MOST_WRITTEN = 400  # of 2,000 candidates (repair/search/frontier.py)
 
 
 class Fix(NamedTuple):

@@ -31,7 +31,7 @@ from kit_licences import canonical, licences
 from kit_seal import maker_key, packed, seal
 
 sys.path.insert(0, str(ROOT))
-from localagent.app.kit_billing import bill_of_kit
+from localagent.app.inventory.kit_sbom import bill_of_kit
 from localagent.errors import LocalagentError
 from localagent.record.state_schema import SCHEMA
 
@@ -51,7 +51,7 @@ TRIED = (
     ["localagent", "--version"],
     ["localagent", "policy", "show"],
     ["localagent", "model", "verify"],
-    ["python", "-I", "-c", "from localagent.llm.backend import backend_name; print(backend_name())"],
+    ["python", "-I", "-c", "from localagent.llm.model.llama_build import backend_name; print(backend_name())"],
 )
 
 

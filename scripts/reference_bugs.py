@@ -13,8 +13,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from bench import casefile  # noqa: E402 - the checkout's, found by the line above
-from localagent.app.model_bench import Bug, right_edits  # noqa: E402
-from localagent.app.prior import load_prior  # noqa: E402
+from localagent.app.fix.prior import load_prior  # noqa: E402
+from localagent.app.models.bench import Bug, right_edits  # noqa: E402
 from localagent.domain.paths import RepoPath  # noqa: E402
 from localagent.edit.space import open_edit_space  # noqa: E402
 

@@ -6,6 +6,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from localagent.hook.page import page  # noqa: E402
+from localagent.lint.lint_rules_page import page  # noqa: E402
 
 (ROOT / "docs" / "rules.md").write_text(page(), encoding="utf-8")

@@ -10,7 +10,7 @@ from pathlib import Path
 from gguf_builder import entry, string_entry, tensor
 from tiny_model import WIDTH
 
-from localagent.llm.adapter import AdapterFile
+from localagent.llm.model.adapter import AdapterFile
 
 PAIRS = {"blk.0.attn_q.weight": (WIDTH, WIDTH)}
 

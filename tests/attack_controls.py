@@ -13,12 +13,12 @@ import pytest
 
 from localagent.domain.jailspec import Access, Bind
 from localagent.errors import CannotEnforce
-from localagent.jail import probe
+from localagent.jail.api import Kind, NamespaceJail
 from localagent.jail.attacks.attack import Attack
 from localagent.jail.attacks.stage import Stage
 from localagent.jail.attacks.suite import ENV, Cast, Seen, limits_of, play, spec_of
-from localagent.jail.open import Kind, NamespaceJail
-from localagent.jail.walls import OPENABLE, Wall
+from localagent.jail.boundaries import OPENABLE, Wall
+from localagent.jail.probe import selection
 
 GIVEN_VARIABLE = ("LOCALAGENT_TEST_SECRET", "secret")
 
@@ -29,7 +29,7 @@ def open_jail_without(walls: frozenset[Wall]) -> NamespaceJail:
     if Wall.USER in walls and os.geteuid() != 0:
         pytest.skip("only root can be in a jail without a user namespace")
     try:
-        backend = replace(probe.find_backend(Kind.BUBBLEWRAP), open_walls=walls, landlock=None)
+        backend = replace(selection.find_backend(Kind.BUBBLEWRAP), open_walls=walls, landlock=None)
         return NamespaceJail(replace(backend, cgroups=None) if Wall.PROCESSES in walls else backend)
     except CannotEnforce as fault:
         pytest.skip(f"walls are opened with bubblewrap: {fault}")

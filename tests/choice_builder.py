@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from localagent.domain.behaviour import Behaviours
 from localagent.domain.edit import Candidate, Edit, FileChange, Patch, Splice
 from localagent.domain.paths import RepoPath
-from localagent.repair.acceptance.confidence import ConfidenceModel
-from localagent.repair.choice import Standing
+from localagent.repair.acceptance.confidence_model import ConfidenceModel
+from localagent.repair.acceptance.ranking import Standing
 
 M = RepoPath("m.py")
 

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from localagent.app.evidence import begin, open_signer, setting_of
+from localagent.app.evidence.task_evidence import begin, open_signer, setting_of
 from localagent.app.settings import Settings
 from localagent.domain.edit import Candidate, FileChange, Patch
 from localagent.domain.outcome import Baseline, FullResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Task, TaskResult, Verdict
 from localagent.record.store import TaskRecord, TaskStore
-from localagent.tree.diff import unified_diff
+from localagent.repo.diff.write_diff import unified_diff
 
 PATCH = Patch(changes=(FileChange(path=RepoPath("a.py"), before=b"a = 1\n", after=b"a = 2\n"),))
 OTHER = Patch(changes=(FileChange(path=RepoPath("a.py"), before=b"a = 1\n", after=b"a = 3\n"),))

@@ -18,12 +18,12 @@ from fix_builder import ADDED, ADDER, home
 from localagent import __version__
 from localagent.app import Settings
 from localagent.app.policies import open_policy
-from localagent.app.proving import ProofRequest, Tree, open_tree
+from localagent.app.review.patch_tests import ProofRequest, Tree, open_tree
 from localagent.domain.edit import FileChange, Patch
 from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy
-from localagent.hook.at_daemon import AtDaemon
+from localagent.precommit.daemon_suggest import AtDaemon
 from localagent.record.patchfile import patch_json
 
 TASK = "20260101-000000-000000-abcdef"

@@ -19,7 +19,7 @@ from typing import Any
 from warm_start import parent
 
 from localagent.app import Settings
-from localagent.llm.registry import Registry
+from localagent.llm.model.registry import Registry
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 Files = Mapping[str, str | bytes]

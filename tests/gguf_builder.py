@@ -4,7 +4,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from localagent.llm.gguf import ARCHITECTURES, GgufHeader
+from localagent.llm.model.gguf import ARCHITECTURES, GgufHeader
 
 
 def text(value: str | bytes) -> bytes:

@@ -12,7 +12,7 @@ from localagent.domain.edit import Candidate, Edit, FileChange, Patch, Scope, Sp
 from localagent.domain.guard import Guard
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Budget, Event, Snapshot, Task
-from localagent.jail.open import open_jail
+from localagent.jail.api import open_jail
 from localagent.verify.verifier import JailVerifier
 
 SANDBOX = Path(__file__).resolve().parent.parent / "sandbox"

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from localagent.errors import CannotEnforce
-from localagent.jail import landlock
-from localagent.jail.open import Kind, NamespaceJail, open_jail
+from localagent.jail.api import Kind, NamespaceJail, open_jail
+from localagent.jail.launcher import landlock_ruleset
 
 WAYS = ["machine code", "interpreter"]
 KINDS = [pytest.param(kind, id=str(kind)) for kind in Kind]
@@ -25,7 +25,7 @@ def jail_by(kind: Kind) -> NamespaceJail:
 
 def walled_by(jail: NamespaceJail, way: str) -> NamespaceJail:
     """The same jail with its wall put up in one of the WAYS, or a skip where this machine lacks that one."""
-    for by in landlock.candidates():
+    for by in landlock_ruleset.candidates():
         if jail._backend.landlock is not None and (by.python is None) == (way == WAYS[0]):
             return NamespaceJail(replace(jail._backend, landlock=by))
     pytest.skip(f"no wall put up by {way} here")

@@ -7,8 +7,8 @@ from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 
-from localagent.jail import machine_code
-from localagent.jail.machine_code import Data
+from localagent.jail.launcher import x86_assembler
+from localagent.jail.launcher.x86_assembler import Data
 
 _STEP = re.compile(r'\.(?:op|jump)\("([0-9a-f]+)".*\)\s+# (\w+)')
 
@@ -17,7 +17,7 @@ def disassembled(folder: Path, image: bytes, code_of: Callable[[Data], bytes]) -
     """(bytes, instruction) in order; nothing of the code is left that is none."""
     path = folder / "image"
     path.write_bytes(image)
-    start, size = machine_code.HEADERS, len(code_of(Data(0)))
+    start, size = x86_assembler.HEADERS, len(code_of(Data(0)))
     argv = ("objdump", "-D", "-w", "-b", "binary", "-m", "i386:x86-64", "-M", "intel", f"--start-address={start}")
     done = subprocess.run((*argv, f"--stop-address={start + size}", path), capture_output=True, text=True, check=True)
     assert "(bad)" not in done.stdout

@@ -5,7 +5,7 @@ import threading
 
 from localagent.domain.jailspec import JailResult, JailSpec
 from localagent.domain.outcome import Ending
-from localagent.llm.frames import FrameBuffer, Message, pack
+from localagent.llm.process.protocol import FrameBuffer, Message, pack
 
 # what a child sends for a request: bytes as they are, a frame, several frames; None hangs up
 Answer = bytes | Message | list[Message] | None

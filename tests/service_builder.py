@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from localagent.daemon.service.rows import Rows
-from localagent.wire.service.client import Client
+from localagent.daemon.store.task_store import Rows
+from localagent.protocol.http_client import Client
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 SETTINGS = (CHECKOUT / "systemd" / "daemon.toml").read_text(encoding="utf-8")

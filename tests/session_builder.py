@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from localagent.app import Settings
-from localagent.daemon import sessions
 from localagent.domain.execution import Executed, Execution, Language
 from localagent.domain.jailspec import JailLimits
-from localagent.domain.sanitizing import Sanitizer
-from localagent.wire.connection import NobodyThere, connect, open_folder
-from localagent.wire.messages import StepOrder
+from localagent.jail_sessions import client
+from localagent.jail_sessions.supervisor_messages import StepOrder
+from localagent.jail_sessions.supervisor_socket import NobodyThere, connect, open_folder
+from localagent.text.secret_redaction import Sanitizer
 
 LIMITS = JailLimits(wall_seconds=20.0, resident_bytes=256 << 20, processes=32, output_bytes=1 << 20)
 SANITIZER = Sanitizer()
@@ -41,7 +41,7 @@ class Kept:
         return StepOrder(session=name, language=language, code=code, request=request, **more)
 
     def step(self, code: str, *, on_start: Any = None, **more: Any) -> Executed:
-        return sessions.step(self.order(code, **more), self.settings, SANITIZER, on_start=on_start)
+        return client.step(self.order(code, **more), self.settings, SANITIZER, on_start=on_start)
 
     def supervisor(self) -> int:
         """Its process id; 0 when there is none."""

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from gguf_builder import entry, string_entry, tensor, text
 
-from localagent.llm.registry import ModelFile
+from localagent.llm.model.registry import ModelFile
 
 WIDTH, INNER, HEADS = 32, 64, 2
 _NORMAL, _UNKNOWN, _CONTROL, _BYTE = 1, 2, 3, 6

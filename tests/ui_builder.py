@@ -21,8 +21,8 @@ from urllib.parse import urlsplit
 import pytest
 from service_builder import Served, ordered
 
-from localagent.daemon.service.leases import Lease, append, finish
-from localagent.daemon.service.rows import Result
+from localagent.daemon.store.leases import Lease, append, finish
+from localagent.daemon.store.task_store import Result
 from localagent.domain.task import Event
 
 EVIL = "</td><script>document.title='owned'</script><img src=http://127.0.0.1:1/x onerror=alert(1)>\u202e\x1b[2J"

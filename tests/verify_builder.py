@@ -13,19 +13,19 @@ from typing import Any
 from fix_builder import CHECKOUT, Home
 from house_builder import Silent
 
+from localagent.app.review.verify_patch import run_verify
+from localagent.app.review.verify_run import VerifyRequest
 from localagent.app.settings import Settings
-from localagent.app.verify_run import VerifyRequest
-from localagent.app.verifying import run_verify
 from localagent.domain.paths import RepoPath
 from localagent.domain.verification import Verification
-from localagent.jail.open import open_jail
-from localagent.jail.profile import load
-from localagent.verify.changed import ChangedFile
-from localagent.verify.client import OpenRequest
-from localagent.verify.collecting import OPTIONS
-from localagent.verify.differential import Differ
-from localagent.verify.place import Place, Use
-from localagent.verify.rooms import Rooms
+from localagent.jail.api import open_jail
+from localagent.jail.limits.profile import load
+from localagent.verify.baseline.collection_plan import OPTIONS
+from localagent.verify.evidence.changed_lines import ChangedFile
+from localagent.verify.evidence.differential import Differ
+from localagent.verify.worker.jail_pool import Rooms
+from localagent.verify.worker.worker_client import OpenRequest
+from localagent.verify.worker.worker_spec import Place, Use
 
 CALC = (
     "def clamp(value: int, low: int, high: int) -> int:\n"

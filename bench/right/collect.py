@@ -19,9 +19,9 @@ if __name__ == "__main__":
 
 from bench.right.candidates import Found, load
 from localagent.domain.strength import Grade
-from localagent.repair.acceptance.confidence import grade_signals
-from localagent.repair.choice import Standing
-from localagent.repair.doubt import FEW_TESTS, undecided, unproven
+from localagent.repair.acceptance.ambiguity import FEW_TESTS, undecided, unproven
+from localagent.repair.acceptance.confidence_model import grade_signals
+from localagent.repair.acceptance.ranking import Standing
 
 HERE = Path(__file__).resolve().parent
 LABELS, READINGS = HERE / "labels.jsonl", HERE / "readings.json"

@@ -28,11 +28,11 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.task import Budget, Task
 from localagent.edit.space import open_edit_space
 from localagent.errors import LocalagentError
-from localagent.jail.open import open_jail, scratch_folder
-from localagent.repair.identity import behaviour_key
-from localagent.repair.sinks import combined
-from localagent.tree.snapshot import take_snapshot
-from localagent.verify.mutants import mutants_of
+from localagent.jail.api import open_jail, scratch_folder
+from localagent.repair.search.code_equivalence import behaviour_key
+from localagent.repair.search.event_fanout import combined
+from localagent.repo.snapshot import take_snapshot
+from localagent.verify.evidence.mutants import mutants_of
 from localagent.verify.verifier import JailVerifier
 
 MOST_FAILING = 4

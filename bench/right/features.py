@@ -24,23 +24,23 @@ from bench.real import layout
 from bench.right import projects
 from bench.right.candidates import Found, load
 from localagent.app.settings import Settings
+from localagent.code.test_literals import failing_literals
 from localagent.domain.outcome import Baseline
 from localagent.domain.task import Budget, Task
 from localagent.edit.space import open_edit_space
 from localagent.errors import LocalagentError
-from localagent.index.test_literals import failing_literals
-from localagent.jail.open import open_jail, scratch_folder
+from localagent.jail.api import open_jail, scratch_folder
 from localagent.localize.fuse import SpectrumLocalizer
-from localagent.repair.acceptance.confidence import guard_signals, strength_signals
+from localagent.repair.acceptance.acceptance import SHAKY
+from localagent.repair.acceptance.ambiguity import FEW_TESTS
+from localagent.repair.acceptance.confidence_model import guard_signals, strength_signals
+from localagent.repair.acceptance.ranking import crashes, ranked
 from localagent.repair.acceptance.signals import Choice, Signal, signals
-from localagent.repair.choice import crashes, ranked
-from localagent.repair.deciding import SHAKY
-from localagent.repair.doubt import FEW_TESTS
-from localagent.repair.identity import behaviour_key
-from localagent.repair.sinks import combined
-from localagent.tree.snapshot import take_snapshot
-from localagent.tree.sources import SourceMap
-from localagent.verify.assessing import AssessRequest, assess
+from localagent.repair.search.code_equivalence import behaviour_key
+from localagent.repair.search.event_fanout import combined
+from localagent.repo.snapshot import take_snapshot
+from localagent.repo.source_map import SourceMap
+from localagent.verify.evidence.test_strength import AssessRequest, assess
 from localagent.verify.verifier import JailVerifier
 
 CHECKED = 3

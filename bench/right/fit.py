@@ -25,7 +25,7 @@ import numpy as np
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from localagent.repair.acceptance.confidence import SCHEMA, ConfidenceModel, load_confidence
+from localagent.repair.acceptance.confidence_model import SCHEMA, ConfidenceModel, load_confidence
 from localagent.repair.acceptance.signals import Signal
 
 HERE = Path(__file__).resolve().parent

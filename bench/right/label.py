@@ -33,11 +33,11 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.task import Budget, Task
 from localagent.domain.verification import Differential
 from localagent.errors import LocalagentError
-from localagent.jail.open import open_jail, scratch_folder
-from localagent.repair.sinks import combined
-from localagent.tree.snapshot import take_snapshot
-from localagent.verify.changed import ChangedFile
-from localagent.verify.differential import Differ
+from localagent.jail.api import open_jail, scratch_folder
+from localagent.repair.search.event_fanout import combined
+from localagent.repo.snapshot import take_snapshot
+from localagent.verify.evidence.changed_lines import ChangedFile
+from localagent.verify.evidence.differential import Differ
 from localagent.verify.verifier import JailVerifier
 
 LEAST_INPUTS = 30

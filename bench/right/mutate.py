@@ -23,8 +23,8 @@ from bench.judge import passing
 from bench.right.projects import MUTATED, SMALL
 from localagent.domain.paths import RepoPath
 from localagent.edit.space import open_edit_space
-from localagent.repair.identity import behaviour_key
-from localagent.verify.mutants import mutants_of
+from localagent.repair.search.code_equivalence import behaviour_key
+from localagent.verify.evidence.mutants import mutants_of
 
 
 def faults(case: Case, per_case: int) -> Iterator[dict[str, Any]]:

@@ -18,16 +18,16 @@ if __name__ == "__main__":
 from bench.real import facts, layout
 from bench.right import projects
 from bench.right.candidates import Found, save
-from localagent.app.fix_request import FixRequest
-from localagent.app.fix_work import FixWork, work
+from localagent.app.cancellation import Stop
+from localagent.app.fix.pipeline import FixWork, work
+from localagent.app.fix.request import FixRequest
 from localagent.app.policies import open_policy
 from localagent.app.settings import Settings
-from localagent.app.stop import Stop
 from localagent.domain.guard import Guard, GuardScope
 from localagent.domain.task import Budget, Choosing, Task
 from localagent.errors import LocalagentError
-from localagent.repair.pace import Live
-from localagent.repair.sinks import combined
+from localagent.repair.search.event_fanout import combined
+from localagent.repair.search.scheduling import Live
 
 
 def search(project: projects.Project, args: argparse.Namespace, settings: Settings) -> Found:

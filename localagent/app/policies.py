@@ -13,11 +13,11 @@ from pathlib import Path
 from localagent.app.settings import Settings, data_root
 from localagent.domain.policy import Policy
 from localagent.errors import CannotEnforce, UsageFault
-from localagent.gate.catalogue import own_ids
-from localagent.policy.layers import LAYER_SCHEMA, Layered, Source, allowed_bases, combine
+from localagent.fs import openat
+from localagent.gate.rule_catalogue import own_ids
 from localagent.policy.load import MOST_BYTES, REMEDY, parse_policy, parse_toml, read_bounded
-from localagent.record.jsontext import dump, load
-from localagent.tree import descend
+from localagent.policy.policy_layers import LAYER_SCHEMA, Layered, Source, allowed_bases, combine
+from localagent.text.strict_json import dump, load
 
 DEFAULT = "default"
 PROJECT = "pyproject.toml"
@@ -136,8 +136,8 @@ def _project(repo: Path | None, faults: list[str]) -> Source | None:
         return None
     name = str(repo / PROJECT)
     try:
-        with descend.root_directory(repo) as root:
-            data, _ = descend.read_regular(PROJECT, root, MOST_BYTES)
+        with openat.root_directory(repo) as root:
+            data, _ = openat.read_regular(PROJECT, root, MOST_BYTES)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -205,8 +205,8 @@ class _Owned:
     def read(self, path: Path) -> bytes | None:
         """A file's bytes, None (and noted) where it is not the owner's alone."""
         try:
-            with descend.root_directory(path.parent) as folder:
-                data, status = descend.read_regular(path.name, folder, MOST_BYTES)
+            with openat.root_directory(path.parent) as folder:
+                data, status = openat.read_regular(path.name, folder, MOST_BYTES)
         except OSError as error:
             self._unsealed.append(f"{path}: {error.strerror or error}")
             return None

@@ -10,22 +10,22 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
-from localagent.domain.changed import changed_span
 from localagent.domain.diff import ChangeKind, DiffFault, FileMode, TreeChange
 from localagent.domain.edit import Candidate, Edit, FileChange, Patch, Splice
 from localagent.domain.gate import Allow, Decision, Severity
 from localagent.domain.outcome import Baseline, CheckResult, Failure, Outcome, TestResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy
-from localagent.gate.catalogue import IN_PATCHES, IN_REPAIRS, WHILE_READING
-from localagent.gate.chain import Chain, open_gate_chain
-from localagent.gate.dangerous import Dangerous
-from localagent.gate.patch import PatchGates
-from localagent.gate.rule import Example, Rule
+from localagent.gate.core.rule import Example, Rule
+from localagent.gate.patch_gates import PatchGates
+from localagent.gate.repair_gates import Chain, open_gate_chain
+from localagent.gate.rule_catalogue import IN_PATCHES, IN_REPAIRS, WHILE_READING
+from localagent.gate.security.forbidden_apis import Dangerous
 from localagent.policy.commands import example_fault
 from localagent.ports import GateChain
-from localagent.tree.applied import apply_diff
-from localagent.tree.unified import parse_diff
+from localagent.repo.diff.apply_in_memory import apply_diff
+from localagent.repo.diff.parse_diff import parse_diff
+from localagent.text.byte_diff import changed_span
 
 JUDGE = RepoPath("pkg/judge.py")  # a file that holds collected tests, though its name does not say so
 _GONE = RepoPath("pkg/gone.py")

@@ -14,15 +14,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from localagent.app.settings import Settings
+from localagent.batch.batch_ports import HELD
+from localagent.batch.cache_key import key_of
 from localagent.batch.certificates import AUTHORITY, Role, faults_of, pair_of
 from localagent.batch.cluster_settings import CLIENT
 from localagent.batch.cluster_task import received, request_of, unsent
 from localagent.batch.fleet import Cluster, Fleet
-from localagent.batch.keys import key_of
-from localagent.batch.parcel import pack
 from localagent.batch.pool import Ended
-from localagent.batch.ports import HELD
 from localagent.batch.runs import RunRecord, RunStore
+from localagent.batch.snapshot_archive import pack
 from localagent.batch.trees import seen_tree
 from localagent.domain.edit import digest_of
 from localagent.errors import CannotEnforce, LocalagentError, UsageFault

@@ -12,23 +12,23 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from localagent.app.least_level import least_level
+from localagent.app.jail_level import least_level
 from localagent.app.policies import OpenPolicy, open_policy
 from localagent.app.settings import Settings
-from localagent.batch.answer import Answer, State, parse_answer
+from localagent.batch.batch_ports import Ways
+from localagent.batch.cache_key import Basis, basis_of, policy_of
 from localagent.batch.fleet import Fleet, Member
-from localagent.batch.keys import Basis, basis_of, policy_of
-from localagent.batch.night import Begun, Night
-from localagent.batch.parcel import WrongParcel, unpack
-from localagent.batch.parse import SCHEMA as FLEET_SCHEMA
-from localagent.batch.parse import parse_fleet
-from localagent.batch.ports import Ways
+from localagent.batch.parse_fleet import SCHEMA as FLEET_SCHEMA
+from localagent.batch.parse_fleet import parse_fleet
+from localagent.batch.run import Begun, Night
 from localagent.batch.runs import Plan, RunStore
+from localagent.batch.snapshot_archive import WrongParcel, unpack
+from localagent.batch.task_result import Answer, State, parse_answer
 from localagent.domain.edit import digest_of
 from localagent.domain.policy import JailLevel, Permission
 from localagent.errors import AnswerIsNo, CannotEnforce, LocalagentError
-from localagent.jail.open import open_jail, scratch_folder
-from localagent.record.jsontext import dump, load
+from localagent.jail.api import open_jail, scratch_folder
+from localagent.text.strict_json import dump, load
 
 SCHEMA = "localagent/batch-task/1"
 

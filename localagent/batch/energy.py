@@ -9,8 +9,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from localagent.record.files import RecordDamaged, read_bounded, write_private
-from localagent.record.jsontext import dump, load
+from localagent.fs.atomic_files import RecordDamaged, read_bounded, write_private
+from localagent.text.strict_json import dump, load
 
 POWERCAP = Path("/sys/class/powercap")
 WATTS_A_CORE = 10.0  # of a busy core of a server, with its share of the package; for the estimate alone

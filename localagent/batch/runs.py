@@ -16,12 +16,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from localagent.batch.answer import KEPT, Answer, parse_answer
-from localagent.batch.keys import Basis
+from localagent.batch.cache_key import Basis
+from localagent.batch.task_result import KEPT, Answer, parse_answer
 from localagent.errors import UsageFault
-from localagent.record.files import CannotRecord, RecordDamaged, read_bounded, sync_directory, write_private
-from localagent.record.jsontext import dump, load
+from localagent.fs.atomic_files import CannotRecord, RecordDamaged, read_bounded, sync_directory, write_private
 from localagent.record.store import new_task_id
+from localagent.text.strict_json import dump, load
 
 SCHEMA = "localagent/batch-run/1"
 _ID = re.compile(r"\d{8}-\d{6}-\d{6}-[0-9a-f]{6}")

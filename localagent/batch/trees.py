@@ -8,9 +8,9 @@ from localagent.app.settings import Settings
 from localagent.batch.fleet import Member
 from localagent.batch.runs import RunRecord
 from localagent.domain.task import Snapshot
-from localagent.jail.open import scratch_folder
-from localagent.tree.mirror import materialise, open_mirror, resolve_commit
-from localagent.tree.snapshot import take_snapshot
+from localagent.jail.api import scratch_folder
+from localagent.repo.bare_checkout import materialise, open_mirror, resolve_commit
+from localagent.repo.snapshot import take_snapshot
 
 
 def tree_of(run: RunRecord, member: Member, number: int, scratch: Path) -> tuple[Path, str, dict[str, str]]:

@@ -3,7 +3,7 @@
 import html
 from typing import Any
 
-from localagent.batch.answer import SETTLED, State
+from localagent.batch.task_result import SETTLED, State
 
 WIDTH, HEIGHT, _LEFT, _TOP, _BOTTOM = 720, 150, 36, 8, 22
 GROUPS = {

@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from localagent.app.settings import Settings
-from localagent.batch.answer import Answer, State, Step, worst
+from localagent.batch.batch_ports import HELD, Codemods
+from localagent.batch.cache_key import basis_of, key_of
 from localagent.batch.fleet import Fleet, Member, Work
-from localagent.batch.keys import basis_of, key_of
-from localagent.batch.ports import HELD, Codemods
 from localagent.batch.runs import RunRecord, RunStore
+from localagent.batch.task_result import Answer, State, Step, worst
 from localagent.batch.trees import tree_of
 from localagent.domain.task import Snapshot
 from localagent.errors import AnswerIsNo, CannotEnforce, InternalFault, LocalagentError, UsageFault
-from localagent.jail.open import scratch_folder
-from localagent.tree.snapshot import take_snapshot
+from localagent.jail.api import scratch_folder
+from localagent.repo.snapshot import take_snapshot
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -122,9 +122,9 @@ def _found(
     assignment: Assignment, folder: Path, snapshot: Snapshot, began: float, whole: Callable[[Answer], Answer]
 ) -> tuple[Answer, bool]:
     """The answer, and whether the tree changed meanwhile. After each step, what is known is kept in case of an end."""
-    from localagent.batch.patches import Patches, Proofs  # noqa: PLC0415 - not for a kept answer
-    from localagent.batch.remedying import sarif_findings, type_errors  # noqa: PLC0415
-    from localagent.batch.repairing import codemods, failing_tests  # noqa: PLC0415
+    from localagent.batch.finding_tasks import sarif_findings, type_errors  # noqa: PLC0415
+    from localagent.batch.repair_tasks import codemods, failing_tests  # noqa: PLC0415
+    from localagent.batch.stacked_patches import Patches, Proofs  # noqa: PLC0415 - not for a kept answer
 
     member = assignment.member
 

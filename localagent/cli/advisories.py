@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from localagent.app.billing import installed
+from localagent.app.inventory.sbom import installed
 from localagent.cli.render import Render
 from localagent.deps.advisories import match_export
 

@@ -7,14 +7,14 @@ import argparse
 from pathlib import Path
 
 from localagent.app import Settings
-from localagent.app.approving import refuse_unapproved
-from localagent.app.as_recorded import hold_patch
-from localagent.app.evidence import land_recorded
+from localagent.app.evidence.integrity import hold_patch
+from localagent.app.evidence.task_evidence import land_recorded
+from localagent.app.fix.proposal_test_file import answer_test
 from localagent.app.policies import open_policy
-from localagent.app.proposal_test_file import answer_test
+from localagent.app.review.approvals import refuse_unapproved
 from localagent.cli.gate import add_daemon
 from localagent.cli.render import Render
-from localagent.daemon.approvals import service_of
+from localagent.daemon.client.approval_client import service_of
 from localagent.errors import AnswerIsNo, UsageFault
 from localagent.record.store import TaskRecord, TaskStore
 

@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from localagent.app import Settings
-from localagent.app.approving import Approving, approve
+from localagent.app.review.approvals import Approving, approve
 from localagent.cli.render import Render
-from localagent.daemon.approvals import patches_of, speak
+from localagent.daemon.client.approval_client import patches_of, speak
 from localagent.domain.review import PatchVerdict
 from localagent.errors import AnswerIsNo, UsageFault
+from localagent.protocol.http_client import DEFAULT_SOCKET, Client
 from localagent.record.patch_approvals import PatchApprovals
 from localagent.record.store import TaskRecord, TaskStore
-from localagent.tree.diff import unified_diff
-from localagent.tree.unified import MAX_PATCH_BYTES
-from localagent.wire.service.client import DEFAULT_SOCKET, Client
+from localagent.repo.diff.parse_diff import MAX_PATCH_BYTES
+from localagent.repo.diff.write_diff import unified_diff
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

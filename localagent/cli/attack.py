@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from localagent.app import Settings
-from localagent.app.attacking import attack, kinds, ordered, usable
+from localagent.app.inventory.attack_suite import attack, kinds, ordered, usable
 from localagent.cli.backend import backend_of
 from localagent.cli.render import Render
 from localagent.jail.attacks.row import Held, Row

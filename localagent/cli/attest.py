@@ -5,20 +5,20 @@ import os
 from pathlib import Path
 
 from localagent.app import Settings
-from localagent.app.evidence import attest, key_ring, open_signer
-from localagent.app.holding import held_by
-from localagent.app.noting import Noted, noted, verified, write
-from localagent.app.redacting import rules_of_ours
+from localagent.app.evidence.attestation_notes import Noted, noted, verified, write
+from localagent.app.evidence.attested_files import held_by
+from localagent.app.evidence.redacted_attestation import rules_of_ours
+from localagent.app.evidence.task_evidence import attest, key_ring, open_signer
 from localagent.cli.passphrase import add_passphrase, passphrase_of
 from localagent.cli.render import Render
 from localagent.errors import AnswerIsNo, UsageFault
+from localagent.fs.atomic_files import RecordDamaged, read_bounded, write_through
 from localagent.record.attest.bundle import Attested, verify_bundle
 from localagent.record.attest.keys import read_public
 from localagent.record.attest.statement import TEST_RESULT
-from localagent.record.files import RecordDamaged, read_bounded, write_through
 from localagent.record.store import TaskStore
-from localagent.record.visible import one_line
-from localagent.tree.notes import REF
+from localagent.repo.git_notes import REF
+from localagent.text.bounded import one_line
 
 _MOST_BYTES = 64 << 20
 

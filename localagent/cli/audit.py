@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from localagent.app import Settings
-from localagent.app.evidence import audit_log, open_signer, remembered, settings_of_state, sign_now
-from localagent.app.redacting import rules_of_ours
+from localagent.app.evidence.redacted_attestation import rules_of_ours
+from localagent.app.evidence.task_evidence import audit_log, open_signer, remembered, settings_of_state, sign_now
 from localagent.cli.audit_report import add_keys, add_report, keys_of, report
 from localagent.cli.passphrase import add_passphrase, passphrase_of
 from localagent.cli.render import Render
 from localagent.errors import AnswerIsNo, UsageFault
-from localagent.record.audit.check import AuditCheck, Span, check_audit, check_export
+from localagent.fs.atomic_files import RecordDamaged, write_through
 from localagent.record.audit.clock import set_back
 from localagent.record.audit.entry import DIGEST, line_of
 from localagent.record.audit.heads import UNVERIFIABLE, HeadsCheck, began_anew, check_heads, heads_upto
-from localagent.record.files import RecordDamaged, write_through
+from localagent.record.audit.verify_chain import AuditCheck, Span, check_audit, check_export
 from localagent.record.journal import Standing
-from localagent.record.redacted.journal import check_redacted, is_redacted, redacted_export
+from localagent.record.redacted.redacted_journal import check_redacted, is_redacted, redacted_export
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -9,19 +9,19 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from localagent.app import Settings
-from localagent.app.evidence import audit_log, key_ring, remembered
-from localagent.app.redacting import rules_of_ours
+from localagent.app.evidence.redacted_attestation import rules_of_ours
+from localagent.app.evidence.task_evidence import audit_log, key_ring, remembered
 from localagent.cli.render import Render
 from localagent.errors import UsageFault
+from localagent.fs.atomic_files import RecordDamaged, write_through
 from localagent.record.attest.keys import read_public
-from localagent.record.audit.check import check_audit
 from localagent.record.audit.heads import UNVERIFIABLE, HeadsCheck, check_heads
-from localagent.record.audit.page import page
+from localagent.record.audit.html_page import page
 from localagent.record.audit.report import audit_report
-from localagent.record.files import RecordDamaged, write_through
+from localagent.record.audit.verify_chain import check_audit
 from localagent.record.journal import Standing
-from localagent.record.jsontext import dump
-from localagent.record.redacted.journal import redacted_audit_report
+from localagent.record.redacted.redacted_journal import redacted_audit_report
+from localagent.text.strict_json import dump
 
 
 def add_report(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -2,7 +2,7 @@
 
 import argparse
 
-from localagent.jail.open import Kind
+from localagent.jail.api import Kind
 
 
 def add_backend(parser: argparse.ArgumentParser) -> None:

@@ -8,24 +8,24 @@ from pathlib import Path
 from typing import Any
 
 from localagent.app import Settings
-from localagent.app.evidence import open_signer
-from localagent.batch.attested import attestations, signer_of
-from localagent.batch.batches import counted, finish, listed, report_now
+from localagent.app.evidence.task_evidence import open_signer
+from localagent.batch.attestations import attestations, signer_of
+from localagent.batch.batch_report import exit_of, headline
 from localagent.batch.certificates import make_certificates
 from localagent.batch.fleet import Fleet
-from localagent.batch.formats import junit, sarif
-from localagent.batch.mailbox import refuse_inside, write_series
-from localagent.batch.night import Begun, Night, begin, fleet_of, resume
-from localagent.batch.page import page
-from localagent.batch.report import exit_of, headline
+from localagent.batch.git_am import refuse_inside, write_series
+from localagent.batch.html_report import page
+from localagent.batch.junit_sarif import junit, sarif
+from localagent.batch.run import Begun, Night, begin, fleet_of, resume
+from localagent.batch.run_status import counted, finish, listed, report_now
 from localagent.batch.runs import RunStore
 from localagent.cli.batch_worker import ways
 from localagent.cli.gpu_layers import add_gpu_layers, told_of_layers, with_layers
 from localagent.cli.render import Render
 from localagent.errors import UsageFault
-from localagent.record.confidence import confidence_line
-from localagent.record.files import write_through
-from localagent.record.jsontext import dump
+from localagent.fs.atomic_files import write_through
+from localagent.report.confidence_text import confidence_line
+from localagent.text.strict_json import dump
 
 _ATTEST_WHAT = "--attest: beside which patches? name their folder with --patches"
 _MAKERS: dict[str, Callable[[dict[str, Any]], bytes]] = {

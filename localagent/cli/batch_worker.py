@@ -10,20 +10,20 @@ from pathlib import Path
 
 from localagent.app import Settings
 from localagent.app.settings import PACKAGE
-from localagent.batch.answer import Answer, State
-from localagent.batch.night import fleet_of
-from localagent.batch.ports import Answered, Findings, Repaired, Ways
+from localagent.batch.batch_ports import Answered, Findings, Repaired, Ways
+from localagent.batch.run import fleet_of
 from localagent.batch.runs import RunStore
+from localagent.batch.task_result import Answer, State
 from localagent.batch.work import Assignment, be_polite, carry_out
 from localagent.domain.edit import Patch
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy
 from localagent.errors import InternalFault
-from localagent.hook import work
-from localagent.hook.find import choose
-from localagent.hook.remediate import Work as Remediating
-from localagent.hook.rules import BY_ID
-from localagent.jail.launch import die_with
+from localagent.jail.launcher.launcher_main import die_with
+from localagent.lint.engine import choose
+from localagent.lint.rules import BY_ID
+from localagent.precommit import fix_files
+from localagent.precommit.sarif_fixes import Work as Remediating
 
 _PROGRAM = (
     "import sys; sys.path.insert(0, sys.argv[1]); "
@@ -41,13 +41,13 @@ class HookCodemods:
 
     def __init__(self) -> None:
         self._policy: Policy | None = None
-        self._gates: work.Gates | None = None
+        self._gates: fix_files.Gates | None = None
 
     def repair(self, path: RepoPath, data: bytes, rules: Sequence[str], policy: Policy) -> Repaired:
         """A file's repairs, judged by the gates of a policy."""
         if self._gates is None or policy is not self._policy:
-            self._policy, self._gates = policy, work.Gates(lambda: policy)
-        report = work.fix(path, data, choose(rules), self._gates, suggestions=False)
+            self._policy, self._gates = policy, fix_files.Gates(lambda: policy)
+        report = fix_files.fix(path, data, choose(rules), self._gates, suggestions=False)
         return Repaired(
             after=report.after,
             repaired=tuple((f.line, f.rule, f.message) for f in report.applied),
@@ -57,7 +57,7 @@ class HookCodemods:
 
     def remediate(self, findings: Findings) -> tuple[tuple[Answered, ...], Patch]:
         """As `localagent remediate`, without what only a person can vouch for."""
-        gates = work.Gates(lambda: findings.policy, whole=True)
+        gates = fix_files.Gates(lambda: findings.policy, whole=True)
         done = Remediating(findings.read, gates, findings.vouching, suggestions=False).remediate(findings.reported)
         answered = tuple(
             Answered(reported=f.reported, state=f.state.value, why=f.why, proof=f.proof or "", settled=f.settled)

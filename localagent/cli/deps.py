@@ -6,17 +6,16 @@ from dataclasses import asdict
 from pathlib import Path
 
 from localagent.app import Settings
+from localagent.app.evidence.refusals import refused_names
 from localagent.app.policies import OpenPolicy, open_policy
-from localagent.app.refusing import refused_names
 from localagent.cli.deps_approve import approvals, approve
 from localagent.cli.render import Render
-from localagent.deps.check import Guard
 from localagent.deps.choose import Chosen
+from localagent.deps.dependency_check import Guard
 from localagent.deps.install import Order, install
 from localagent.deps.known import load_known
 from localagent.deps.landing import Environment, environment, fresh_target
 from localagent.deps.locks import Locks, read_locks
-from localagent.deps.reading import read_below, read_named
 from localagent.deps.requirement import parse_requirement
 from localagent.deps.sources import MOST_FILE_BYTES, Item, parse_project, parse_requirements
 from localagent.deps.squat import KnownNames
@@ -24,8 +23,9 @@ from localagent.deps.wheelhouse import index_folder
 from localagent.domain.dependency import Answer, Ruling, Wanted
 from localagent.domain.policy import Permission, Policy
 from localagent.errors import UsageFault
-from localagent.jail.open import NamespaceJail, open_jail
-from localagent.record.approvals import ApprovalStore
+from localagent.fs.bounded_read import read_below, read_named
+from localagent.jail.api import NamespaceJail, open_jail
+from localagent.record.dependency_approvals import ApprovalStore
 
 PROJECT = "pyproject.toml"
 

@@ -10,13 +10,13 @@ from pathlib import Path
 from packaging.version import InvalidVersion, Version
 
 from localagent.cli.render import Render
-from localagent.deps.check import Guard, pinned
+from localagent.deps.dependency_check import Guard, pinned
 from localagent.deps.requirement import parse_requirement
 from localagent.deps.squat import KnownNames
 from localagent.domain.dependency import Answer, Approval, Unreadable
 from localagent.domain.policy import DependencyRules, Permission
 from localagent.errors import AnswerIsNo, UsageFault
-from localagent.record.approvals import ApprovalStore
+from localagent.record.dependency_approvals import ApprovalStore
 
 
 def approve(

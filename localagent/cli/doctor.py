@@ -18,12 +18,12 @@ from localagent.cli.render import Render
 from localagent.domain.jailspec import JailLimits, JailSpec
 from localagent.domain.outcome import Ending
 from localagent.errors import LocalagentError, UsageFault
-from localagent.jail.diagnose import Row, jail_rows
-from localagent.jail.open import Kind, NamespaceJail, interpreter_binds, open_jail
-from localagent.jail.probe import State
-from localagent.llm.offload import NO_BACKEND, NO_DEVICE, devices, offloads
-from localagent.llm.registry import ModelFile, Registry
-from localagent.llm.tuned import AS_IT_IS, load, stands
+from localagent.jail.api import Kind, NamespaceJail, interpreter_binds, open_jail
+from localagent.jail.probe.diagnose import Row, jail_rows
+from localagent.jail.probe.selection import State
+from localagent.llm.model.gpu import NO_BACKEND, NO_DEVICE, devices, offloads
+from localagent.llm.model.quantized_store import AS_IT_IS, load, stands
+from localagent.llm.model.registry import ModelFile, Registry
 
 TOOLS = ("pytest", "ruff", "mypy", "bandit", "hypothesis")
 NEEDED_TOOLS = frozenset({"pytest", "bandit"})
@@ -122,7 +122,7 @@ def _git(jail: NamespaceJail) -> Row:
 def model_rows(settings: Settings) -> Iterator[Row]:
     """The default model's file, and what llama.cpp computes on. A missing model never stops a task."""
     try:
-        from localagent.llm.backend import backend_name  # noqa: PLC0415 - heavy, only here
+        from localagent.llm.model.llama_build import backend_name  # noqa: PLC0415 - heavy, only here
     except ImportError as fault:
         yield Row(part="model", name="llama.cpp", state=State.ABSENT, detail=str(fault), remedy="run `make setup`")
         return

@@ -7,10 +7,10 @@ hands other credentials; and that nobody copied the key.
 from collections.abc import Iterator
 
 from localagent.app import Settings
-from localagent.app.evidence import key_ring, open_signer, remembered
+from localagent.app.evidence.task_evidence import key_ring, open_signer, remembered
 from localagent.errors import LocalagentError
-from localagent.jail.diagnose import Row
-from localagent.jail.probe import State
+from localagent.jail.probe.diagnose import Row
+from localagent.jail.probe.selection import State
 from localagent.record.attest.keys import CREDENTIAL, PASSPHRASE, KeyNote, PassphraseMissing
 
 PART = "evidence"
@@ -47,7 +47,7 @@ def _kept(note: KeyNote, settings: Settings) -> str:
         return f"handed over by systemd as {CREDENTIAL}"
     if note.encrypted:
         named = settings.passphrase_file is not None
-        return f"encrypted; its passphrase comes {'from LOCALAGENT_PASSPHRASE_FILE' if named else 'from systemd'}"
+        return f"encrypted; its passphrase comes {'from localagent_PASSPHRASE_FILE' if named else 'from systemd'}"
     return f"not encrypted: whoever reads {key_ring(settings).folder} can sign"
 
 

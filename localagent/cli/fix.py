@@ -8,26 +8,26 @@ from collections.abc import Callable
 from pathlib import Path
 
 from localagent.app import Settings
-from localagent.app.fix_model import free_cores
-from localagent.app.fix_request import FixOutcome, FixRequest
-from localagent.app.fixing import run_fix
-from localagent.app.stop import Stop
-from localagent.app.written import NAMES, known_ways
+from localagent.app.cancellation import Stop
+from localagent.app.fix.edit_writers import NAMES, known_ways
+from localagent.app.fix.model_setup import free_cores
+from localagent.app.fix.request import FixOutcome, FixRequest
+from localagent.app.fix.run import run_fix
 from localagent.cli.backend import add_backend, backend_of
-from localagent.cli.ending import ending_by
+from localagent.cli.exit_signals import ending_by
 from localagent.cli.gpu_layers import add_gpu_layers
 from localagent.cli.progress import JsonSink, PlainSink, TerminalSink
 from localagent.cli.render import Render
-from localagent.daemon.remote import run_remote
+from localagent.daemon.client.fix_client import run_remote
 from localagent.domain.guard import DEFAULT_SECONDS, guard_faults, guard_of
 from localagent.domain.task import Budget, Choosing
 from localagent.errors import UsageFault
-from localagent.llm.offload import checked_layers
+from localagent.llm.model.gpu import checked_layers
 from localagent.ports import Sink
-from localagent.record.assessment import assessment_lines
-from localagent.record.guard import guard_line
-from localagent.record.text import confidence_lines
-from localagent.wire.service.client import DEFAULT_SOCKET
+from localagent.protocol.http_client import DEFAULT_SOCKET
+from localagent.report.guard_text import guard_line
+from localagent.report.strength_text import assessment_lines
+from localagent.report.text import confidence_lines
 
 _DIFFERENCES_SHOWN = 3
 

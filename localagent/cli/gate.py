@@ -5,17 +5,17 @@ import sys
 from pathlib import Path
 
 from localagent.app import Settings
-from localagent.app.gating import GateRequest, review_patch
-from localagent.app.refusing import refused_patch
+from localagent.app.evidence.refusals import refused_patch
+from localagent.app.review.patch_gate import GateRequest, review_patch
 from localagent.cli.render import Render
-from localagent.daemon.approvals import service_of
+from localagent.daemon.client.approval_client import service_of
 from localagent.domain.review import PatchVerdict
 from localagent.errors import UsageFault
-from localagent.record.files import write_through
-from localagent.record.gate_formats import junit, page, sarif
-from localagent.record.gate_report import review_json, review_text
-from localagent.tree.unified import MAX_PATCH_BYTES
-from localagent.wire.service.client import DEFAULT_SOCKET
+from localagent.fs.atomic_files import write_through
+from localagent.protocol.http_client import DEFAULT_SOCKET
+from localagent.repo.diff.parse_diff import MAX_PATCH_BYTES
+from localagent.report.review_formats import junit, page, sarif
+from localagent.report.review_report import review_json, review_text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

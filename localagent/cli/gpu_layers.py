@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from localagent.app import Settings
-from localagent.llm.offload import checked_layers, offload_of
+from localagent.llm.model.gpu import checked_layers, offload_of
 
 
 def add_gpu_layers(parser: argparse.ArgumentParser, more: str = "") -> None:

@@ -5,9 +5,9 @@ import argparse
 from localagent.app import Settings
 from localagent.cli.render import Render
 from localagent.errors import UsageFault
-from localagent.record.confidence import shown_probability
 from localagent.record.store import TaskStore
 from localagent.record.summary import row_of
+from localagent.report.confidence_text import shown_probability
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

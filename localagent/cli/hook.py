@@ -14,13 +14,13 @@ from localagent.app.settings import PACKAGE
 from localagent.cli.render import Render
 from localagent.domain.paths import RepoPath
 from localagent.errors import UsageFault
-from localagent.hook import work
-from localagent.hook.attesting import Attesting
-from localagent.hook.find import choose
-from localagent.hook.rule import Rule
-from localagent.hook.rules import BY_ID, RULES
-from localagent.hook.work import FileReport
-from localagent.tree.find import repository_root
+from localagent.lint.engine import choose
+from localagent.lint.lint_rule import Rule
+from localagent.lint.rules import BY_ID, RULES
+from localagent.precommit import fix_files
+from localagent.precommit.attestation import Attesting
+from localagent.precommit.fix_files import FileReport
+from localagent.repo.discover import repository_root
 
 if TYPE_CHECKING:
     from localagent.app.policies import OpenPolicy
@@ -111,45 +111,45 @@ def _named(
     if args.hook_verb == "fix":
         _settle(root, settings, render)
     reports = []
-    for path, data in work.read_named(root, folder, args.files):
+    for path, data in fix_files.read_named(root, folder, args.files):
         reports.append(
-            work.unreadable(path, data) if isinstance(data, str) else _report(args, path, data, rules, gates)
+            fix_files.unreadable(path, data) if isinstance(data, str) else _report(args, path, data, rules, gates)
         )
     if args.hook_verb == "fix":
-        work.write_named(root, reports, settings.state_dir, attesting.around)
+        fix_files.write_named(root, reports, settings.state_dir, attesting.around)
     return reports, attesting
 
 
 def _staged(
     args: argparse.Namespace, settings: Settings, rules: Sequence[Rule], render: Render
 ) -> tuple[list[FileReport], Attesting]:
-    from localagent.tree.git import Git  # noqa: PLC0415 - named files need no git
-    from localagent.tree.staged import staged_files, work_tree  # noqa: PLC0415
+    from localagent.repo.git import Git  # noqa: PLC0415 - named files need no git
+    from localagent.repo.staged_index import staged_files, work_tree  # noqa: PLC0415
 
     git = Git(Path.cwd(), os.environ)
     root = work_tree(git)
-    work.refuse_outside(root, git.folder)
+    fix_files.refuse_outside(root, git.folder)
     git = git.at(root)
     if args.hook_verb == "fix":
         _settle(root, settings, render)
     files = {file.path: file for file in staged_files(git)}
     gates, attesting = _judged(args, settings, root)
     reports = [
-        work.unreadable(path, file.reason) if file.data is None else _report(args, path, file.data, rules, gates)
+        fix_files.unreadable(path, file.reason) if file.data is None else _report(args, path, file.data, rules, gates)
         for path, file in files.items()
     ]
     if args.hook_verb == "fix":
-        reports = work.write_index(git, root, files, reports, settings.state_dir, attesting.around)
+        reports = fix_files.write_index(git, root, files, reports, settings.state_dir, attesting.around)
     return reports, attesting
 
 
 def _settle(root: Path, settings: Settings, render: Render) -> None:
     """Before anything is read: what a killed run left half done."""
-    if remark := work.settled(root, os.environ, settings.state_dir / work.UNDO):
+    if remark := fix_files.settled(root, os.environ, settings.state_dir / fix_files.UNDO):
         render.note(remark)
 
 
-def _judged(args: argparse.Namespace, settings: Settings, root: Path) -> tuple[work.Gates, Attesting]:
+def _judged(args: argparse.Namespace, settings: Settings, root: Path) -> tuple[fix_files.Gates, Attesting]:
     """What judges repairs, and what attests those that are written, under one policy."""
 
     @cache
@@ -158,7 +158,7 @@ def _judged(args: argparse.Namespace, settings: Settings, root: Path) -> tuple[w
 
         return open_policy(settings, getattr(args, "policy", None), root)
 
-    return work.Gates(lambda: load().policy), Attesting(settings, load)
+    return fix_files.Gates(lambda: load().policy), Attesting(settings, load)
 
 
 def _attested(attesting: Attesting) -> dict[str, object]:
@@ -167,11 +167,11 @@ def _attested(attesting: Attesting) -> dict[str, object]:
 
 
 def _report(
-    args: argparse.Namespace, path: RepoPath, data: bytes, rules: Sequence[Rule], gates: work.Gates
+    args: argparse.Namespace, path: RepoPath, data: bytes, rules: Sequence[Rule], gates: fix_files.Gates
 ) -> FileReport:
     if args.hook_verb == "check":
-        return work.check(path, data, rules)
-    return work.fix(path, data, rules, gates, suggestions=args.suggestions)
+        return fix_files.check(path, data, rules)
+    return fix_files.fix(path, data, rules, gates, suggestions=args.suggestions)
 
 
 def _shown(
@@ -240,8 +240,8 @@ def _listed(args: argparse.Namespace, render: Render) -> int:
 
 
 def _installed(args: argparse.Namespace, render: Render) -> int:
-    from localagent.tree.git import Git  # noqa: PLC0415
-    from localagent.tree.githook import install, uninstall  # noqa: PLC0415
+    from localagent.repo.git import Git  # noqa: PLC0415
+    from localagent.repo.git_hook import install, uninstall  # noqa: PLC0415
 
     git = Git(Path.cwd(), os.environ)
     if args.hook_verb == "uninstall":

@@ -9,11 +9,11 @@ import signal
 from typing import Any
 
 from localagent.app import Settings
-from localagent.cli.box import Box
-from localagent.cli.hook_apart import Say, work_apart
+from localagent.cli.deadline import Box
 from localagent.cli.render import Render
+from localagent.cli.timeboxed_child import Say, work_apart
 from localagent.errors import LocalagentError, UsageFault
-from localagent.record.confidence import confidence_line, likeliest_first
+from localagent.report.confidence_text import confidence_line, likeliest_first
 
 _WORDS = {"s": 1.0, "ms": 0.001, "m": 60.0}
 Suggested = tuple[list[dict[str, Any]], list[str]]
@@ -46,9 +46,9 @@ def suggestions(args: argparse.Namespace, settings: Settings) -> Suggested:
     box = Box(seconds_of(args.deadline))
 
     def search(say: Say) -> None:
-        from localagent.cli import hook_suggesting  # noqa: PLC0415 - the child's: it takes long to import
+        from localagent.cli import hook_suggest_child  # noqa: PLC0415 - the child's: it takes long to import
 
-        hook_suggesting.search(args, settings, box, say)
+        hook_suggest_child.search(args, settings, box, say)
 
     signal.signal(signal.SIGTERM, _interrupt)
     told = work_apart(search, box.shown)

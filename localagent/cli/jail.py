@@ -8,22 +8,22 @@ import sys
 from pathlib import Path
 
 from localagent.app import Settings
-from localagent.app.canaries import open_sanitizer
-from localagent.app.code_gates import findings_on, refuse_ungateable
-from localagent.app.executing import CODE_LIMIT_BYTES, code_in, code_of, execute, faults_of, refused
-from localagent.app.execution_json import as_json
+from localagent.app.execute.execution_json import as_json
+from localagent.app.execute.known_secrets import open_sanitizer
+from localagent.app.execute.run import CODE_LIMIT_BYTES, code_in, code_of, execute, faults_of, refused
 from localagent.app.policies import open_policy
+from localagent.app.review.code_gates import findings_on, refuse_ungateable
 from localagent.cli.backend import add_backend, backend_of
 from localagent.cli.jail_sessions import end_session, interrupted, list_sessions, order_for, remark, take_step
 from localagent.cli.render import Render
-from localagent.daemon.sessions import history
 from localagent.domain.execution import Code, Executed, Execution, Language
 from localagent.domain.outcome import Ending
 from localagent.errors import AnswerIsNo, Interrupted, UsageFault
-from localagent.jail import profile
-from localagent.jail.carrying import read_regular
-from localagent.jail.limit_words import NAMES, with_limits
-from localagent.jail.open import open_jail
+from localagent.jail.api import open_jail
+from localagent.jail.files.transfer import read_regular
+from localagent.jail.limits import profile
+from localagent.jail.limits.options import NAMES, with_limits
+from localagent.jail_sessions.client import history
 from localagent.ports import Jail
 
 EXIT_ENDED_BY_LIMIT = 1

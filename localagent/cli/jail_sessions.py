@@ -7,17 +7,17 @@ from contextlib import contextmanager
 from types import FrameType
 
 from localagent.app import Settings
-from localagent.app.canaries import open_sanitizer
-from localagent.app.execution_json import session_json
+from localagent.app.execute.execution_json import session_json
+from localagent.app.execute.known_secrets import open_sanitizer
 from localagent.cli.backend import backend_of
 from localagent.cli.render import Render
-from localagent.daemon import sessions
 from localagent.domain.execution import Executed, Execution, SessionState
 from localagent.domain.outcome import Ending
 from localagent.errors import UsageFault
-from localagent.jail.limit_words import field_of, seconds_of
-from localagent.wire.connection import Line
-from localagent.wire.messages import StepOrder
+from localagent.jail.limits.options import field_of, seconds_of
+from localagent.jail_sessions import client
+from localagent.jail_sessions.supervisor_messages import StepOrder
+from localagent.jail_sessions.supervisor_socket import Line
 
 
 def order_for(
@@ -60,7 +60,7 @@ def take_step(order: StepOrder, settings: Settings) -> Executed:
     """The step's answer; the first Ctrl-C interrupts the step, the second this command."""
     lines: list[Line] = []
     with _interrupting(lines):
-        return sessions.step(order, settings, open_sanitizer(), on_start=lines.append)
+        return client.step(order, settings, open_sanitizer(), on_start=lines.append)
 
 
 @contextmanager
@@ -96,7 +96,7 @@ def interrupted(executed: Executed) -> bool:
 
 def list_sessions(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     """0, also when there is none."""
-    found = sessions.sessions(settings)
+    found = client.sessions(settings)
     if args.json:
         render.json([session_json(one) for one in found])
         return 0
@@ -115,7 +115,7 @@ def _table(found: Sequence[SessionState]) -> Iterator[str]:
 
 def end_session(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     """0 when it was there and is ended."""
-    session, files, left_out = sessions.end(args.session, settings, out=args.out, force=args.force)
+    session, files, left_out = client.end(args.session, settings, out=args.out, force=args.force)
     if args.json:
         render.json(
             {

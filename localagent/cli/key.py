@@ -5,14 +5,14 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from localagent.app import Settings
-from localagent.app.evidence import audit_log, key_ring
+from localagent.app.evidence.task_evidence import audit_log, key_ring
 from localagent.cli.audit import only_its_owner
 from localagent.cli.passphrase import add_passphrase, passphrase_of
 from localagent.cli.render import Render
 from localagent.errors import AnswerIsNo, UsageFault
+from localagent.fs.atomic_files import write_through
 from localagent.record.attest.keys import KeyNote, KeyRing
 from localagent.record.audit.entry import AuditKind
-from localagent.record.files import write_through
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

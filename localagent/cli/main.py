@@ -152,7 +152,7 @@ def _unknown(verb: str) -> int:
 
 def _log(bug: Exception, args: Sequence[str]) -> str:
     """Keeps a log shaped as a bug report, without what looks like a token; returns its path, or why there is none."""
-    from localagent.domain.sanitizing import Sanitizer  # noqa: PLC0415 - starting must stay quick
+    from localagent.text.secret_redaction import Sanitizer  # noqa: PLC0415 - starting must stay quick
 
     text = "\n".join(
         (

@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from localagent.app import Settings
-from localagent.app.model_bench import Extent, bench_model
-from localagent.app.model_measured import Bench, as_json, last_bench, share
-from localagent.app.model_memory import peak_of
-from localagent.app.model_plot import plot
-from localagent.app.tuning import tune_model
-from localagent.app.written import known_ways
+from localagent.app.fix.edit_writers import known_ways
+from localagent.app.models.bench import Extent, bench_model
+from localagent.app.models.measurements import Bench, as_json, last_bench, share
+from localagent.app.models.memory import peak_of
+from localagent.app.models.plot import plot
+from localagent.app.models.tuning import tune_model
 from localagent.cli.gpu_layers import add_gpu_layers, with_layers
 from localagent.cli.render import Render
 from localagent.errors import UsageFault
-from localagent.llm.registry import ModelFile, Registry
-from localagent.llm.tune import MOST_MEMORY_BYTES
-from localagent.llm.tuned import AS_IT_IS, Tuned, load, serving, stands
-from localagent.record.files import write_through
+from localagent.fs.atomic_files import write_through
+from localagent.llm.model.quantization_benchmark import MOST_MEMORY_BYTES
+from localagent.llm.model.quantized_store import AS_IT_IS, Tuned, load, serving, stands
+from localagent.llm.model.registry import ModelFile, Registry
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -5,11 +5,11 @@ from pathlib import Path
 
 from localagent import __version__
 from localagent.app import Settings
-from localagent.app.egress_proof import Proof, Step, prove, steps
+from localagent.app.inventory.egress_proof import Proof, Step, prove, steps
 from localagent.cli.render import Render
-from localagent.jail.syscall_trace import Tracer
-from localagent.record.files import write_through
-from localagent.record.jsontext import dump
+from localagent.fs.atomic_files import write_through
+from localagent.jail.trace.syscall_trace import Tracer
+from localagent.text.strict_json import dump
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

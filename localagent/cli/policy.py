@@ -13,8 +13,8 @@ from localagent.app.rule_examples import try_all
 from localagent.cli.render import Render
 from localagent.domain.policy import Policy
 from localagent.errors import UsageFault
-from localagent.gate.page import explained, explained_ids
-from localagent.policy.facts import facts
+from localagent.gate.gate_rules_page import explained, explained_ids
+from localagent.policy.flat_keys import facts
 from localagent.policy.load import load_policy
 
 

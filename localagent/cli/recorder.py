@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from localagent.app import Settings
-from localagent.app.evidence import open_signer, sign_now
+from localagent.app.evidence.task_evidence import open_signer, sign_now
 from localagent.cli.render import Render
-from localagent.daemon.service.recorder_elsewhere import serve_recorder
+from localagent.daemon.processes.recorder_service import serve_recorder
 from localagent.errors import UsageFault
 
 

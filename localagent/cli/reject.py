@@ -3,12 +3,12 @@
 import argparse
 
 from localagent.app import Settings
-from localagent.app.evidence import reject_recorded
+from localagent.app.evidence.task_evidence import reject_recorded
 from localagent.cli.render import Render
 from localagent.errors import AnswerIsNo, UsageFault
 from localagent.record.store import TaskStore
-from localagent.tree.land import landing_state
-from localagent.tree.landing import LandState
+from localagent.repo.apply_patch import landing_state
+from localagent.repo.apply_record import LandState
 
 _MOST_CHARACTERS = 2_000
 

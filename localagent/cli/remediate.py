@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 from localagent import __version__
 from localagent.app import Settings
-from localagent.app.stop import Stop
+from localagent.app.cancellation import Stop
 from localagent.cli.backend import add_backend, backend_of
 from localagent.cli.render import Render
 from localagent.domain.edit import Patch, digest_of
 from localagent.domain.policy import Policy
 from localagent.domain.task import Budget, Task
 from localagent.errors import UsageFault
-from localagent.hook.remediate import Open, Remediated, Remediation, State, Work, reading
-from localagent.hook.work import Gates
-from localagent.record.files import write_through
-from localagent.record.sarif_log import MAX_BYTES, SarifLog, answered, read_log
-from localagent.tree.diff import unified_diff
+from localagent.fs.atomic_files import write_through
+from localagent.precommit.fix_files import Gates
+from localagent.precommit.sarif_fixes import Open, Remediated, Remediation, State, Work, reading
+from localagent.repo.diff.write_diff import unified_diff
+from localagent.report.sarif_input import MAX_BYTES, SarifLog, answered, read_log
 
 if TYPE_CHECKING:
-    from localagent.app.proving import Prover
+    from localagent.app.review.patch_tests import Prover
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -72,10 +72,10 @@ def _on_record(
     args: argparse.Namespace, settings: Settings, render: Render, root: Path, log: SarifLog, digest: str
 ) -> tuple[Remediation, str]:
     """The work, as a task that `apply`, `undo` and `attest` know; what was asked for is written. The task's id."""
-    from localagent.app.approving import refuse_unapproved  # noqa: PLC0415 - a wrong log is told sooner
-    from localagent.app.evidence import land_recorded  # noqa: PLC0415
+    from localagent.app.evidence.recorded_patch import Remedy, Remedying, remedied  # noqa: PLC0415
+    from localagent.app.evidence.task_evidence import land_recorded  # noqa: PLC0415
     from localagent.app.policies import open_policy  # noqa: PLC0415
-    from localagent.app.remedied import Remedy, Remedying, remedied  # noqa: PLC0415
+    from localagent.app.review.approvals import refuse_unapproved  # noqa: PLC0415 - a wrong log is told sooner
 
     opened = open_policy(settings, args.policy, root)
     asked = Remedying(
@@ -160,7 +160,7 @@ def _prover(
     if not args.test and not args.check:
         yield None
         return
-    from localagent.app.proving import ProofRequest, open_prover  # noqa: PLC0415 - heavy, without tests not needed
+    from localagent.app.review.patch_tests import ProofRequest, open_prover  # noqa: PLC0415 - heavy, without tests not needed
     from localagent.cli.progress import PlainSink  # noqa: PLC0415
 
     stop = Stop()

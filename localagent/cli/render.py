@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, TextIO
 
 from localagent.errors import Interrupted
-from localagent.record.visible import visible
+from localagent.text.bounded import visible
 
 
 class ReaderGone(Interrupted):

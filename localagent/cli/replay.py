@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from localagent.app import Settings
-from localagent.app.replaying import Replayed, replay
-from localagent.app.stop import Stop
-from localagent.cli.ending import ending_by
+from localagent.app.cancellation import Stop
+from localagent.app.fix.replay_task import Replayed, replay
+from localagent.cli.exit_signals import ending_by
 from localagent.cli.progress import PlainSink
 from localagent.cli.render import Render
 from localagent.errors import UsageFault
 from localagent.record.store import TaskStore
 from localagent.record.trajectory import Departure
-from localagent.record.visible import one_line
+from localagent.text.bounded import one_line
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -4,10 +4,10 @@ import argparse
 from pathlib import Path
 
 from localagent.app import Settings
-from localagent.app.billing import bill_of_materials
-from localagent.app.kit_billing import bill_of_kit
+from localagent.app.inventory.kit_sbom import bill_of_kit
+from localagent.app.inventory.sbom import bill_of_materials
 from localagent.cli.render import Render
-from localagent.record.files import write_through
+from localagent.fs.atomic_files import write_through
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

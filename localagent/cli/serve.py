@@ -8,7 +8,7 @@ from localagent.app import Settings, data_root
 from localagent.app.policies import open_policy
 from localagent.cli.gpu_layers import add_gpu_layers, told_of_layers, with_layers
 from localagent.cli.render import Render
-from localagent.daemon.service.serve import ServeRequest, serve
+from localagent.daemon.processes.service_main import ServeRequest, serve
 from localagent.errors import UsageFault
 from localagent.record.state_schema import ready
 

@@ -3,12 +3,12 @@
 import argparse
 
 from localagent.app import Settings
-from localagent.app.redacting import rules_of_ours
+from localagent.app.evidence.redacted_attestation import rules_of_ours
 from localagent.cli.render import Render
 from localagent.errors import AnswerIsNo, UsageFault
-from localagent.record.redacted.task import redacted_report
+from localagent.record.redacted.redacted_task import redacted_report
 from localagent.record.store import TaskStore
-from localagent.record.text import render_text
+from localagent.report.text import render_text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

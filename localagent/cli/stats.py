@@ -3,7 +3,7 @@
 import argparse
 
 from localagent.app import Settings
-from localagent.app.task_fate import fate_of
+from localagent.app.fix.task_outcome import fate_of
 from localagent.cli.render import Render
 from localagent.record.store import TaskStore
 from localagent.record.summary import row_of, stats_of

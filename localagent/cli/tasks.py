@@ -6,11 +6,11 @@ from typing import Any
 
 from localagent.app import Settings
 from localagent.cli.render import Render
-from localagent.daemon.approvals import patches_of
+from localagent.daemon.client.approval_client import patches_of
 from localagent.errors import UsageFault
-from localagent.record.confidence import confidence_line, likeliest_first
-from localagent.wire.service.client import DEFAULT_SOCKET, Client
-from localagent.wire.service.order import TASK_ID
+from localagent.protocol.http_client import DEFAULT_SOCKET, Client
+from localagent.protocol.task_order import TASK_ID
+from localagent.report.confidence_text import confidence_line, likeliest_first
 
 _SHOWN = 50
 

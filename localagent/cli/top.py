@@ -10,7 +10,7 @@ from localagent.app import Settings
 from localagent.cli.render import Render
 from localagent.cli.top_view import Watching, lines
 from localagent.errors import UsageFault
-from localagent.wire.service.client import DEFAULT_SOCKET, Client, DaemonGone, DaemonRefuses, wait_after
+from localagent.protocol.http_client import DEFAULT_SOCKET, Client, DaemonGone, DaemonRefuses, wait_after
 
 _GONE_SECONDS = 120.0  # how long a daemon that went away is waited for
 

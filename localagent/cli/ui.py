@@ -6,9 +6,9 @@ from pathlib import Path
 
 from localagent.app import Settings
 from localagent.cli.render import Render
-from localagent.daemon.ui_relay import serve_page
+from localagent.daemon.client.ui_relay import serve_page
 from localagent.errors import UsageFault
-from localagent.wire.service.client import DEFAULT_SOCKET
+from localagent.protocol.http_client import DEFAULT_SOCKET
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -5,13 +5,13 @@ import os
 from pathlib import Path
 
 from localagent.app import Settings
-from localagent.app.as_recorded import hold_undo
-from localagent.app.evidence import undo_recorded
+from localagent.app.evidence.integrity import hold_undo
+from localagent.app.evidence.task_evidence import undo_recorded
 from localagent.cli.render import Render
 from localagent.errors import AnswerIsNo
 from localagent.record.store import TaskRecord, TaskStore
-from localagent.tree.land import landing_state
-from localagent.tree.landing import LandState
+from localagent.repo.apply_patch import landing_state
+from localagent.repo.apply_record import LandState
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -4,27 +4,27 @@ import argparse
 from pathlib import Path
 
 from localagent.app import Settings
-from localagent.app.fix_model import free_cores
-from localagent.app.refusing import refused_patch
-from localagent.app.stop import Stop
-from localagent.app.verify_run import VerifyRequest
-from localagent.app.verifying import run_verify
+from localagent.app.cancellation import Stop
+from localagent.app.evidence.refusals import refused_patch
+from localagent.app.fix.model_setup import free_cores
+from localagent.app.review.verify_patch import run_verify
+from localagent.app.review.verify_run import VerifyRequest
 from localagent.cli.backend import add_backend, backend_of
-from localagent.cli.ending import ending_by
+from localagent.cli.exit_signals import ending_by
 from localagent.cli.fix import command_fault
 from localagent.cli.gate import add_daemon, read_patch
 from localagent.cli.progress import PlainSink
 from localagent.cli.render import Render
-from localagent.daemon.approvals import service_of
+from localagent.daemon.client.approval_client import service_of
 from localagent.domain.claim import Claim
 from localagent.domain.strength import Grade
 from localagent.domain.verification import Verification
 from localagent.errors import UsageFault
-from localagent.record.files import write_through
-from localagent.record.gate_formats import junit, page, sarif
-from localagent.record.jsontext import dump
-from localagent.record.verify_report import verification_json, verification_text
-from localagent.record.verify_review import as_review
+from localagent.fs.atomic_files import write_through
+from localagent.report.review_formats import junit, page, sarif
+from localagent.report.verify_report import verification_json, verification_text
+from localagent.report.verify_review import as_review
+from localagent.text.strict_json import dump
 
 AUTO = "auto"
 _CLAIMS = (Claim.FIXES.value, Claim.PRESERVES.value, Claim.ADDS.value, AUTO)

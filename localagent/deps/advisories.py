@@ -20,8 +20,8 @@ from typing import Any
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from localagent.deps.reading import read_named
 from localagent.errors import UsageFault
+from localagent.fs.bounded_read import read_named
 
 MAX_EXPORT_BYTES = 512 << 20
 MAX_RECORD_BYTES = 4 << 20

@@ -11,7 +11,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from localagent.deps.archive import WheelRefused
-from localagent.deps.check import fits
+from localagent.deps.dependency_check import fits
 from localagent.deps.requirement import MOST_CHARACTERS
 from localagent.deps.wheel import Wheel, read_wheel, sha256_of
 from localagent.deps.wheelhouse import Wheelhouse

@@ -9,7 +9,7 @@ from localagent.deps.landing import Environment, conflicts, land_fresh, land_in
 from localagent.deps.unpack import merged, require_pip, unpack
 from localagent.deps.wheelhouse import read_wheelhouse
 from localagent.domain.dependency import Locked, Wanted
-from localagent.jail.open import Workspace, fresh_uid, scratch_folder
+from localagent.jail.api import Workspace, fresh_uid, scratch_folder
 from localagent.ports import Jail
 
 

@@ -3,10 +3,10 @@
 import re
 from pathlib import Path
 
-from localagent.deps.reading import read_named
 from localagent.deps.sources import text_of
 from localagent.deps.squat import KnownNames
 from localagent.errors import UsageFault
+from localagent.fs.bounded_read import read_named
 
 MOST_BYTES = 4 << 20
 MOST_NAMES = 50_000

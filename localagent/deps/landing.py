@@ -22,10 +22,10 @@ from pathlib import Path
 from packaging.utils import canonicalize_name
 
 from localagent.deps.choose import Chosen, NotInstallable
-from localagent.deps.reading import MOST_ENTRIES, read_below
 from localagent.deps.wheel import Landing
 from localagent.errors import CannotEnforce, UsageFault
-from localagent.jail.workspace import remove_tree
+from localagent.fs.bounded_read import MOST_ENTRIES, read_below
+from localagent.jail.files.workspace import remove_tree
 
 _CONFIG_BYTES = 1 << 16
 _VERSION = re.compile(r"^version(?:_info)?\s*=\s*(\d+)\.(\d+)\b", re.MULTILINE)

@@ -12,11 +12,11 @@ from pathlib import Path, PurePosixPath
 
 from packaging.pylock import Package, Pylock, PylockUnsupportedVersionError, PylockValidationError
 
-from localagent.deps.reading import matches_below, read_below
 from localagent.deps.sources import MOST_FILE_BYTES, MOST_REQUIREMENTS, parse_requirements, text_of
 from localagent.deps.squat import KnownNames
 from localagent.domain.dependency import Locked, Unreadable, Wanted
 from localagent.errors import UsageFault
+from localagent.fs.bounded_read import matches_below, read_below
 
 _PIN = re.compile(r"==([^*,\s]+)")
 _SHA256 = re.compile(r"[0-9a-f]{64}")

@@ -18,7 +18,7 @@ from localagent.deps.wheel import Landing
 from localagent.domain.jailspec import Access, Bind, JailLimits, JailResult, JailSpec
 from localagent.domain.outcome import Ending
 from localagent.errors import CannotEnforce
-from localagent.jail.open import interpreter_binds
+from localagent.jail.api import interpreter_binds
 from localagent.ports import Jail
 
 WHEELS = "/wheels"

@@ -10,8 +10,8 @@ from packaging.tags import Tag, sys_tags
 from packaging.utils import InvalidSdistFilename, InvalidWheelFilename, parse_sdist_filename, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
-from localagent.deps.reading import MOST_ENTRIES
 from localagent.errors import UsageFault
+from localagent.fs.bounded_read import MOST_ENTRIES
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _FILE_ADDRESS = re.compile(r"file:(?://(?:localhost)?)?(/[^/].*|/)", re.IGNORECASE)

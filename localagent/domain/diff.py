@@ -1,6 +1,7 @@
 """A parsed unified diff, what it makes of a tree, and the one fault of reading either.
 
-Values only. `localagent.tree.unified` parses, `localagent.tree.applied` applies to the bytes of a repository.
+Values only. `localagent.repo.diff.parse_diff` parses; `localagent.repo.diff.apply_in_memory` applies to the bytes of a
+repository.
 """
 
 from dataclasses import dataclass

@@ -7,7 +7,7 @@ from enum import StrEnum
 from localagent.domain.gate import Finding
 from localagent.domain.jailspec import JailLimits, LeftOut, Produced
 from localagent.domain.outcome import Ending
-from localagent.domain.sanitizing import SecretKind
+from localagent.text.secret_redaction import SecretKind
 
 
 class Language(StrEnum):

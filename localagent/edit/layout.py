@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from localagent.edit.context import Context, Splice3
+from localagent.edit.operator_context import Context, Splice3
 from localagent.edit.unit import Stmt
 
 

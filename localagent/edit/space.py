@@ -10,18 +10,19 @@ import math
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from localagent.code import normal_form
+from localagent.code.source_text import SourceText, read_source
+from localagent.code.symbols import FactIndex, FileFacts, UnitSpan
 from localagent.domain.edit import Edit, Scope, Splice, digest_of
 from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
-from localagent.edit import check, normal
-from localagent.edit.context import Change, Context
-from localagent.edit.pointless import pointless
-from localagent.edit.registry import Operator, operators
-from localagent.edit.source import SourceText, read_source
+from localagent.edit import edit_check
+from localagent.edit.no_op_expressions import pointless
+from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_registry import Operator, operators
 from localagent.edit.unit import Stmt, Suite, Unit
 from localagent.edit.unit_builder import build
-from localagent.edit.wide import looks_wide
-from localagent.index.facts import FactIndex, FileFacts, UnitSpan
+from localagent.edit.whole_file_failures import looks_wide
 from localagent.ports import EditSpace, Lines, Priced, Sources
 
 _MAX_UNITS_CACHED = 64
@@ -256,10 +257,10 @@ def _checked(proposals: Iterable[_Proposal]) -> Iterator[Edit]:
         place.texts.add(change.splices)
         if not change.splices or _overlapping(change) or place.too_many(change.splices):
             continue
-        digest = check.tree_digest(place.unit, change.splices)
+        digest = edit_check.tree_digest(place.unit, change.splices)
         if digest is None or digest in place.seen:
             continue
-        if op.deep and not check.compiles(place.unit, change.splices):
+        if op.deep and not edit_check.compiles(place.unit, change.splices):
             continue
         edit = made_edit(place.unit, place.scope, change, path=place.path, operator=op.name, prior=-cost)
         if edit is not None:
@@ -328,7 +329,7 @@ class _Either:
         self, path: RepoPath, sources: Sources, *, lines: Lines | None, failures: Sequence[Failure]
     ) -> Iterator[Edit]:
         """See `EditSpace.edits`."""
-        space: EditSpace = self._tree if normal.parse(sources[path]) is not None else self._tokens
+        space: EditSpace = self._tree if normal_form.parse(sources[path]) is not None else self._tokens
         yield from space.edits(path, sources, lines=lines, failures=failures)
 
 
@@ -336,7 +337,7 @@ def open_edit_space(prior: Mapping[str, float]) -> EditSpace:
     """The space for any file: by syntax tree, or by tokens where a file does not parse."""
     tree = LibcstEditSpace(prior)
     try:
-        tokens = importlib.import_module("localagent.edit.tokens").TokenEditSpace
+        tokens = importlib.import_module("localagent.edit.syntax_repair.syntax_space").TokenEditSpace
     except ModuleNotFoundError:
         return tree
     made: EditSpace = tokens(prior)

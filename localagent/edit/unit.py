@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
-from localagent.edit import normal, precedence
-from localagent.edit.source import SourceText
+from localagent.code import normal_form
+from localagent.code.source_text import SourceText
+from localagent.edit import precedence
 
 _SKIPPED = frozenset(
     {"lpar", "rpar", "comma", "semicolon", "leading_lines", "lines_after_decorators", "header", "footer", "lbracket"}
@@ -171,15 +172,15 @@ class Unit:
 
     def _digest(self, statement: Stmt) -> int:
         if not statement.suites:
-            tree = normal.parse(self.text[statement.start : statement.end])
+            tree = normal_form.parse(self.text[statement.start : statement.end])
             if tree is None or len(tree.body) != 1:
                 raise ValueError(f"line {statement.line} does not stand alone")
-            return normal.statement_digest(tree.body[0])
+            return normal_form.statement_digest(tree.body[0])
         head = self.head_digest_of(statement, self.slice(statement.start, statement.head_end))
         if head is None:
             raise ValueError(f"the header at line {statement.line} does not stand alone")
         statement.head_digest = head
-        return normal.compound_digest(head, [self.suite_digest(s) for s in statement.suites])
+        return normal_form.compound_digest(head, [self.suite_digest(s) for s in statement.suites])
 
     def suite_digest(self, suite: Suite) -> int:
         """Normal-form digest of a block as it stands."""
@@ -188,7 +189,7 @@ class Unit:
             if head is None:
                 raise ValueError("a clause does not stand alone")
             suite.head_digest = head
-        return normal.suite_digest(suite.head_digest, [self.digest(s) for s in suite.statements])
+        return normal_form.suite_digest(suite.head_digest, [self.digest(s) for s in suite.statements])
 
     def head_digest_of(self, statement: Stmt, text: str) -> int | None:
         """Digest of a compound statement's header, given its text up to and with the colon."""
@@ -204,27 +205,27 @@ class Unit:
             text = (text[2:] if statement.is_elif else text) + " pass"
             if text.startswith("@") and statement.indent:
                 return self._decorated_digest(f"if 1:\n{statement.indent}{text}")
-        tree = normal.parse(text)
+        tree = normal_form.parse(text)
         if tree is None or len(tree.body) != 1 or not isinstance(tree.body[0], _AST_COMPOUND):
             return None
-        return normal.header_digest(tree.body[0])
+        return normal_form.header_digest(tree.body[0])
 
     @staticmethod
     def _decorated_digest(text: str) -> int | None:
-        tree = normal.parse(text)
+        tree = normal_form.parse(text)
         if tree is None or not isinstance(tree.body[0], ast.If) or len(tree.body[0].body) != 1:
             return None
-        return normal.header_digest(tree.body[0].body[0])
+        return normal_form.header_digest(tree.body[0].body[0])
 
     def clause_digest(self, suite: Suite, text: str) -> int | None:
         """Digest of an except clause's or a case's header."""
         is_case = suite.slot == "case"
-        tree = normal.parse(("match _:\n " if is_case else "try: pass\n") + text + " pass")
+        tree = normal_form.parse(("match _:\n " if is_case else "try: pass\n") + text + " pass")
         if tree is None or len(tree.body) != 1:
             return None
         top = tree.body[0]
         if isinstance(top, ast.Match) and len(top.cases) == 1:
-            return normal.header_digest(top.cases[0])
+            return normal_form.header_digest(top.cases[0])
         if isinstance(top, (ast.Try, ast.TryStar)) and len(top.handlers) == 1:
-            return normal.header_digest(top.handlers[0])
+            return normal_form.header_digest(top.handlers[0])
         return None

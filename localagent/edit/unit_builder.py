@@ -3,7 +3,7 @@
 import libcst as cst
 from libcst.metadata import ByteSpanPositionProvider, MetadataWrapper
 
-from localagent.edit.source import SourceText
+from localagent.code.source_text import SourceText
 from localagent.edit.unit import Stmt, Suite, Unit
 from localagent.edit.unit_expressions import Expressions
 from localagent.edit.unit_headers import after_colon, after_definition_colon, line_break

@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from localagent.code.statements import Statement, words_of
 from localagent.domain.outcome import Baseline, Failure, TestResult, steady
 from localagent.domain.paths import RepoPath
 from localagent.localize.spectrum import ochiai
-from localagent.localize.statements import Statement, words_of
 
 _FEW_PASSING = 4.0
 _FRAMES_PER_FAILURE = 6

@@ -17,6 +17,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from localagent.code.statements import Body, Place, Statement, statements_of, words_of
 from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Suspicion
@@ -29,7 +30,6 @@ from localagent.localize.nearness import (
     nearness,
     only_for_display,
 )
-from localagent.localize.statements import Body, Place, Statement, statements_of, words_of
 from localagent.ports import Sources
 
 _SPECTRUM, _FRAME, _NEAR, _WORDS = 0.40, 0.20, 0.22, 0.18

@@ -9,9 +9,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from localagent.code.statements import Statement, parse_quietly, statements_of
 from localagent.domain.outcome import Baseline, TestResult
 from localagent.domain.paths import RepoPath
-from localagent.localize.statements import Statement, parse_quietly, statements_of
 from localagent.ports import Sources
 
 _PER_CALL = 0.7

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from localagent.policy.places import key_lines
+from localagent.policy.toml_key_lines import key_lines
 
 _E = TypeVar("_E", bound=StrEnum)
 

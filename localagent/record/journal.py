@@ -15,8 +15,8 @@ from typing import Any
 
 from localagent.domain.edit import digest_of
 from localagent.domain.task import Event
-from localagent.record.files import CannotRecord, RecordDamaged, read_bounded
-from localagent.record.jsontext import dump, load
+from localagent.fs.atomic_files import CannotRecord, RecordDamaged, read_bounded
+from localagent.text.strict_json import dump, load
 
 BEFORE_FIRST = "sha256:" + "0" * 64
 _SYNC_LINES = 200

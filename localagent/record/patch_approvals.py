@@ -10,7 +10,7 @@ from pathlib import Path
 from localagent.domain.review import PatchApproval
 from localagent.record.audit.entry import AuditKind
 from localagent.record.audit.log import AuditLog
-from localagent.record.ledger import Ledger
+from localagent.record.hash_chained_log import Ledger
 
 APPROVED = "approved"
 WITHDRAWN = "withdrawn"

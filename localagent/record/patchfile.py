@@ -7,7 +7,7 @@ from typing import Any
 from localagent.domain.edit import FileChange, Patch, digest_of
 from localagent.domain.paths import RepoPath
 from localagent.errors import UsageFault
-from localagent.record.files import RecordDamaged
+from localagent.fs.atomic_files import RecordDamaged
 
 SCHEMA = "localagent/patch/1"
 _CHANGE = {"path", "before", "before_digest", "after", "after_digest"}

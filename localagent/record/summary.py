@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-from localagent.record.files import RecordDamaged
+from localagent.fs.atomic_files import RecordDamaged
 from localagent.record.store import TaskRecord
 
 UNFINISHED = "unfinished"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from localagent.domain.edit import digest_of
-from localagent.record.jsontext import canonical, load
+from localagent.text.strict_json import canonical, load
 
 _BY_THE_CLOCK = {"progress", "timed", "strength", "guard"}
 _NOT_COMPARED = {"route", "late", "fresh"}

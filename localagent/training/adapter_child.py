@@ -1,6 +1,6 @@
 """The confined child that learns an adapter: sees one model and tokens, writes one file, reaches nothing else.
 
-Frames as in `localagent.llm.frames`:
+Frames as in `localagent.llm.process.protocol`:
 
     learn       bytes, sha256, settings, resume         ready       (more examples may come)
     examples    items: [[tokens, first, end, old], ...]
@@ -27,8 +27,8 @@ import numpy as np
 import torch
 
 from localagent.errors import CannotEnforce, LocalagentError
-from localagent.llm.child import NICENESS, checked
-from localagent.llm.frames import TARGET, WEIGHTS, FrameBuffer, FrameFault, Message, receive_first, send
+from localagent.llm.process.child import NICENESS, checked
+from localagent.llm.process.protocol import TARGET, WEIGHTS, FrameBuffer, FrameFault, Message, receive_first, send
 from localagent.training.adapter_model import Adapted
 
 RESUME = "/run/model/resume.npz"

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 from localagent.domain.paths import RepoPath
 from localagent.errors import CannotEnforce, UsageFault
-from localagent.gate.secrets import holds_secret
-from localagent.llm.decoder import ModelDecoder
-from localagent.llm.prompt import build_context
+from localagent.gate.content.secrets import holds_secret
+from localagent.llm.scoring.decoder import ModelDecoder
+from localagent.llm.scoring.test_context import build_context
+from localagent.repo.git import Git
 from localagent.training.ranker_history import BYTES, Fix, commits_of, fixes
 from localagent.training.ranker_injection import injected
-from localagent.tree.git import Git
 
 LEAD_BYTES = 900  # of the file in front of a change
 CONTEXT_TOKENS = 48  # of what stands in front of the file

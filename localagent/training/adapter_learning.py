@@ -16,13 +16,13 @@ from typing import Any
 
 from localagent.domain.jailspec import Bind, JailSpec
 from localagent.errors import CannotEnforce
-from localagent.llm.child_jail import child_spec
-from localagent.llm.cores import free_threads
-from localagent.llm.frames import FrameBuffer, FrameFault, Message, send
-from localagent.llm.gguf import MAX_ADAPTER_BYTES, GgufHeader, read_adapter, read_header
-from localagent.llm.offload import Offload, devices
-from localagent.llm.registry import ModelFile
-from localagent.llm.tune import copied, writable
+from localagent.llm.model.gguf import MAX_ADAPTER_BYTES, GgufHeader, read_adapter, read_header
+from localagent.llm.model.gpu import Offload, devices
+from localagent.llm.model.quantization_benchmark import copied, writable
+from localagent.llm.model.registry import ModelFile
+from localagent.llm.model.thread_count import free_threads
+from localagent.llm.process.child_jail import child_spec
+from localagent.llm.process.protocol import FrameBuffer, FrameFault, Message, send
 from localagent.training.adapter_examples import Example
 
 LARGEST_MODEL_BYTES = 2 << 30

@@ -16,23 +16,23 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from localagent.app.least_level import least_level
+from localagent.app.jail_level import least_level
 from localagent.app.settings import Settings as House
 from localagent.errors import AnswerIsNo, CannotEnforce
-from localagent.jail.open import NamespaceJail, open_jail
-from localagent.llm import adapter
-from localagent.llm.adapter import AdapterFile
-from localagent.llm.decoder import ModelDecoder
-from localagent.llm.registry import ModelFile
-from localagent.llm.scorer import ModelScorer
-from localagent.repair.weights import Weights
+from localagent.jail.api import NamespaceJail, open_jail
+from localagent.llm.model import adapter
+from localagent.llm.model.adapter import AdapterFile
+from localagent.llm.model.registry import ModelFile
+from localagent.llm.scoring.decoder import ModelDecoder
+from localagent.llm.scoring.scorer import ModelScorer
+from localagent.repair.ordering.weights import Weights
+from localagent.repo.git import Git
 from localagent.training.adapter_examples import Example, Pair, digest, examples_of, pairs_of
 from localagent.training.adapter_learning import AdapterSettings, Learning, Say, cuda_devices
 from localagent.training.ranker_corpus import Corpus
 from localagent.training.ranker_judging import Paired, rank
 from localagent.training.ranker_learning import listed
 from localagent.training.ranker_samples import Read, Sample, reader_of
-from localagent.tree.git import Git
 
 HELD_BACK = 4  # of so many parts of the fixes, one judges
 LEAST_GROUPS = 4

@@ -15,12 +15,12 @@ from pathlib import Path
 
 from localagent.domain.paths import RepoPath
 from localagent.errors import LocalagentError, UsageFault
-from localagent.gate.secrets import holds_secret
+from localagent.gate.content.secrets import holds_secret
 from localagent.ports import EditSpace
+from localagent.repo.git import Git
 from localagent.training.ranker_history import BYTES, Fix, commits_of, fixes, is_code
 from localagent.training.ranker_injection import injected
 from localagent.training.ranker_samples import Read, Sample, load, sample_of, save, worth_a_look
-from localagent.tree.git import Git
 
 _COMMITS = 6_000
 _TOGETHER = 40

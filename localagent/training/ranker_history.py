@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from localagent.tree.git import Git
+from localagent.repo.git import Git
 
 WORDS = r"(fix|bug|wrong|incorrect|error|crash|regress|mistake|broken|typo|off.by|missing|should)"
 LINES = 4  # of code that a fix may take away, and add

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from localagent.app.ranking import REGISTERED
+from localagent.app.fix.learned_order import REGISTERED
 from localagent.app.settings import Settings as House
 from localagent.errors import UsageFault
-from localagent.repair.ranker import Ranker, RankerModel, load_ranker
-from localagent.repair.weights import Weights
+from localagent.repair.ordering.ranker import Ranker, RankerModel, load_ranker
+from localagent.repair.ordering.weights import Weights
 from localagent.training.ranker_judging import Standing, scored
 
 

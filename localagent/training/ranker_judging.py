@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from localagent.repair.ranker import RankerModel
-from localagent.repair.ranker_features import Matrix
+from localagent.repair.ordering.ranker import RankerModel
+from localagent.repair.ordering.ranker_features import Matrix
 from localagent.training.ranker_learning import Listed, Settings, learn
 
 FOLDS = 4

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from localagent.repair.expansion import crowds_of
-from localagent.repair.ranker import RankerModel, hand_scores
-from localagent.repair.ranker_features import FEATURES, OF_MODEL, File, Matrix, features
-from localagent.repair.weights import Weights
+from localagent.repair.ordering.ranker import RankerModel, hand_scores
+from localagent.repair.ordering.ranker_features import FEATURES, OF_MODEL, File, Matrix, features
+from localagent.repair.ordering.weights import Weights
+from localagent.repair.search.expansion import crowds_of
 from localagent.training.ranker_samples import Sample
 
 _HEAD = 300  # of each sample's edits in the hand's order that are always learned from,

@@ -13,23 +13,23 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from localagent.app.least_level import least_level
-from localagent.app.prior import load_prior
-from localagent.app.ranking import REGISTERED
+from localagent.app.fix.learned_order import REGISTERED
+from localagent.app.fix.prior import load_prior
+from localagent.app.jail_level import least_level
 from localagent.app.settings import Settings as House
 from localagent.domain.edit import Edit, Reading, digest_of
 from localagent.domain.paths import RepoPath
 from localagent.edit.space import open_edit_space
 from localagent.errors import AnswerIsNo, CannotEnforce
-from localagent.jail.open import open_jail
-from localagent.llm.adapter import drop
-from localagent.llm.offload import offload_of
-from localagent.llm.prompt import build_context
-from localagent.llm.registry import ModelFile, Registry
-from localagent.llm.scorer import ModelScorer
-from localagent.llm.tuned import serving
-from localagent.repair.ranker import Ranker, RankerModel, knows_nothing, ranker_json
-from localagent.repair.weights import Weights, load_weights
+from localagent.jail.api import open_jail
+from localagent.llm.model.adapter import drop
+from localagent.llm.model.gpu import offload_of
+from localagent.llm.model.quantized_store import serving
+from localagent.llm.model.registry import ModelFile, Registry
+from localagent.llm.scoring.scorer import ModelScorer
+from localagent.llm.scoring.test_context import build_context
+from localagent.repair.ordering.ranker import Ranker, RankerModel, knows_nothing, ranker_json
+from localagent.repair.ordering.weights import Weights, load_weights
 from localagent.training.adapter_run import AdapterTrained, forget_adapters, learn_adapter, require
 from localagent.training.ranker_corpus import Corpus, data_digest, opened
 from localagent.training.ranker_in_force import InForce, in_force, outgrown

@@ -10,19 +10,19 @@ from localagent.domain.outcome import Baseline, FullResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy
 from localagent.domain.task import Event, Snapshot, Task
-from localagent.jail.profile import load
+from localagent.jail.limits.profile import load
 from localagent.ports import Jail, Sink
-from localagent.verify.baseline import BaselineRunner
-from localagent.verify.behaviour import behaviours
-from localagent.verify.client import OpenRequest, WorkerLost
-from localagent.verify.delta import Delta
-from localagent.verify.full import FullChecker
-from localagent.verify.guard import GuardChecker
-from localagent.verify.place import Place, Use
-from localagent.verify.quick import WarmQuickCheck
-from localagent.verify.rooms import Rooms
-from localagent.verify.tool_run import Silence, ToolFinding, lint, type_errors
-from localagent.verify.warm import Warm
+from localagent.verify.baseline.baseline import BaselineRunner
+from localagent.verify.checks.full_check import FullChecker
+from localagent.verify.checks.guard_check import GuardChecker
+from localagent.verify.checks.new_findings import Delta
+from localagent.verify.checks.quick_check import WarmQuickCheck
+from localagent.verify.checks.static_tools import Silence, ToolFinding, lint, type_errors
+from localagent.verify.evidence.candidate_behaviour import behaviours
+from localagent.verify.worker.jail_pool import Rooms
+from localagent.verify.worker.warm_worker import Warm
+from localagent.verify.worker.worker_client import OpenRequest, WorkerLost
+from localagent.verify.worker.worker_spec import Place, Use
 
 
 class JailVerifier:

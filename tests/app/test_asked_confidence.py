@@ -7,21 +7,21 @@ from typing import Any, cast
 import pytest
 from choice_builder import NO_OPINION, candidate
 
-from localagent.app.acceptance import judged
-from localagent.app.fixing import _proposed as left_to_a_person
+from localagent.app.fix.acceptance_threshold import judged
+from localagent.app.fix.prior import load_prior
+from localagent.app.fix.run import _proposed as left_to_a_person
 from localagent.app.policies import open_policy
-from localagent.app.prior import load_prior
 from localagent.app.settings import Settings
 from localagent.domain.policy import Policy
 from localagent.domain.task import Choosing, Task, TaskResult, Verdict
 from localagent.edit.space import open_edit_space
-from localagent.gate.chain import open_gate_chain
+from localagent.gate.repair_gates import open_gate_chain
 from localagent.localize.fuse import SpectrumLocalizer
 from localagent.repair.acceptance.signals import Signal
-from localagent.repair.search import Repair
-from localagent.repair.sinks import combined
-from localagent.repair.state import Parts
-from localagent.repair.weights import Weights
+from localagent.repair.ordering.weights import Weights
+from localagent.repair.search.event_fanout import combined
+from localagent.repair.search.repair_task import Repair
+from localagent.repair.search.state import Parts
 
 SETTINGS = Settings.from_environ()
 FOUND = candidate(1, 0.0)

@@ -4,7 +4,7 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution
 
 import pytest
 
-from localagent.app import billing
+from localagent.app.inventory import sbom
 from localagent.errors import CannotEnforce
 
 
@@ -17,9 +17,9 @@ def test_code_that_no_package_brought_is_not_called_harmless(missing: str, monke
             raise PackageNotFoundError(name)
         return there(name)
 
-    monkeypatch.setattr(billing, "distribution", found)
+    monkeypatch.setattr(sbom, "distribution", found)
     with pytest.raises(CannotEnforce, match=f"not installed as packages: .*{missing}"):
-        list(billing.installed())
+        list(sbom.installed())
 
 
 def test_pip_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,5 +30,5 @@ def test_pip_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
             raise PackageNotFoundError(name)
         return there(name)
 
-    monkeypatch.setattr(billing, "distribution", found)
-    assert "libcst" in {part.name for part in billing.installed()}
+    monkeypatch.setattr(sbom, "distribution", found)
+    assert "libcst" in {part.name for part in sbom.installed()}

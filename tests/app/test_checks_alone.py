@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from localagent.app.fix_strength import shows_little
+from localagent.app.fix.measure_strength import shows_little
 from localagent.domain.edit import Candidate, Patch
 from localagent.domain.outcome import FullResult
 from localagent.domain.strength import Share, graded

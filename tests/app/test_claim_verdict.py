@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localagent.app.claim_verdict import Case, shown
-from localagent.app.patch_evidence import Evidence
+from localagent.app.review.claim_verdict import Case, shown
+from localagent.app.review.patch_evidence import Evidence
 from localagent.domain.claim import Claim
 from localagent.domain.claim_limits import claim_limits
 from localagent.domain.outcome import FullResult

@@ -8,12 +8,12 @@ import pytest
 from fix_builder import bundled_model
 from model_replay import ReplayJail
 
-from localagent.app.fix_model import open_model
-from localagent.app.fix_request import FixRequest
+from localagent.app.fix.model_setup import open_model
+from localagent.app.fix.request import FixRequest
 from localagent.app.settings import Settings
 from localagent.domain.task import Event
-from localagent.llm import tuned
-from localagent.llm.registry import Registry
+from localagent.llm.model import quantized_store
+from localagent.llm.model.registry import Registry
 
 
 class Heard:
@@ -26,19 +26,19 @@ class Heard:
 
 
 @pytest.mark.model
-@pytest.mark.parametrize(("machine", "warned"), [("another", True), (tuned.machine(), False)])
+@pytest.mark.parametrize(("machine", "warned"), [("another", True), (quantized_store.machine(), False)])
 def test_tuning_that_was_lost_is_told_with_what_to_do(tmp_path: Path, machine: str, warned: bool) -> None:
     settings = replace(Settings.from_environ(), data_dir=tmp_path)
     file = bundled_model()
     (tmp_path / "models").mkdir()
     copyfile(file, tmp_path / "models" / file.name)
     registered = Registry(settings.models_dir, tmp_path).default()
-    tuned.folder(tmp_path).mkdir(parents=True)
-    record = tuned.Tuned(
+    quantized_store.folder(tmp_path).mkdir(parents=True)
+    record = quantized_store.Tuned(
         source_sha256=registered.sha256, machine=machine, form="Q8_0", bytes=1, sha256="b" * 64,
         rates={}, agreement={}, failed={},
     )  # fmt: skip
-    tuned.record_path(tmp_path, registered.sha256).write_text(tuned.text(record))
+    quantized_store.record_path(tmp_path, registered.sha256).write_text(quantized_store.text(record))
     heard = Heard()
     opened = open_model(FixRequest(repo=Path()), settings, ReplayJail(), heard)
     assert opened.scorer is not None

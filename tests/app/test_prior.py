@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from localagent.app.prior import load_prior
+from localagent.app.fix.prior import load_prior
 from localagent.errors import UsageFault
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from localagent.app.proposal_test_source import called, defines, source_of
+from localagent.app.fix.proposal_test_source import called, defines, source_of
 from localagent.errors import UsageFault
 
 PLACE = {"path": "src/pkg/m.py", "module": "pkg.m", "qualname": "f"}

@@ -15,12 +15,12 @@ from jail_backends import KINDS, jail_by
 from session_builder import Kept, kept
 
 from localagent.app import Settings
-from localagent.app.executing import code_of, execute
+from localagent.app.execute.run import code_of, execute
 from localagent.domain.execution import Executed, Execution, Language
 from localagent.domain.jailspec import JailLimits
 from localagent.domain.outcome import Ending
-from localagent.domain.sanitizing import Sanitizer
-from localagent.jail.open import Kind
+from localagent.jail.api import Kind
+from localagent.text.secret_redaction import Sanitizer
 
 LIMITS = JailLimits(wall_seconds=120.0, cpu_seconds=60.0, resident_bytes=768 << 20, processes=32)
 NEEDED = ("matplotlib", "pandas")

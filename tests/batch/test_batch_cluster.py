@@ -15,19 +15,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localagent.app import Settings
-from localagent.batch.answer import Answer, State, parse_answer
+from localagent.batch.cache_key import basis_of
 from localagent.batch.certificates import Role, faults_of, make_certificates
 from localagent.batch.cluster_task import Request, answer_task, parse_request, received, request_of
 from localagent.batch.fleet import Member
-from localagent.batch.keys import basis_of
-from localagent.batch.parcel import WrongParcel, pack, unpack
-from localagent.batch.parse import parse_fleet
+from localagent.batch.parse_fleet import parse_fleet
+from localagent.batch.snapshot_archive import WrongParcel, pack, unpack
+from localagent.batch.task_result import Answer, State, parse_answer
 from localagent.cli.batch_worker import ways
 from localagent.domain.policy import JailLevel
 from localagent.errors import UsageFault
-from localagent.jail.open import open_jail
-from localagent.record.jsontext import dump, load
-from localagent.tree.snapshot import take_snapshot
+from localagent.jail.api import open_jail
+from localagent.repo.snapshot import take_snapshot
+from localagent.text.strict_json import dump, load
 
 HEAD = 'schema = "localagent/fleet/1"\nname = "night"\n'
 REPOSITORY = '[[repository]]\npath = "."\nname = "one"\n'

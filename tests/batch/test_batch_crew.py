@@ -11,12 +11,12 @@ from fix_builder import home
 
 from localagent.app import Settings
 from localagent.batch import cluster as cluster_module
-from localagent.batch.answer import Answer, State
 from localagent.batch.cluster import AHEAD, ClusterCrew
-from localagent.batch.night import Begun, Night, begin
+from localagent.batch.run import Begun, Night, begin
+from localagent.batch.task_result import Answer, State
 from localagent.cli.batch_worker import ways
 from localagent.errors import CannotEnforce
-from localagent.record.jsontext import dump, load
+from localagent.text.strict_json import dump, load
 
 EACH = '[each]\nwork = ["codemods"]\nmodel = false\nmax_seconds = 100\n'
 

@@ -16,8 +16,8 @@ from fix_builder import ADDER, home, tree_of
 
 from localagent.app import Settings
 from localagent.batch import cluster as cluster_module
-from localagent.batch.answer import State
-from localagent.batch.night import Night, begin
+from localagent.batch.run import Night, begin
+from localagent.batch.task_result import State
 from localagent.cli.batch_cluster import work_one
 from localagent.cli.batch_worker import ways
 

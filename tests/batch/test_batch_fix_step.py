@@ -2,16 +2,16 @@
 
 import pytest
 
-from localagent.app.fix_request import FixOutcome
-from localagent.batch.answer import Answer, State, Step, parse_answer
-from localagent.batch.repairing import _fix_step
+from localagent.app.fix.request import FixOutcome
+from localagent.batch.repair_tasks import _fix_step
+from localagent.batch.task_result import Answer, State, Step, parse_answer
 from localagent.domain.confidence import Confidence
 from localagent.domain.edit import Candidate, FileChange, Patch
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Task, TaskResult, Verdict
-from localagent.record.jsontext import dump, load
-from localagent.record.report import report_json
-from localagent.tree.diff import unified_diff
+from localagent.repo.diff.write_diff import unified_diff
+from localagent.report.task_report import report_json
+from localagent.text.strict_json import dump, load
 
 PATCHES = [
     Patch(changes=(FileChange(path=RepoPath("a.py"), before=b"a = 1\n", after=f"a = {n}\n".encode()),)) for n in (2, 3)

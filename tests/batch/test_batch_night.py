@@ -8,9 +8,9 @@ from batch_builder import MISTAKE, Batch
 from fix_builder import ADDER, CHECKOUT, Home, home
 
 from localagent.app import Settings
-from localagent.batch.answer import Answer, State
-from localagent.batch.night import TRIES, Begun, Night, begin
-from localagent.batch.ports import HELD, Ways
+from localagent.batch.batch_ports import HELD, Ways
+from localagent.batch.run import TRIES, Begun, Night, begin
+from localagent.batch.task_result import Answer, State
 
 CRASHES = """
     class Codemods:
@@ -23,8 +23,8 @@ WORKER = """
     import os, time
     from pathlib import Path
     from localagent.app import Settings
-    from localagent.batch.night import fleet_of
-    from localagent.batch.ports import HELD, Ways
+    from localagent.batch.run import fleet_of
+    from localagent.batch.batch_ports import HELD, Ways
     from localagent.batch.runs import RunStore
     from localagent.batch.work import Assignment, carry_out
     {body}
@@ -57,7 +57,7 @@ def night(h: Home, monkeypatch: pytest.MonkeyPatch, ways: Ways, each: str) -> tu
 def test_what_was_found_before_the_end_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tests' patch is in the answer of a repository whose second step took the worker along."""
     with home({}) as h:
-        monkeypatch.setattr("localagent.batch.night.TRIES", 1)
+        monkeypatch.setattr("localagent.batch.run.TRIES", 1)
         Batch(h).add("one", ADDER)
         each = '[each]\nwork = ["failing-tests", "codemods"]\nmodel = false\nmax_candidates = 12\nmax_seconds = 100\n'
         (answer,), _ = night(h, monkeypatch, program(CRASHES), each)
@@ -97,7 +97,7 @@ def test_a_twin_waits_for_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
         os._exit({HELD})
     class Codemods:
         def repair(self, path, data, rules, policy):
-            from localagent.batch.ports import Repaired
+            from localagent.batch.batch_ports import Repaired
             return Repaired(after=None)
     """
     with home({}) as h:

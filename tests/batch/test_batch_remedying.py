@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sarif_builder import log, result, run
 
-from localagent.batch.patches import Lines
+from localagent.batch.stacked_patches import Lines
 
 STYLE = "\n\ndef absent(name, names):\n    return not name in names or name == None\n"
 ASYNC = (

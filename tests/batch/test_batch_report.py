@@ -13,19 +13,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from schema_checker import check_schema, checker
 
-from localagent.batch.answer import Answer, State, Step, parse_answer, worst
+from localagent.batch.batch_report import exit_of, headline, report_of, with_trend
+from localagent.batch.cache_key import Basis
 from localagent.batch.fleet import Fleet, Member, Source, Work
-from localagent.batch.formats import junit, sarif
-from localagent.batch.keys import Basis
-from localagent.batch.mailbox import series
-from localagent.batch.page import page
-from localagent.batch.report import exit_of, headline, report_of, with_trend
+from localagent.batch.git_am import series
+from localagent.batch.html_report import page
+from localagent.batch.junit_sarif import junit, sarif
 from localagent.batch.runs import KeptAnswers, Plan, RunStore
+from localagent.batch.task_result import Answer, State, Step, parse_answer, worst
 from localagent.domain.edit import FileChange, Patch
 from localagent.domain.paths import RepoPath
-from localagent.record.files import RecordDamaged
-from localagent.record.jsontext import dump, load
-from localagent.tree.diff import unified_diff
+from localagent.fs.atomic_files import RecordDamaged
+from localagent.repo.diff.write_diff import unified_diff
+from localagent.text.strict_json import dump, load
 
 EVIL = "</pre><script>alert(1)</script>\x1b[31m\u202e\udcff\0&\"'<img src=http://x.invalid/>"
 DIGEST = "sha256:" + "0" * 64

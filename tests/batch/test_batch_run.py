@@ -16,7 +16,7 @@ from fix_builder import ADDER, CHECKOUT, Ran, home, tree_of
 from git_builder import ENVIRON, Repo
 
 from localagent.batch.runs import RunStore
-from localagent.jail.open import sweep
+from localagent.jail.api import sweep
 
 GREEN = {
     "one.py": "def one():\n    return 1\n",

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localagent.batch.fleet import DiskPriority, Fleet, Member, Source, Window, Work
-from localagent.batch.parse import parse_fleet
-from localagent.batch.repairing import guard_within
-from localagent.batch.where import lines_of
+from localagent.batch.parse_fleet import parse_fleet
+from localagent.batch.repair_tasks import guard_within
+from localagent.batch.toml_lines import lines_of
 from localagent.errors import UsageFault
 
 RULES = ("none-comparison", "mutable-default")

@@ -14,10 +14,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from bench import attest
 from bench.attest_signed import SIGNED, Given, Way
 from bench.attest_whole import SPELLINGS, WHOLE
-from localagent.app.evidence import attest as attested
-from localagent.app.evidence import key_ring, open_signer
+from localagent.app.evidence.task_evidence import attest as attested
+from localagent.app.evidence.task_evidence import key_ring, open_signer
 from localagent.record.attest import dsse
-from localagent.tree.diff import unified_diff
+from localagent.repo.diff.write_diff import unified_diff
 
 
 @pytest.fixture

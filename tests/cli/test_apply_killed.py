@@ -8,16 +8,16 @@ import pytest
 from evidence_builder import PATCH, keep_proposals, settings_below
 
 from localagent.app import Settings
-from localagent.app.evidence import land_recorded
-from localagent.app.proposal_test_file import AnswerTest
+from localagent.app.evidence.task_evidence import land_recorded
+from localagent.app.fix.proposal_test_file import AnswerTest
 from localagent.cli.main import main
 from localagent.domain.edit import FileChange
 from localagent.domain.paths import RepoPath
+from localagent.fs.atomic_files import CannotRecord
 from localagent.record.audit.entry import AuditKind, Entry
 from localagent.record.audit.log import AuditLog
-from localagent.record.files import CannotRecord
 from localagent.record.store import TaskRecord
-from localagent.tree import land
+from localagent.repo import apply_patch
 
 KILLED = 9
 
@@ -49,7 +49,7 @@ def kill(when: str, settings: Settings, record: TaskRecord, test: AnswerTest | N
             if when == "landed":
                 before_applied(lambda: os._exit(KILLED))
             else:
-                land.commit_landing = lambda _: os._exit(KILLED)  # type: ignore[attr-defined, assignment]
+                apply_patch.commit_landing = lambda _: os._exit(KILLED)  # type: ignore[attr-defined, assignment]
             land_recorded(settings, record, PATCH, Path(record.task.repo), chosen=1, test=test)
         finally:
             os._exit(1)

@@ -10,7 +10,7 @@ from localagent.domain.edit import Candidate, Edit, FileChange, Patch, Splice
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Task, TaskResult, Verdict
 from localagent.record.store import TaskRecord, TaskStore
-from localagent.tree.diff import unified_diff
+from localagent.repo.diff.write_diff import unified_diff
 
 
 @pytest.fixture

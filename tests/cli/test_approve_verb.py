@@ -11,7 +11,7 @@ from localagent.cli.main import main
 from localagent.domain.edit import FileChange, Patch
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Task
-from localagent.record.audit.check import check_audit
+from localagent.record.audit.verify_chain import check_audit
 from localagent.record.store import TaskRecord, TaskStore
 
 POLICIES = Path(__file__).parents[2] / "policies"

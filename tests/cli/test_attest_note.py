@@ -10,10 +10,10 @@ from git_builder import ENVIRON, Repo
 
 from localagent.app.settings import Settings
 from localagent.cli.main import main
-from localagent.record.audit.check import check_audit
 from localagent.record.audit.entry import AuditKind
-from localagent.tree.diff import unified_diff
-from localagent.tree.notes import REF
+from localagent.record.audit.verify_chain import check_audit
+from localagent.repo.diff.write_diff import unified_diff
+from localagent.repo.git_notes import REF
 
 Said = pytest.CaptureFixture[str]
 

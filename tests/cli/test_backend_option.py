@@ -7,8 +7,8 @@ from fix_builder import ADDED, ADDER, home
 from jail_backends import KINDS, jail_by
 
 from localagent.cli import main as cli
-from localagent.jail import candidates, probe
-from localagent.jail.open import Kind
+from localagent.jail.api import Kind
+from localagent.jail.probe import discovery, selection
 
 
 @pytest.mark.long
@@ -33,12 +33,12 @@ def test_a_backend_that_is_not_there_is_exit_4_and_nothing_ran(
     kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     other = next(one for one in Kind if one is not kind)
-    monkeypatch.setattr(candidates, "_SOURCES", tuple(one for one in candidates._SOURCES if one.kind is other))
-    probe.probed.cache_clear()
+    monkeypatch.setattr(discovery, "_SOURCES", tuple(one for one in discovery._SOURCES if one.kind is other))
+    selection.probed.cache_clear()
     try:
         code = cli.main(["jail", "run", "--backend", str(kind), "--rw", str(tmp_path), "--", "/bin/touch", "mark"])
     finally:
-        probe.probed.cache_clear()
+        selection.probed.cache_clear()
     said = capsys.readouterr().err
     assert code == 4
     assert f"no {kind} found" in said

@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from localagent.app.stop import Stop
-from localagent.cli import box as box_module
-from localagent.cli.box import (
+from localagent.app.cancellation import Stop
+from localagent.cli import deadline as box_module
+from localagent.cli.deadline import (
     MOST_SLOWED,
     RESERVE_SECONDS,
     SHOWN_SECONDS,
@@ -51,7 +51,9 @@ def test_the_reserve_grows_while_the_machine_grows_busy(monkeypatch: pytest.Monk
 
 
 def test_age_is_counted_from_the_start_of_the_process() -> None:
-    code = "import time; time.sleep(0.3); from localagent.cli.box import process_age as a; b = a(); time.sleep(0.2); "
+    code = (
+        "import time; time.sleep(0.3); from localagent.cli.deadline import process_age as a; b = a(); time.sleep(0.2); "
+    )
     done = subprocess.run([sys.executable, "-c", code + "print(b, a())"], capture_output=True, check=True)
     first, second = map(float, done.stdout.split())
     assert first >= 0.29

@@ -11,8 +11,8 @@ from wheel_builder import digest, write_wheel
 
 from localagent.cli import main as entry
 from localagent.cli.render import Render
-from localagent.jail import probe
-from localagent.record.audit.check import check_audit
+from localagent.jail.probe import selection
+from localagent.record.audit.verify_chain import check_audit
 
 POLICIES = Path(entry.__file__).parents[2] / "policies"
 STRICT = str(POLICIES / "strict.toml")
@@ -191,8 +191,8 @@ def test_a_jail_below_the_policys_level_installs_nothing(
 ) -> None:
     write_wheel(tmp_path)
     call("approve", "frob", "--reason", "needed")
-    found = probe.find_backend()
-    monkeypatch.setattr(probe, "find_backend", lambda *_, **__: replace(found, level="L1"))
+    found = selection.find_backend()
+    monkeypatch.setattr(selection, "find_backend", lambda *_, **__: replace(found, level="L1"))
     code, _, err = call("install", "frob", "--index", str(tmp_path))
     assert code == 4
     assert "reaches level L1, and L2 is asked for" in err

@@ -9,11 +9,11 @@ import pytest
 
 from localagent.app import Settings
 from localagent.cli import doctor, main
-from localagent.jail import diagnose, probe
-from localagent.jail.backend import Kind
-from localagent.jail.diagnose import Row
-from localagent.jail.level import Layer
-from localagent.jail.probe import Probed, State
+from localagent.jail.backends.backend import Kind
+from localagent.jail.backends.level import Layer
+from localagent.jail.probe import diagnose, selection
+from localagent.jail.probe.diagnose import Row
+from localagent.jail.probe.selection import Probed, State
 
 
 def call(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str, str]:
@@ -61,8 +61,8 @@ def test_without_a_sound_jail_doctor_ends_with_4_and_says_what_to_do(
         state=State.ABSENT,
         detail="does not start",
     )
-    monkeypatch.setattr(probe, "every", lambda: (nothing,))
-    monkeypatch.setattr(probe, "probed", lambda *_, **__: (nothing,))
+    monkeypatch.setattr(selection, "every", lambda: (nothing,))
+    monkeypatch.setattr(selection, "probed", lambda *_, **__: (nothing,))
     code, out, _ = call(capsys, "doctor")
     assert code == 4
     assert "tasks cannot run here" in out

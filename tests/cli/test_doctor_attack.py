@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from localagent.app import attacking
-from localagent.app.attacking import kinds
+from localagent.app.inventory import attack_suite
+from localagent.app.inventory.attack_suite import kinds
 from localagent.cli import attack, main
 from localagent.errors import CannotEnforce
 from localagent.jail.attacks.row import Held, Row
@@ -22,7 +22,7 @@ class _Jail:
 def rows_of(*results: Held, backend: str = "bubblewrap 0.0") -> list[Row]:
     return [
         Row(name=name, category="file reads", backend=backend, level="L4", result=result, why="files shown: ENOENT")
-        for name, result in zip(attacking.NAMES, results, strict=False)
+        for name, result in zip(attack_suite.NAMES, results, strict=False)
     ]
 
 
@@ -57,7 +57,7 @@ def test_1_where_one_escaped_and_it_is_said_at_once(told: list[Row], capsys: pyt
     told += rows_of(Held.HELD, Held.ESCAPED) + rows_of(Held.HELD, backend="nsjail 0.0")
     code, out, err = call(capsys, "--attack")
     assert code == 1
-    assert f"escaped: {attacking.NAMES[1]} (bubblewrap 0.0)" in err
+    assert f"escaped: {attack_suite.NAMES[1]} (bubblewrap 0.0)" in err
     assert "3 attacks on 2 backends: 2 held, 1 escaped, 0 not-applicable" in out
 
 
@@ -67,7 +67,7 @@ def test_the_json_answer(told: list[Row], capsys: pytest.CaptureFixture[str]) ->
     answer = json.loads(out)
     assert code == 1
     assert list(answer) == ["attacks"]
-    assert [row["name"] for row in answer["attacks"]] == list(attacking.NAMES[:2])
+    assert [row["name"] for row in answer["attacks"]] == list(attack_suite.NAMES[:2])
     for row in answer["attacks"]:
         assert set(row) == {"name", "category", "backend", "level", "result", "why"}
         assert all(isinstance(value, str) for value in row.values())
@@ -79,7 +79,7 @@ def test_4_without_a_jail_and_nothing_runs(monkeypatch: pytest.MonkeyPatch, caps
     def refuse(**_: object) -> None:
         raise CannotEnforce("no sound jail on this machine", remedy="install bubblewrap")
 
-    monkeypatch.setattr(attacking, "open_jail", refuse)
+    monkeypatch.setattr(attack_suite, "open_jail", refuse)
     monkeypatch.setattr(attack, "attack", lambda *_: pytest.fail("an attack was run"))
     code, out, err = call(capsys, "--attack", "--json")
     assert (code, out) == (4, "")
@@ -99,7 +99,7 @@ def test_the_whole_suite_on_this_machine(backend: str, capsys: pytest.CaptureFix
     rows = json.loads(out)["attacks"]
     assert [row for row in rows if row["result"] == "escaped"] == []
     assert code == 0
-    assert [row["name"] for row in rows] == list(attacking.NAMES)
+    assert [row["name"] for row in rows] == list(attack_suite.NAMES)
     assert {row["category"] for row in rows} == set(CATEGORIES)
     assert all(row["backend"].startswith(backend) and row["why"] for row in rows)
     assert f"of {kinds().total} tried" in err

@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 from evidence_builder import OTHER, PATCH, keep_proposals, keep_task, settings_below
 
-from localagent.app.evidence import audit_log, kept_facts
+from localagent.app.evidence.task_evidence import audit_log, kept_facts
 from localagent.app.settings import Settings
 from localagent.cli.main import main
 from localagent.domain.edit import FileChange, Patch, digest_of
 from localagent.domain.paths import RepoPath
 from localagent.domain.review import PatchApproval
 from localagent.domain.task import Verdict
+from localagent.fs.atomic_files import RecordDamaged
 from localagent.record.audit.heads import signed_today
 from localagent.record.audit.segments import read_signed, segments
-from localagent.record.files import RecordDamaged
 from localagent.record.patch_approvals import PatchApprovals
-from localagent.tree.diff import unified_diff
+from localagent.repo.diff.write_diff import unified_diff
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from fix_builder import ADDED, CHECKOUT, Home, home
 
 from localagent.app.settings import Settings
 from localagent.errors import LocalagentError
-from localagent.llm.registry import Registry
-from localagent.record.confidence import shown_probability
+from localagent.llm.model.registry import Registry
+from localagent.report.confidence_text import shown_probability
 
 pytestmark = pytest.mark.model
 SHIPPED = Path(__file__).resolve().parents[2] / "models"
@@ -63,7 +63,7 @@ def test_an_altered_default_model_changes_nothing_but_the_warning(weights: Path)
 
 SHIM = """
 from dataclasses import replace
-import localagent.llm.served as served
+import localagent.llm.process.model_client as served
 made = served.child_spec
 def spec(*args, **kwargs):
     found = made(*args, **kwargs)

@@ -8,7 +8,7 @@ import pytest
 
 from localagent.cli.main import main
 from localagent.domain.edit import digest_of
-from localagent.record.audit.check import check_audit
+from localagent.record.audit.verify_chain import check_audit
 
 GOOD = "--- a/pkg/a.py\n+++ b/pkg/a.py\n@@ -1,2 +1,2 @@\n def f(x):\n-    return x\n+    return -x\n"
 BAD = GOOD.replace("-x\n", "eval(x)\n")

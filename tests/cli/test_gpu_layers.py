@@ -8,8 +8,8 @@ from fix_builder import home
 
 from localagent.app import Settings
 from localagent.cli.gpu_layers import told_of_layers
-from localagent.llm.backend import backend_name
-from localagent.llm.offload import ASKED, NO_BACKEND, NO_DEVICE, devices, offloads
+from localagent.llm.model.gpu import ASKED, NO_BACKEND, NO_DEVICE, devices, offloads
+from localagent.llm.model.llama_build import backend_name
 
 FLEET = """
 schema = "localagent/fleet/1"

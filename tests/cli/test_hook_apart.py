@@ -12,7 +12,7 @@ import pytest
 from fix_builder import Home, home
 from git_builder import Repo
 
-from localagent.cli.hook_apart import FailedApart, Say, work_apart
+from localagent.cli.timeboxed_child import FailedApart, Say, work_apart
 from localagent.errors import AnswerIsNo, CannotEnforce, LocalagentError, UsageFault
 
 
@@ -146,7 +146,7 @@ def running(needle: bytes) -> list[int]:
 SEES = """
 import sys
 from pathlib import Path
-from localagent.cli.box import Box
+from localagent.cli.deadline import Box
 
 def runs(mark=sys.argv[1].encode()):
     for entry in Path("/proc").glob("[0-9]*"):
@@ -188,6 +188,6 @@ def test_the_jail_s_whole_tree_goes_with_the_box(end: str) -> None:
         left = list(place.scratch.iterdir())
         assert bool(left) == (end == "hard"), "a child that is killed clears nothing up: the next run does"
         if left:
-            again = [sys.executable, "-c", "import sys; from localagent.jail.open import sweep; sweep(sys.argv[1])"]
+            again = [sys.executable, "-c", "import sys; from localagent.jail.api import sweep; sweep(sys.argv[1])"]
             while list(place.scratch.iterdir()):
                 subprocess.run([*again, str(place.scratch)], check=True)

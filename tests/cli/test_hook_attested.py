@@ -9,11 +9,11 @@ from git_builder import Repo
 from securesystemslib.dsse import Envelope
 from securesystemslib.signer import SSlibKey  # type: ignore[attr-defined]
 
-from localagent.app.evidence import key_ring
+from localagent.app.evidence.task_evidence import key_ring
 from localagent.app.settings import Settings
 from localagent.cli.main import main
 from localagent.record.attest.statement import PROVENANCE, REVIEW, TEST_RESULT
-from localagent.record.audit.check import check_audit
+from localagent.record.audit.verify_chain import check_audit
 from localagent.record.store import TaskStore
 
 BAD = b"a = not x in y\n\n\n\n\nb = 1\n"

@@ -14,10 +14,10 @@ from git_builder import Repo
 from warm_start import parent
 
 from localagent.app import Settings
-from localagent.cli import hook_suggesting
-from localagent.cli.hook_apart import Say
+from localagent.cli import hook_suggest_child
 from localagent.cli.hook_suggest import show, suggestions
 from localagent.cli.render import Render
+from localagent.cli.timeboxed_child import Say
 
 SAFE = "--deadline=100s"
 FOUND = {
@@ -82,7 +82,7 @@ def test_the_likeliest_is_shown_first(monkeypatch: pytest.MonkeyPatch, capsys: p
             one = {"origin": "failing-tests", "titles": [name], "tests": ["t"], "found_by": "here", "patch": ""}
             say({"suggestion": {**one, "kept_at": "/x", "confidence": None if probability is None else told}})
 
-    monkeypatch.setattr(hook_suggesting, "search", search)  # the child's half
+    monkeypatch.setattr(hook_suggest_child, "search", search)  # the child's half
     arguments = argparse.Namespace(deadline="100000s", json=False)
     ended_by = signal.getsignal(signal.SIGTERM)
     try:

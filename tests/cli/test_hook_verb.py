@@ -9,7 +9,7 @@ import pytest
 from git_builder import Repo
 
 from localagent.cli.main import main
-from localagent.record.audit.check import check_audit
+from localagent.record.audit.verify_chain import check_audit
 
 BAD = b"a = not x in y\n\n\n\n\nb = 1\n"
 FIXED = b"a = x not in y\n\n\n\n\nb = 1\n"

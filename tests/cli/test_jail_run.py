@@ -13,7 +13,7 @@ import pytest
 from session_builder import Kept, kept
 
 from localagent.cli.main import main
-from localagent.daemon.sessions import history
+from localagent.jail_sessions.client import history
 
 ROOT = Path(__file__).resolve().parents[2]
 

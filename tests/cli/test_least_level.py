@@ -6,25 +6,26 @@ from pathlib import Path
 import pytest
 from sarif_builder import log, result, run
 
-from localagent.app.least_level import least_level
+from localagent.app.jail_level import least_level
 from localagent.app.settings import Settings
 from localagent.cli import main
-from localagent.jail import probe, runner
-from localagent.jail.level import Layer
+from localagent.jail.backends.level import Layer
+from localagent.jail.launcher import runner
+from localagent.jail.probe import selection
 from localagent.policy.load import load_policy
 
 
 @pytest.fixture
 def weak(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """A machine whose jail reaches L1; the list holds what was started all the same."""
-    found = replace(probe.find_backend(), level="L1", layers=frozenset({Layer.NAMESPACES, Layer.SECCOMP}))
+    found = replace(selection.find_backend(), level="L1", layers=frozenset({Layer.NAMESPACES, Layer.SECCOMP}))
     started: list[object] = []
 
     def start(*words: object, **_: object) -> None:
         started.append(words)
         raise AssertionError("a jail was started")
 
-    monkeypatch.setattr(probe, "find_backend", lambda *_, **__: found)
+    monkeypatch.setattr(selection, "find_backend", lambda *_, **__: found)
     monkeypatch.setattr(runner, "start", start)
     return started
 
@@ -71,9 +72,9 @@ def test_nothing_runs_below_the_least_level(
 def test_a_model_is_not_tuned_below_the_least_level(
     weak: list[object], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from localagent.app import tuning
+    from localagent.app.models import tuning
     from localagent.errors import CannotEnforce
-    from localagent.llm.registry import ModelFile, Registry
+    from localagent.llm.model.registry import ModelFile, Registry
 
     found = ModelFile(name="m", path=tmp_path / "m", bytes=1, sha256="0" * 64, licence="MIT")
     monkeypatch.setattr(Registry, "verify", lambda *_: found)

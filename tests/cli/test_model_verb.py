@@ -12,7 +12,7 @@ from gguf_builder import TinyGguf
 
 from localagent.cli import main as entry
 from localagent.cli.render import Render
-from localagent.llm.tuned import AS_IT_IS, Tuned, machine, record_path, text
+from localagent.llm.model.quantized_store import AS_IT_IS, Tuned, machine, record_path, text
 
 TINY = TinyGguf().bytes
 KEYS = {"name", "path", "bytes", "sha256", "licence", "default"}

@@ -7,7 +7,7 @@ import pytest
 from localagent.app import rule_examples
 from localagent.app import settings as places
 from localagent.cli.main import main
-from localagent.gate.catalogue import IN_PATCHES
+from localagent.gate.rule_catalogue import IN_PATCHES
 
 POLICIES = Path(__file__).parents[2] / "policies"
 HEAD = "schema = 'localagent/policy-layer/1'\n"

@@ -11,13 +11,13 @@ from sarif_builder import log, result, run
 from securesystemslib.dsse import Envelope
 from securesystemslib.signer import SSlibKey  # type: ignore[attr-defined]
 
-from localagent.app.evidence import audit_log
+from localagent.app.evidence.task_evidence import audit_log
 from localagent.app.settings import Settings
 from localagent.cli.main import main
 from localagent.domain.edit import digest_of
 from localagent.record.attest.keys import KeyRing
 from localagent.record.attest.statement import PROVENANCE, REVIEW, TEST_RESULT
-from localagent.record.audit.check import check_audit
+from localagent.record.audit.verify_chain import check_audit
 from localagent.record.store import TaskStore
 
 BAD = "def f(a, b):\n    if a == None:\n        return 1\n    return not a in b\n"

@@ -10,7 +10,7 @@ from git_builder import Repo
 from sarif_builder import log, result, run
 
 from localagent.cli.main import main
-from localagent.record.audit.check import check_audit
+from localagent.record.audit.verify_chain import check_audit
 
 BAD = "def f(a, b):\n    if a == None:\n        return 1\n    return not a in b\n"
 GOOD = "def f(a, b):\n    if a is None:\n        return 1\n    return a not in b\n"

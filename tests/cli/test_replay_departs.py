@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from evidence_builder import keep_task, settings_below
 
-from localagent.app.replaying import Replayed
+from localagent.app.fix.replay_task import Replayed
 from localagent.cli.main import main
-from localagent.record.departing import Told, explained
+from localagent.record.replay_diff import Told, explained
 from localagent.record.trajectory import first_departure, trajectory
 
 THEN: list[Told] = [("ranked", {"order": [[6, 0.1], [9, 0.2]], "behaviours": {"6": ["ok:1"], "9": ["late:"]}})]

@@ -8,7 +8,7 @@ import pytest
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
-from localagent.app.billing import locked
+from localagent.app.inventory.sbom import locked
 from localagent.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]

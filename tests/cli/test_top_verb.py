@@ -12,7 +12,7 @@ from ui_builder import EVIL, running
 
 from localagent.cli.main import main
 from localagent.cli.top_view import lines, picture
-from localagent.daemon.service.leases import append
+from localagent.daemon.store.leases import append
 from localagent.domain.task import Event
 
 

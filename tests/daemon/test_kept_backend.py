@@ -7,7 +7,7 @@ from jail_backends import KINDS, jail_by
 from session_builder import Kept, kept
 
 from localagent.errors import UsageFault
-from localagent.jail.open import Kind
+from localagent.jail.api import Kind
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from fix_builder import ADDER, CHECKOUT
 from service_builder import Served, ordered, served
 
 from localagent.app import Settings
-from localagent.llm.registry import Registry
+from localagent.llm.model.registry import Registry
 
 pytestmark = [pytest.mark.slow, pytest.mark.model]
 
@@ -71,7 +71,7 @@ def test_two_tasks_share_one_child_and_live_without_it(data: dict[str, str]) -> 
         tasks = [ordered(client, ADDER, use_model=True, seed=n, max_candidates=30)["id"] for n in range(2)]
         most = 0
         while any(client.get(f"/v1/tasks/{task}").json()["state"] in ("queued", "running") for task in tasks):
-            most = max(most, len(processes(daemon, "localagent.llm.child")))
+            most = max(most, len(processes(daemon, "localagent.llm.process.child")))
             assert len(processes(daemon, "service.model_host")) <= 1
             time.sleep(0.3)
         assert most == 1

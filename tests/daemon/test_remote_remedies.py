@@ -16,7 +16,7 @@ from fix_builder import Ran, home
 from service_builder import served
 
 from localagent import __version__
-from localagent.wire.service.client import Client, DaemonGone, DaemonRefuses
+from localagent.protocol.http_client import Client, DaemonGone, DaemonRefuses
 
 TASK = "20261125-120000-000000-abcdef"
 DEMANDING = {

@@ -14,9 +14,9 @@ import pytest
 from fix_builder import ADDED, ADDER, home, processes_with
 from service_builder import Served, ordered, served
 
-from localagent.record.audit.check import check_audit
+from localagent.protocol.http_client import DaemonRefuses
+from localagent.record.audit.verify_chain import check_audit
 from localagent.record.store import TaskStore
-from localagent.wire.service.client import DaemonRefuses
 
 SLEEPER = {"test_a.py": "import time\n\n\ndef test_a():\n    time.sleep(300)\n    assert False\n"}
 

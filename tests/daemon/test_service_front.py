@@ -16,20 +16,20 @@ from schema_checker import check_schema, checker
 from service_builder import Served, digest, ordered, put, served, talk, uploaded
 
 from localagent.cli.main import main
-from localagent.daemon.service.configuration import load_configuration
-from localagent.daemon.service.desk import depth_of
-from localagent.daemon.service.door import Door
-from localagent.daemon.service.endpoints import ENDPOINTS, document
-from localagent.daemon.service.leases import Approval, append, finish, release, take
-from localagent.daemon.service.rows import Result, Rows
-from localagent.daemon.service.shapes import SCHEMAS
+from localagent.daemon.http.endpoints import ENDPOINTS, document
+from localagent.daemon.http.openapi_schemas import SCHEMAS
+from localagent.daemon.http.rate_limits import Door
+from localagent.daemon.http.request_context import depth_of
+from localagent.daemon.processes.configuration import load_configuration
+from localagent.daemon.store.leases import Approval, append, finish, release, take
+from localagent.daemon.store.task_store import Result, Rows
 from localagent.domain.task import Event
 from localagent.errors import UsageFault
-from localagent.tree.snapshot import take_snapshot
-from localagent.wire.service.client import Client, DaemonGone, DaemonRefuses
-from localagent.wire.service.manifest import pack_manifest
-from localagent.wire.service.order import TaskOrder, pack_order
-from localagent.wire.service.uploads import upload
+from localagent.protocol.http_client import Client, DaemonGone, DaemonRefuses
+from localagent.protocol.snapshot_manifest import pack_manifest
+from localagent.protocol.task_order import TaskOrder, pack_order
+from localagent.protocol.uploads import upload
+from localagent.repo.snapshot import take_snapshot
 
 FILES = {"a.py": "x = 1\n"}
 
@@ -229,7 +229,7 @@ def test_nobody_can_open_a_network_or_start_a_program_there(daemon: Served, clie
 
 DENIED = """
 import errno, os, socket
-from localagent.daemon.service.front import deny_network
+from localagent.daemon.http.app import deny_network
 socket.socket(socket.AF_INET).close()
 assert deny_network()
 socket.socketpair()

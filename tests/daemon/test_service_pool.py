@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from localagent.app import Settings, data_root
-from localagent.daemon.service import leases, pool, schema
-from localagent.daemon.service.pool import Pool, Terms
-from localagent.daemon.service.rows import ANYBODY, Rows
-from localagent.daemon.service.schema import StoreFull
-from localagent.record.audit.check import check_audit
-from localagent.wire.service.order import TaskOrder, TaskState
+from localagent.daemon.processes import worker_pool
+from localagent.daemon.processes.worker_pool import Pool, Terms
+from localagent.daemon.store import leases, schema
+from localagent.daemon.store.schema import StoreFull
+from localagent.daemon.store.task_store import ANYBODY, Rows
+from localagent.protocol.task_order import TaskOrder, TaskState
+from localagent.record.audit.verify_chain import check_audit
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ def test_a_lease_that_cannot_be_given_back_now_is_given_back_later(
             raise StoreFull("no room")
         return leases.settle(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(pool, "settle", settle)
+    monkeypatch.setattr(worker_pool, "settle", settle)
     workers.step()
     for _ in range(3):  # once it has ended, and again and again
         with pytest.raises(StoreFull):
@@ -89,7 +90,7 @@ def test_an_approval_is_on_the_record_before_its_task_may_run(
         stepped_until(workers, lambda: state(rows, first).over and workers.empty)
         kept = head.read_bytes()
         head.write_bytes(b"{}")
-        monkeypatch.setattr(pool, "RECORD_SECONDS", 1)
+        monkeypatch.setattr(worker_pool, "RECORD_SECONDS", 1)
         assert rows.approve(second, 4711)
         for _ in range(3):
             workers.step()
@@ -133,7 +134,7 @@ def test_a_worker_that_cannot_be_started_counts_as_an_attempt(
     def start_process(*_: object) -> None:
         raise BlockingIOError(11, "Resource temporarily unavailable")
 
-    monkeypatch.setattr(pool, "start_process", start_process)
+    monkeypatch.setattr(worker_pool, "start_process", start_process)
     workers.step()
     workers.step()
     row = rows.find(task, ANYBODY)

@@ -10,17 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localagent.app.stop import Stop
-from localagent.daemon.service import leases, schema, worker
-from localagent.daemon.service.blobs import Blobs, BlobWriter
-from localagent.daemon.service.configuration import Keeping
-from localagent.daemon.service.leases import Ended, Lease, LeaseLost
-from localagent.daemon.service.retention import tidy
-from localagent.daemon.service.rows import ANYBODY, KeyTaken, QuotaReached, Result, Rows, TaskRow
+from localagent.app.cancellation import Stop
+from localagent.daemon.processes import worker
+from localagent.daemon.processes.configuration import Keeping
+from localagent.daemon.store import leases, schema
+from localagent.daemon.store.blobs import Blobs, BlobWriter
+from localagent.daemon.store.leases import Ended, Lease, LeaseLost
+from localagent.daemon.store.retention import tidy
+from localagent.daemon.store.task_store import ANYBODY, KeyTaken, QuotaReached, Result, Rows, TaskRow
 from localagent.domain.edit import digest_of
 from localagent.domain.task import Event
 from localagent.errors import AnswerIsNo, CannotEnforce, InternalFault, UsageFault
-from localagent.wire.service.order import TaskOrder, TaskState
+from localagent.protocol.task_order import TaskOrder, TaskState
 
 DIGEST = "sha256:" + "0" * 64
 RESULT = Result(report=b"{}", patch=None, proposals=b"[]")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from localagent.daemon.service.configuration import load_configuration
+from localagent.daemon.processes.configuration import load_configuration
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")

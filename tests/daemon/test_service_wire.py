@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from localagent.domain.task import Choosing
 from localagent.errors import UsageFault
-from localagent.tree.snapshot import take_snapshot
-from localagent.wire.service.manifest import SCHEMA, manifest_of, pack_manifest
-from localagent.wire.service.order import TaskOrder, order_of, pack_order
+from localagent.protocol.snapshot_manifest import SCHEMA, manifest_of, pack_manifest
+from localagent.protocol.task_order import TaskOrder, order_of, pack_order
+from localagent.repo.snapshot import take_snapshot
 
 DIGEST = "sha256:" + "0" * 64
 

@@ -13,9 +13,9 @@ from service_builder import Served, served
 from ui_builder import Page, done, needs_loopback, page_of
 
 from localagent.cli.main import main
-from localagent.daemon.service.ui_html import POLICY
-from localagent.daemon.ui_loopback import in_kernel_s_words, loopback_ports, owner, owner_in
-from localagent.daemon.ui_relay import Entrance
+from localagent.daemon.client.ui_loopback import in_kernel_s_words, loopback_ports, owner, owner_in
+from localagent.daemon.client.ui_relay import Entrance
+from localagent.daemon.ui.html import POLICY
 from localagent.errors import CannotEnforce
 
 
@@ -125,7 +125,7 @@ def test_ports_of_both_families_or_none() -> None:
 
 def test_a_loopback_that_is_down_is_named() -> None:
     asked = (
-        "from localagent.daemon.ui_loopback import loopback_ports\n"
+        "from localagent.daemon.client.ui_loopback import loopback_ports\n"
         "from localagent.errors import CannotEnforce\n"
         "try:\n    loopback_ports(0)\nexcept CannotEnforce as fault:\n    print(fault, '|', fault.remedy)"
     )

@@ -19,7 +19,7 @@ from localagent.deps.squat import KnownNames
 from localagent.domain.dependency import Locked, Wanted
 from localagent.domain.jailspec import JailResult, JailSpec
 from localagent.errors import CannotEnforce, LocalagentError, UsageFault
-from localagent.jail.open import NamespaceJail, NamespaceProcess, open_jail
+from localagent.jail.api import NamespaceJail, NamespaceProcess, open_jail
 
 KNOWN = KnownNames(["requests"])
 

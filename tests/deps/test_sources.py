@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localagent.deps.reading import matches_below, read_below, read_named
 from localagent.deps.requirement import parse_requirement
 from localagent.deps.sources import Item, parse_project, parse_requirements
 from localagent.deps.squat import KnownNames
 from localagent.domain.dependency import Unreadable, Wanted
 from localagent.errors import UsageFault
+from localagent.fs.bounded_read import matches_below, read_below, read_named
 
 KNOWN = KnownNames(["requests", "numpy"])
 DIGEST = "ab" * 32

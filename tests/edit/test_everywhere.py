@@ -7,8 +7,8 @@ import pytest
 
 from localagent.domain.edit import Edit
 from localagent.domain.paths import RepoPath
-from localagent.edit.context import Change
-from localagent.edit.registry import operators
+from localagent.edit.operator_context import Change
+from localagent.edit.operator_registry import operators
 from localagent.edit.space import LibcstEditSpace
 
 PATH = RepoPath("mod.py")

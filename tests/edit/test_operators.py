@@ -6,7 +6,7 @@ import pytest
 
 from localagent.domain.outcome import Failure, Frame
 from localagent.domain.paths import RepoPath
-from localagent.edit.registry import operators
+from localagent.edit.operator_registry import operators
 from localagent.edit.space import LibcstEditSpace, open_edit_space
 
 PATH = RepoPath("mod.py")

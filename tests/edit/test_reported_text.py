@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
-from localagent.edit.registry import operators
+from localagent.edit.operator_registry import operators
 from localagent.edit.space import LibcstEditSpace
 
 PATH = RepoPath("mod.py")

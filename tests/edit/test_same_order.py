@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """
 from pathlib import Path
-from localagent.app.prior import load_prior
+from localagent.app.fix.prior import load_prior
 from localagent.domain.outcome import Failure, Frame
 from localagent.domain.paths import RepoPath
 from localagent.edit.space import open_edit_space

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from localagent.domain.edit import Edit, Splice
 from localagent.domain.paths import RepoPath
 from localagent.edit import space as space_module
-from localagent.edit.registry import operators
+from localagent.edit.operator_registry import operators
 from localagent.edit.space import LibcstEditSpace
 from localagent.ports import Priced
 

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localagent.domain.paths import RepoPath
-from localagent.edit import tokens, tokens_regions
-from localagent.edit.tokens import TokenEditSpace
-from localagent.edit.tokens_view import Fault, fault_of, lexemes_of, lines_of
+from localagent.edit.syntax_repair import broken_regions, syntax_space
+from localagent.edit.syntax_repair.lexer import Fault, fault_of, lexemes_of, lines_of
+from localagent.edit.syntax_repair.syntax_space import TokenEditSpace
 
 PATH = RepoPath("mod.py")
 
@@ -51,12 +51,12 @@ def test_bounded_and_quiet(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         parsed += len(text)
         return real(text)
 
-    for module in (tokens, tokens_regions):
+    for module in (syntax_space, broken_regions):
         monkeypatch.setattr(module, "fault_of", counting)
     source = HOSTILE[name]
     for edit in itertools.islice(TokenEditSpace().edits(PATH, {PATH: source}, lines=None, failures=()), 20):
         assert real(edit.apply(source)) is None
-    assert parsed <= tokens.PARSED_CHARS_BUDGET + 4 * len(source)
+    assert parsed <= syntax_space.PARSED_CHARS_BUDGET + 4 * len(source)
 
 
 @settings(max_examples=150, deadline=None)

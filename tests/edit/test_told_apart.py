@@ -10,8 +10,8 @@ from localagent.domain.edit import Edit
 from localagent.domain.outcome import Failure, Frame
 from localagent.domain.paths import RepoPath
 from localagent.edit import space
-from localagent.edit.context import Change, Context
-from localagent.edit.registry import Operator, operators
+from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_registry import Operator, operators
 from localagent.edit.space import LibcstEditSpace, told_apart
 from localagent.ports import Priced
 

@@ -5,7 +5,7 @@ import pytest
 from localagent.app.settings import Settings
 from localagent.domain.diff import ChangeKind, FileMode, TreeChange
 from localagent.domain.paths import RepoPath
-from localagent.gate.patch import PatchGates
+from localagent.gate.patch_gates import PatchGates
 from localagent.policy.load import load_policy
 
 HEAD = "import shutil\nimport subprocess\nimport azure.identity as identity\nfrom pytest import Mark\n\n\n"

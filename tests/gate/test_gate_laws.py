@@ -12,22 +12,22 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from localagent.app.gating import verdict_of
+from localagent.app.review.patch_gate import verdict_of
+from localagent.code.condition_implication import Condition, condition_of, denied, implies, narrower, opened
+from localagent.code.function_pairing import settled
 from localagent.domain.diff import ChangeKind, FileMode, TreeChange
 from localagent.domain.edit import FileChange
 from localagent.domain.gate import Severity
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import DangerRule, Permission, Policy
 from localagent.domain.review import PatchVerdict
-from localagent.gate import bounds, dropped, logic, loosened, told
-from localagent.gate import given as given_module
-from localagent.gate.catalogue import rule_texts
-from localagent.gate.conditions import Condition, condition_of, denied, implies, narrower, opened
-from localagent.gate.logic_rules import GUARD, WIDENED
-from localagent.gate.paired import settled
-from localagent.gate.patch import PatchGates
-from localagent.gate.rule import Example, Rule
-from localagent.gate.spoken import INJECTION, spoken_in
+from localagent.gate.content.prompt_injection import INJECTION, spoken_in
+from localagent.gate.core.rule import Example, Rule
+from localagent.gate.patch_gates import PatchGates
+from localagent.gate.review import changed_arguments as given_module
+from localagent.gate.review import changed_thresholds, dropped_arguments, review_gate, secret_leaks, weakened_conditions
+from localagent.gate.review.logic_rules import GUARD, WIDENED
+from localagent.gate.rule_catalogue import rule_texts
 from localagent.policy.load import load_policy
 from localagent.policy.meet import meet
 
@@ -171,7 +171,15 @@ Habit = Callable[[str, str], tuple[str, str]]
 HABITS: tuple[Habit, ...] = (renamed, indented, moved, noted, beside)
 DENIED = [
     (rule, example)
-    for rule in (loosened.LESS, dropped.DROPPED, WIDENED, GUARD, told.TOLD, given_module.GIVEN, bounds.BOUND)
+    for rule in (
+        weakened_conditions.LESS,
+        dropped_arguments.DROPPED,
+        WIDENED,
+        GUARD,
+        secret_leaks.TOLD,
+        given_module.GIVEN,
+        changed_thresholds.BOUND,
+    )
     for example in rule.match
     if "def " in example.before and "class" not in example.before + example.after
 ]
@@ -179,7 +187,7 @@ DENIED = [
 
 def fired(before: str, after: str) -> set[str]:
     change = FileChange(path=RepoPath("pkg/mod.py"), before=before.encode(), after=after.encode())
-    return {str(finding.rule) for finding in logic.reviewed(change, {"pkg", "mod"})}
+    return {str(finding.rule) for finding in review_gate.reviewed(change, {"pkg", "mod"})}
 
 
 @pytest.mark.long
@@ -190,7 +198,7 @@ def test_a_denied_edit_stays_denied_however_it_is_dressed(case: tuple[Rule, Exam
     assert rule.id in fired(before, after)
     for habit in habits:
         before, after = habit(before, after)
-    asks = {loosened.LESS.id, WIDENED.id, GUARD.id}
+    asks = {weakened_conditions.LESS.id, WIDENED.id, GUARD.id}
     assert (asks if rule.id in asks else {rule.id}) & fired(before, after)
 
 
@@ -208,7 +216,7 @@ def test_an_order_stays_one_in_whatever_text(order: str, dress: str, above: int)
 
 PATCHES = [
     (example, rule.id)
-    for rule in (loosened.LESS, WIDENED, told.TOLD, bounds.BOUND)
+    for rule in (weakened_conditions.LESS, WIDENED, secret_leaks.TOLD, changed_thresholds.BOUND)
     for example in (*rule.match[:1], *rule.not_match[:1])
 ]
 ORDER_OF_VERDICTS = (PatchVerdict.ALLOWED, PatchVerdict.NEEDS_PERSON, PatchVerdict.REFUSED)

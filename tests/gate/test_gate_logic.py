@@ -10,11 +10,11 @@ from localagent.domain.edit import FileChange, Patch
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import DangerRule, Permission, Policy
 from localagent.edit.space import open_edit_space
-from localagent.gate.catalogue import OF_MEANING, for_a_person, rule_texts
-from localagent.gate.logic_rules import RULES
-from localagent.gate.patch import PatchGates
-from localagent.gate.persons import asked_of_person
-from localagent.gate.tamper_rules import TRIVIAL, WEAKER
+from localagent.gate.approval_required import asked_of_person
+from localagent.gate.patch_gates import PatchGates
+from localagent.gate.review.logic_rules import RULES
+from localagent.gate.rule_catalogue import OF_MEANING, for_a_person, rule_texts
+from localagent.gate.tests.tamper_rules import TRIVIAL, WEAKER
 from localagent.policy.load import load_policy
 
 POLICIES = Path(__file__).parents[2] / "policies"

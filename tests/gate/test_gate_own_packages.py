@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from localagent.app.gating import GateRequest, review_patch
+from localagent.app.review.patch_gate import GateRequest, review_patch
 from localagent.app.settings import Settings
 from localagent.domain.review import PatchVerdict
 

@@ -6,7 +6,7 @@ import pytest
 from test_rules import DEFAULT
 
 from localagent.app import rule_examples
-from localagent.gate.page import explained, explained_ids, page
+from localagent.gate.gate_rules_page import explained, explained_ids, page
 
 ROOT = Path(__file__).parents[2]
 

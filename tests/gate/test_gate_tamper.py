@@ -6,7 +6,7 @@ import pytest
 
 from localagent.domain.diff import ChangeKind, FileMode, TreeChange
 from localagent.domain.paths import RepoPath
-from localagent.gate.patch import PatchGates
+from localagent.gate.patch_gates import PatchGates
 from localagent.policy.load import load_policy
 
 POLICIES = Path(__file__).parents[2] / "policies"

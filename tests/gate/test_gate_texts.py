@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localagent.gate.texts import texts_of, values_of
+from localagent.code.string_folding import texts_of, values_of
 
 WORD = "system"
 WAYS = (

@@ -11,10 +11,10 @@ from localagent.domain.diff import ChangeKind, FileMode, TreeChange
 from localagent.domain.gate import Allow, Decision
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Permission
-from localagent.gate.catalogue import IN_PATCHES, WHILE_READING, rule_texts
-from localagent.gate.catalogue import RULES as ALL
-from localagent.gate.patch import PatchGates
-from localagent.gate.rule import Example, Rule
+from localagent.gate.core.rule import Example, Rule
+from localagent.gate.patch_gates import PatchGates
+from localagent.gate.rule_catalogue import IN_PATCHES, WHILE_READING, rule_texts
+from localagent.gate.rule_catalogue import RULES as ALL
 
 RULES = IN_PATCHES
 

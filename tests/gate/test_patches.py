@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from localagent.app.gating import GateRequest, review_patch
+from localagent.app.review.patch_gate import GateRequest, review_patch
 from localagent.app.settings import Settings
 from localagent.domain.gate import Allow
 from localagent.domain.review import PatchReview, PatchVerdict

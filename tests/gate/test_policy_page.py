@@ -2,7 +2,7 @@ from pathlib import Path
 
 from test_rules import DEFAULT, RULES
 
-from localagent.gate.chain import COULD_NOT_ANSWER
+from localagent.gate.repair_gates import COULD_NOT_ANSWER
 
 PAGE = (Path(__file__).parents[2] / "docs" / "policy.md").read_text()
 

@@ -5,26 +5,26 @@ from pathlib import Path
 import pytest
 
 from localagent.app.rule_examples import in_repair, introduced
-from localagent.domain.changed import changed_span
 from localagent.domain.edit import Candidate, Edit, FileChange, Patch, Splice
 from localagent.domain.gate import Allow, Decision
 from localagent.domain.outcome import Baseline, Failure, Outcome, TestResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import DangerRule, Policy
-from localagent.gate import paths
-from localagent.gate.catalogue import IN_PATCHES, IN_REPAIRS, WHILE_READING
-from localagent.gate.catalogue import RULES as ALL
-from localagent.gate.chain import open_gate_chain
-from localagent.gate.dangerous import Dangerous
-from localagent.gate.rule import Example, Rule
+from localagent.gate.core.rule import Example, Rule
+from localagent.gate.files import editable_paths
+from localagent.gate.repair_gates import open_gate_chain
+from localagent.gate.rule_catalogue import IN_PATCHES, IN_REPAIRS, WHILE_READING
+from localagent.gate.rule_catalogue import RULES as ALL
+from localagent.gate.security.forbidden_apis import Dangerous
 from localagent.policy.load import load_policy
 from localagent.ports import GateChain
+from localagent.text.byte_diff import changed_span
 
 POLICIES = Path(__file__).parents[2] / "policies"
 DEFAULT = load_policy(POLICIES / "default.toml")
 JUDGE = RepoPath("pkg/judge.py")
 TEST_FILE = RepoPath("tests/test_it.py")
-RULES = (*IN_REPAIRS, paths.NOT_EDITABLE)
+RULES = (*IN_REPAIRS, editable_paths.NOT_EDITABLE)
 
 
 def candidate(path: str, before: bytes, after: bytes) -> Candidate:

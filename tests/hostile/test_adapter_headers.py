@@ -9,8 +9,8 @@ from adapter_builder import TinyAdapter
 from gguf_builder import entry, string_entry
 from tiny_model import QWEN, WIDTH, tiny_model
 
-from localagent.llm import gguf
-from localagent.llm.gguf import GgufFault, GgufHeader, read_adapter, read_header
+from localagent.llm.model import gguf
+from localagent.llm.model.gguf import GgufFault, GgufHeader, read_adapter, read_header
 
 GOOD = TinyAdapter()
 

@@ -12,14 +12,14 @@ import pytest
 from attack_controls import control, staged
 from jail_backends import KINDS, jail_by
 
+from localagent.jail.api import Kind
 from localagent.jail.attacks import inside, suite
 from localagent.jail.attacks.attack import DID, LACKS, Attack, Category, Witness
-from localagent.jail.attacks.catalogue import ATTACKS
+from localagent.jail.attacks.attack_catalogue import ATTACKS
 from localagent.jail.attacks.reads import strangers
 from localagent.jail.attacks.row import Held
 from localagent.jail.attacks.suite import Cast, Seen, judged
-from localagent.jail.open import Kind
-from localagent.jail.walls import OPENABLE, Wall
+from localagent.jail.boundaries import OPENABLE, Wall
 
 CLEANERS = [attack for attack in ATTACKS if attack.wall is Wall.CLEANING]
 CONTROLLED = [attack for attack in ATTACKS if attack.wall is not Wall.CLEANING]

@@ -138,7 +138,7 @@ def test_memory_that_explodes_in_a_worker_ends_at_its_limit(tmp_path: Path) -> N
         program = textwrap.dedent("""
             import sys
             from localagent.app import Settings
-            from localagent.batch.night import fleet_of
+            from localagent.batch.run import fleet_of
             from localagent.batch.runs import RunStore
             from localagent.batch.work import Assignment, carry_out
             from localagent.cli.batch_worker import ways

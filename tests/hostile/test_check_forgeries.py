@@ -8,8 +8,8 @@ from house_builder import house
 
 from localagent.domain.edit import Candidate
 from localagent.domain.outcome import Baseline, FullResult
-from localagent.repair.goal_controls import examined
-from localagent.repair.run import Run
+from localagent.repair.acceptance.goal_controls import examined
+from localagent.repair.search.run_context import Run
 
 COMMAND = "python check.py"
 CODE = "PLAN = 1\n\n\ndef tax(price):\n    return price + 1\n\n\ndef ready():\n    return True\n"

@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 from service_builder import Served, become, digest, ordered, put, served, talk, uploaded
 
-from localagent.daemon.service.leases import Approval, finish, release, take
-from localagent.daemon.service.rows import Result
-from localagent.wire.service.client import Client
+from localagent.daemon.store.leases import Approval, finish, release, take
+from localagent.daemon.store.task_store import Result
+from localagent.protocol.http_client import Client
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="becoming another user takes root")
 VICTIM, ATTACKER, STRANGER = 0, 47110, 47111

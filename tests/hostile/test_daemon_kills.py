@@ -11,10 +11,10 @@ from contextlib import suppress
 import pytest
 from service_builder import Served, ordered, served, uploaded
 
-from localagent.daemon.service import schema
-from localagent.daemon.service.rows import ANYBODY
-from localagent.wire.service.client import Client, DaemonGone, DaemonRefuses
-from localagent.wire.service.order import TaskState
+from localagent.daemon.store import schema
+from localagent.daemon.store.task_store import ANYBODY
+from localagent.protocol.http_client import Client, DaemonGone, DaemonRefuses
+from localagent.protocol.task_order import TaskState
 
 # ends soon, with an answer: there is nothing that a test could tell
 FILES = {"a.py": "x = 1\n"}

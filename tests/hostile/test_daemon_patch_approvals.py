@@ -22,17 +22,17 @@ from service_builder import CHECKOUT, Served, become, ordered, served
 from localagent.app.settings import Settings
 from localagent.cli import apply, approve, gate, tasks
 from localagent.cli.main import main
-from localagent.daemon.service.judging import judge_patches
-from localagent.daemon.service.leases import finish, take
-from localagent.daemon.service.rows import Result
-from localagent.daemon.service.words import Judged
+from localagent.daemon.processes.patch_review import judge_patches
+from localagent.daemon.store.approval_store import Judged
+from localagent.daemon.store.leases import finish, take
+from localagent.daemon.store.task_store import Result
 from localagent.domain.edit import FileChange, Patch
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Task
-from localagent.record.audit.check import check_audit
+from localagent.protocol.http_client import Client, DaemonRefuses
+from localagent.record.audit.verify_chain import check_audit
 from localagent.record.store import TaskRecord, TaskStore
-from localagent.tree.diff import unified_diff
-from localagent.wire.service.client import Client, DaemonRefuses
+from localagent.repo.diff.write_diff import unified_diff
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="becoming another user takes root")
 ASKER, FIRST, SECOND, UNNAMED, NO_ROLE = 47110, 47111, 47112, 47113, 47114

@@ -13,8 +13,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from evidence_builder import PATCH, keep_task, settings_below
 
 from bench.audit import write_journal
-from localagent.app.evidence import audit_log, key_ring
-from localagent.app.holding import held_by
+from localagent.app.evidence.attested_files import held_by
+from localagent.app.evidence.task_evidence import audit_log, key_ring
 from localagent.app.settings import Settings
 from localagent.cli.main import main
 from localagent.domain.edit import FileChange, Patch
@@ -22,21 +22,21 @@ from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Task, TaskResult, Verdict
 from localagent.errors import UsageFault
+from localagent.fs.atomic_files import RecordDamaged
 from localagent.record.attest.bundle import signed_bundle, verify_bundle
 from localagent.record.attest.dsse import NotVerified, Signer, key_id_of, sign
 from localagent.record.attest.statement import PAYLOAD_TYPE, statements, subject_paths
 from localagent.record.audit import entry as entries_of
 from localagent.record.audit import segments as lying
-from localagent.record.audit.check import check_audit, check_export
 from localagent.record.audit.clock import set_back
 from localagent.record.audit.entry import AuditKind, line_of, parse_line
 from localagent.record.audit.log import AuditLog
 from localagent.record.audit.segments import first_of, segment_name
-from localagent.record.facts import Setting, facts_of
-from localagent.record.files import RecordDamaged
+from localagent.record.audit.verify_chain import check_audit, check_export
+from localagent.record.evidence_facts import Setting, facts_of
 from localagent.record.journal import Standing
 from localagent.record.store import TaskStore
-from localagent.tree.diff import unified_diff
+from localagent.repo.diff.write_diff import unified_diff
 
 PRIVATE = Ed25519PrivateKey.generate()
 SIGNER = Signer(key_id=key_id_of(PRIVATE.public_key()), private=PRIVATE)

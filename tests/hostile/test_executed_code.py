@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from localagent.app import Settings
-from localagent.app.executing import code_of, execute
+from localagent.app.execute.run import code_of, execute
 from localagent.domain.execution import Executed, Execution, Language
 from localagent.domain.jailspec import JailLimits
 from localagent.domain.outcome import Ending
-from localagent.domain.sanitizing import Sanitizer, SecretKind
 from localagent.errors import CannotEnforce, UsageFault
-from localagent.jail.open import open_jail
+from localagent.jail.api import open_jail
+from localagent.text.secret_redaction import Sanitizer, SecretKind
 
 LIMITS = JailLimits(wall_seconds=20.0, cpu_seconds=20.0, resident_bytes=256 << 20, processes=32, tmp_bytes=64 << 20)
 CANARY = "my-canary-value-77"
@@ -102,12 +102,12 @@ def test_a_sparse_giant_and_a_full_disk_are_refused() -> None:
 
 def test_nothing_runs_where_no_jail_is_sound(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from localagent.cli.main import main
-    from localagent.jail import probe
+    from localagent.jail.probe import selection
 
     def none(*_: object, **__: object) -> None:
         raise CannotEnforce("no sound jail")
 
-    monkeypatch.setattr(probe, "find_backend", none)
+    monkeypatch.setattr(selection, "find_backend", none)
     marker = tmp_path / "ran"
     assert main(["jail", "run", "--rw", str(tmp_path), "-c", f"open({str(marker)!r}, 'w')"]) == 4
     assert not marker.exists()

@@ -14,10 +14,10 @@ from fix_builder import ADDER, CHECKOUT, Home, Ran, bundled_model, home, model_p
 from tiny_model import QWEN, tiny_model
 
 from localagent.app import Settings
-from localagent.jail.open import open_jail
-from localagent.llm.gguf import read_header
-from localagent.llm.registry import Registry
-from localagent.llm.scorer import ModelScorer
+from localagent.jail.api import open_jail
+from localagent.llm.model.gguf import read_header
+from localagent.llm.model.registry import Registry
+from localagent.llm.scoring.scorer import ModelScorer
 
 # what a candidate costs makes the search wait for the model's order
 SLOW = {
@@ -93,7 +93,7 @@ def _child(parent: int, but: int = 0) -> int:
                 line = process.cmdline()
             except psutil.Error:
                 continue
-            if process.pid != but and "localagent.llm.child" in line and "python" in Path(line[0]).name:
+            if process.pid != but and "localagent.llm.process.child" in line and "python" in Path(line[0]).name:
                 return process.pid
         time.sleep(0.005)
     raise AssertionError("no model was started")

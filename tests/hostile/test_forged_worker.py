@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from localagent.daemon.kept import KeptSession
 from localagent.domain.execution import Execution, Language
 from localagent.domain.jailspec import JailLimits, JailResult, JailSpec
 from localagent.domain.outcome import Ending
 from localagent.errors import CannotEnforce
-from localagent.jail.worker.wire import Reader, pack
-from localagent.wire.messages import StepOrder
+from localagent.jail_sessions.session import KeptSession
+from localagent.jail_sessions.supervisor_messages import StepOrder
+from localagent.runner.framing import Reader, pack
 
 GOOD: dict[str, Any] = {"n": 1, "how": "done", "status": 0, "alive": True, "stdout": "aGk=", "stderr": ""}
 Play = Callable[[socket.socket, str], None]

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from localagent.domain.diff import ChangeKind, DiffFault, FileMode
-from localagent.tree.applied import apply_diff
-from localagent.tree.unified import parse_diff
+from localagent.repo.diff.apply_in_memory import apply_diff
+from localagent.repo.diff.parse_diff import parse_diff
 
 GIT = shutil.which("git")
 PATCHES = Path(__file__).parents[1] / "gate" / "patches"

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from localagent.code.regions import DEEPEST, DoesNotParse, TooDeep, parse
 from localagent.domain.diff import ChangeKind, FileMode, TreeChange
 from localagent.domain.gate import Allow
 from localagent.domain.paths import RepoPath
-from localagent.gate.patch import PatchGates
-from localagent.gate.source import DEEPEST, DoesNotParse, TooDeep, parse
+from localagent.gate.patch_gates import PatchGates
 from localagent.policy.load import load_policy
 
 Shape = Callable[[int], str]

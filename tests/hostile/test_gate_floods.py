@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from localagent.app.gating import GateRequest, review_patch
+from localagent.app.review.patch_gate import GateRequest, review_patch
 from localagent.app.settings import Settings
 from localagent.cli.main import main
 from localagent.domain.review import PatchReview, PatchVerdict

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from localagent.domain.changed import changed_span
 from localagent.domain.edit import Candidate, Edit, FileChange, Patch, Splice
 from localagent.domain.gate import Allow
 from localagent.domain.outcome import Baseline, Outcome, TestResult
 from localagent.domain.paths import RepoPath
-from localagent.gate.chain import open_gate_chain
+from localagent.gate.repair_gates import open_gate_chain
 from localagent.policy.load import load_policy
 from localagent.ports import GateChain
+from localagent.text.byte_diff import changed_span
 
 # ruff: noqa: E501, RUF001 - sources as they are; the look-alike letters are the point
 

@@ -10,7 +10,7 @@ import pytest
 from localagent.domain.diff import ChangeKind, FileMode, TreeChange
 from localagent.domain.gate import Allow
 from localagent.domain.paths import RepoPath
-from localagent.gate.patch import PatchGates
+from localagent.gate.patch_gates import PatchGates
 from localagent.policy.load import load_policy
 
 # ruff: noqa: E501, RUF001 - sources as they are; the look-alike letters are the point

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from localagent.app.rule_examples import JUDGE, in_patch, in_repair
-from localagent.gate.catalogue import for_a_person
-from localagent.gate.chain import open_gate_chain
-from localagent.gate.patch import PatchGates
-from localagent.gate.rule import Example
+from localagent.gate.core.rule import Example
+from localagent.gate.patch_gates import PatchGates
+from localagent.gate.repair_gates import open_gate_chain
+from localagent.gate.rule_catalogue import for_a_person
 from localagent.policy.load import load_policy
 from localagent.ports import GateChain
 

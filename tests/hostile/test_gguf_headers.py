@@ -10,7 +10,7 @@ from gguf_builder import TinyGguf, entry, judged, string_entry, tensor, text
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localagent.llm.gguf import GgufFault, GgufHeader, read_header
+from localagent.llm.model.gguf import GgufFault, GgufHeader, read_header
 
 GOOD = TinyGguf().bytes
 

@@ -18,10 +18,10 @@ from localagent.app import Settings
 from localagent.domain.edit import Edit, Splice
 from localagent.domain.paths import RepoPath
 from localagent.errors import LocalagentError
-from localagent.jail.open import open_jail
-from localagent.llm.gguf import GgufFault, GgufHeader, read_header
-from localagent.llm.registry import ModelFile, Registry
-from localagent.llm.scorer import ModelScorer
+from localagent.jail.api import open_jail
+from localagent.llm.model.gguf import GgufFault, GgufHeader, read_header
+from localagent.llm.model.registry import ModelFile, Registry
+from localagent.llm.scoring.scorer import ModelScorer
 
 pytestmark = pytest.mark.model
 

@@ -13,15 +13,15 @@ from git_builder import Repo
 from warm_start import parent
 
 from localagent.app import Settings
-from localagent.app.proving import Tree
-from localagent.app.stop import Stop
+from localagent.app.cancellation import Stop
+from localagent.app.review.patch_tests import Tree
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy
 from localagent.domain.suggestion import Finder, SuggestRequest
 from localagent.domain.task import Event
-from localagent.hook.at_daemon import MOST_ANSWER_BYTES, NoRepair
-from localagent.hook.suggest import LocalSuggester
-from localagent.record.jsontext import dump
+from localagent.precommit.daemon_suggest import MOST_ANSWER_BYTES, NoRepair
+from localagent.precommit.suggest_fixes import LocalSuggester
+from localagent.text.strict_json import dump
 
 TEST = "test_adder.py"
 JUDGE = b"from adder import add\n"
@@ -176,7 +176,7 @@ class Remarks:
 
 @pytest.mark.long
 def test_silence_costs_the_daemon_s_share_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("localagent.hook.suggest.SHARE", 0.001)
+    monkeypatch.setattr("localagent.precommit.suggest_fixes.SHARE", 0.001)
     with home() as place, false_daemon() as daemon:
         for name, value in place.environment().items():
             monkeypatch.setenv(name, value)

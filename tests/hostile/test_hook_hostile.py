@@ -9,8 +9,8 @@ import pytest
 from git_builder import ENVIRON, Repo
 
 from localagent.cli.main import main
-from localagent.tree.git import Git
-from localagent.tree.staged import staged_files
+from localagent.repo.git import Git
+from localagent.repo.staged_index import staged_files
 
 BAD = b"a = not x in y\n"
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,7 +8,7 @@ import pytest
 from git_builder import ENVIRON, Repo
 
 from localagent.errors import AnswerIsNo
-from localagent.hook.work import settled
+from localagent.precommit.fix_files import settled
 
 ROOT = Path(__file__).resolve().parents[2]
 BAD = b"a = not x in y\n\n\n\n\nb = 1\n"
@@ -26,8 +26,8 @@ def watch(event, args):
         if count == n or (last and event == "subprocess.Popen" and last in args[1]):
             os.kill(os.getpid(), signal.SIGKILL)
 from localagent.cli.main import main
-import localagent.cli.hook, localagent.tree.staged, localagent.tree.land
-import localagent.hook.confirm, localagent.hook.intent
+import localagent.cli.hook, localagent.repo.staged_index, localagent.repo.apply_patch
+import localagent.lint.libcst_check, localagent.precommit.crash_recovery
 sys.addaudithook(watch)
 sys.exit(main(["hook", "fix"]))
 """

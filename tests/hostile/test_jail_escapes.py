@@ -18,9 +18,10 @@ from jail_backends import KINDS, jail_by
 from localagent.domain.jailspec import Access, Bind, JailLimits, JailResult, JailSpec
 from localagent.domain.outcome import Ending
 from localagent.errors import CannotEnforce
-from localagent.jail import machine_code, tree_usage
-from localagent.jail.open import Kind, NamespaceJail, Workspace, fresh_uid, interpreter_binds
-from localagent.jail.seccomp import program as seccomp_program
+from localagent.jail.api import Kind, NamespaceJail, Workspace, fresh_uid, interpreter_binds
+from localagent.jail.launcher import x86_assembler
+from localagent.jail.launcher.seccomp import program as seccomp_program
+from localagent.jail.limits import process_usage
 
 PYTHON, BINDS = interpreter_binds(sys.executable)
 LIMITS = JailLimits(wall_seconds=20, cpu_seconds=10)
@@ -172,9 +173,9 @@ def test_spinning_is_ended_as_cpu(python: Run) -> None:
 
 @pytest.mark.long
 def test_spinning_past_a_stalled_watcher_is_ended_as_cpu(python: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    from localagent.jail import watch
+    from localagent.jail.launcher import watchdog
 
-    monkeypatch.setattr(watch.Watch, "_pause", lambda _: 60.0)  # the kernel's own limit ends it
+    monkeypatch.setattr(watchdog.Watch, "_pause", lambda _: 60.0)  # the kernel's own limit ends it
     result = python("while True: pass", limits=replace(LIMITS, cpu_seconds=0.1))
     assert (result.ending, result.returncode) == (Ending.CPU, 128 + signal.SIGXCPU)
 
@@ -193,7 +194,7 @@ def test_spinning_of_the_whole_tree_is_counted(python: Run) -> None:
     assert python(code, limits=replace(LIMITS, cpu_seconds=1)).ending is Ending.CPU
 
 
-TOLD_APART = pytest.mark.skipif(not machine_code.supported(), reason="bubblewrap's own init says 128+n for both")
+TOLD_APART = pytest.mark.skipif(not x86_assembler.supported(), reason="bubblewrap's own init says 128+n for both")
 
 
 @pytest.mark.long
@@ -311,7 +312,7 @@ def test_ignored_signals_do_not_help(jail: NamespaceJail) -> None:
 def test_killed_parent_leaves_no_orphan(jail: NamespaceJail) -> None:
     parent = textwrap.dedent(f"""
         import time
-        from localagent.jail.open import Kind, open_jail
+        from localagent.jail.api import Kind, open_jail
         from localagent.domain.jailspec import JailSpec
         script = "sleep 61.000733 & sleep 61.000733"
         jail = open_jail(backend=Kind({str(jail._backend.kind)!r}))
@@ -570,7 +571,7 @@ def test_ordinary_work_goes_on_under_the_filter(python: Run, jail: NamespaceJail
 
 
 def test_tree_of_a_dead_process_is_empty() -> None:
-    assert tree_usage.usage(2**22 - 1).processes == 0
+    assert process_usage.usage(2**22 - 1).processes == 0
 
 
 def test_a_tree_is_not_opened_with_other_attributes(python: Run) -> None:

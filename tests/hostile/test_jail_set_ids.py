@@ -11,8 +11,8 @@ from jail_backends import KINDS, jail_by
 
 from localagent.domain.jailspec import Access, Bind, JailLimits, JailResult, JailSpec
 from localagent.errors import CannotEnforce
-from localagent.jail.open import Kind, NamespaceJail, Workspace, fresh_uid, interpreter_binds
-from localagent.jail.seccomp import program
+from localagent.jail.api import Kind, NamespaceJail, Workspace, fresh_uid, interpreter_binds
+from localagent.jail.launcher.seccomp import program
 
 pytestmark = pytest.mark.skipif(program() is None, reason="libseccomp is not at hand: --rw is refused then")
 LIMITS = JailLimits(wall_seconds=30.0, resident_bytes=256 << 20, processes=32)

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from session_builder import Kept, kept
 
-from localagent.daemon import sessions
 from localagent.domain.execution import Language
 from localagent.domain.outcome import Ending
 from localagent.errors import CannotEnforce
-from localagent.jail.worker.wire import Reader, send
-from localagent.wire.connection import Line, NobodyThere, open_folder
-from localagent.wire.messages import pack_order
+from localagent.jail_sessions import client
+from localagent.jail_sessions.supervisor_messages import pack_order
+from localagent.jail_sessions.supervisor_socket import Line, NobodyThere, open_folder
+from localagent.runner.framing import Reader, send
 
 SYSTEM_PYTHON = Path("/usr/bin/python3")
 STRANGER = """
@@ -63,7 +63,7 @@ def test_a_worker_that_is_killed_from_within_ends_the_session_and_this_is_said(p
     assert ended.ending is Ending.SIGNALLED
     assert ended.session is not None
     assert (ended.session.alive, ended.session.ended) == (False, "its worker was ended from within")
-    assert "kill" not in {one.name for one in sessions.sessions(place.settings)}
+    assert "kill" not in {one.name for one in client.sessions(place.settings)}
 
 
 FORGE = """
@@ -204,14 +204,14 @@ def test_another_user_is_not_answered_even_where_the_socket_is_open(place: Kept)
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
 def test_a_supervisor_of_another_user_is_told_nothing(tmp_path: Path) -> None:
-    from localagent.wire import connection
+    from localagent.jail_sessions import supervisor_socket
 
     number = open_folder(tmp_path / "run", make=True)
-    with connection.listen(number):
+    with supervisor_socket.listen(number):
         os.seteuid(54321)  # the folder was opened before: only the credentials are left to tell
         try:
             with pytest.raises((CannotEnforce, NobodyThere)):
-                connection.connect(number)
+                supervisor_socket.connect(number)
         finally:
             os.seteuid(0)
     os.close(number)
@@ -219,7 +219,7 @@ def test_a_supervisor_of_another_user_is_told_nothing(tmp_path: Path) -> None:
 
 def test_nonsense_on_the_socket_is_answered_with_a_fault(place: Kept) -> None:
     place.step("1", name="line")
-    from localagent.wire.connection import connect
+    from localagent.jail_sessions.supervisor_socket import connect
 
     folder = open_folder(place.settings.runtime_dir, make=False)
     good = pack_order(place.order("1"))

@@ -11,10 +11,10 @@ import pytest
 from jail_backends import WAYS, walled_by
 
 from localagent.domain.outcome import Ending
-from localagent.jail.open import NamespaceJail, open_jail
-from localagent.llm.child_jail import child_spec
-from localagent.llm.frames import WEIGHTS
-from localagent.llm.registry import ModelFile
+from localagent.jail.api import NamespaceJail, open_jail
+from localagent.llm.model.registry import ModelFile
+from localagent.llm.process.child_jail import child_spec
+from localagent.llm.process.protocol import WEIGHTS
 
 PROGRAM = """
 import errno, os
@@ -82,11 +82,11 @@ sys.path.insert(0, sys.argv[2])
 sys.path.append(sys.argv[4])  # the packaged jails are found there, where the system has none
 os.setgroups([]); os.setresgid(4242, 4242, 4242); os.setresuid(4242, 4242, 4242)
 try:
-    from localagent.jail.open import open_jail
+    from localagent.jail.api import open_jail
 except (ImportError, OSError):
     print("unreadable"); sys.exit()
-from localagent.llm.registry import ModelFile
-from localagent.llm.child_jail import child_spec
+from localagent.llm.model.registry import ModelFile
+from localagent.llm.process.child_jail import child_spec
 model = ModelFile(name="m", path=Path(sys.argv[1]), bytes=4, sha256="0" * 64, licence="MIT")
 spec = child_spec(model)
 result = open_jail().run(replace(spec, argv=(spec.argv[0], "-I", "-S", "-c", sys.argv[3])))

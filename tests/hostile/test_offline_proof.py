@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from localagent.jail.syscall_trace import PROGRAMS
+from localagent.jail.trace.syscall_trace import PROGRAMS
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.skipif(shutil.which("strace", path=PROGRAMS) is None, reason="no strace")
@@ -94,7 +94,7 @@ def test_the_folder_that_it_was_started_in_is_nobodys_library(tmp_path: Path) ->
         "import sys; sys.path[:0] = [sys.argv[1]]\n"
         "from pathlib import Path\n"
         "from localagent.app import Settings\n"
-        "from localagent.app.egress_proof import _ways\n"
+        "from localagent.app.inventory.egress_proof import _ways\n"
         "settings = Settings.from_environ({'HOME': sys.argv[2]})\n"
         "print(*_ways(Path('/w'), settings, {'HOME': sys.argv[2], 'PYTHONPATH': sys.argv[3]}).readable)\n"
     )

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from localagent.app.gating import GateRequest, review_changes, review_patch
 from localagent.app.policies import check_file, open_policy
+from localagent.app.review.patch_gate import GateRequest, review_changes, review_patch
 from localagent.app.settings import Settings
 from localagent.domain.review import PatchVerdict
 from localagent.errors import UsageFault
-from localagent.gate.catalogue import RULES, for_a_person, rule_texts
-from localagent.policy.layers import Source, combine
+from localagent.gate.rule_catalogue import RULES, for_a_person, rule_texts
 from localagent.policy.load import load_policy
+from localagent.policy.policy_layers import Source, combine
 
 POLICIES = Path(__file__).parents[2] / "policies"
 DEFAULT = (POLICIES / "default.toml").read_bytes()

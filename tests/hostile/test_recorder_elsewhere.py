@@ -14,10 +14,10 @@ import pytest
 from fix_builder import ADDER
 from service_builder import CHECKOUT, become, ordered, served
 
-from localagent.daemon.service import recorder_elsewhere
-from localagent.daemon.service.recorder_elsewhere import MOST_LINES, RecorderElsewhere
-from localagent.record.audit.check import check_audit
+from localagent.daemon.processes import recorder_service
+from localagent.daemon.processes.recorder_service import MOST_LINES, RecorderElsewhere
 from localagent.record.audit.log import AuditLog
+from localagent.record.audit.verify_chain import check_audit
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="two users take root")
 DAEMON, STRANGER = 47121, 47122
@@ -166,12 +166,12 @@ def test_a_daemon_s_line_that_was_given_up_is_opened_anew(tmp_path: Path) -> Non
 
 @pytest.mark.long
 def test_a_line_that_says_nothing_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorder_elsewhere, "FIRST_SECONDS", 1)
+    monkeypatch.setattr(recorder_service, "FIRST_SECONDS", 1)
     ours, theirs = socket.socketpair()
     with theirs:
         free = threading.BoundedSemaphore(1)
         free.acquire()
-        recorder_elsewhere._serve(ours, AuditLog(tmp_path), lambda: True, free)
+        recorder_service._serve(ours, AuditLog(tmp_path), lambda: True, free)
         theirs.settimeout(20)
         assert theirs.recv(1) == b""
         assert free.acquire(blocking=False)
@@ -185,7 +185,7 @@ def test_want_of_threads_closes_the_line_and_no_more(tmp_path: Path, monkeypatch
     ours, theirs = socket.socketpair()
     with theirs:
         free = threading.BoundedSemaphore(1)
-        recorder_elsewhere._begin(ours, AuditLog(tmp_path), lambda: True, free)
+        recorder_service._begin(ours, AuditLog(tmp_path), lambda: True, free)
         theirs.settimeout(20)
         assert theirs.recv(1) == b""
         assert free.acquire(blocking=False)

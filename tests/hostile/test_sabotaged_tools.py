@@ -9,11 +9,11 @@ from fix_builder import CHECKOUT
 from verify_builder import scratch_home
 
 from localagent.domain.paths import RepoPath
-from localagent.jail.open import open_jail
-from localagent.jail.profile import load
-from localagent.verify.place import Place, Use
-from localagent.verify.rooms import Rooms
-from localagent.verify.tool_run import Silence, lint, probe_name, type_errors
+from localagent.jail.api import open_jail
+from localagent.jail.limits.profile import load
+from localagent.verify.checks.static_tools import Silence, lint, probe_name, type_errors
+from localagent.verify.worker.jail_pool import Rooms
+from localagent.verify.worker.worker_spec import Place, Use
 
 WRONG = "import os\n\n\ndef f() -> int:\n    return ''\n\n\neval(input())\n"
 CLEAN = "def f() -> int:\n    return 1\n"

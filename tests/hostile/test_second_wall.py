@@ -12,15 +12,15 @@ from jail_backends import WAYS, walled_by
 
 from localagent.domain.jailspec import Access, Bind, JailLimits, JailSpec
 from localagent.domain.outcome import Ending
-from localagent.jail import landlock, machine_code
-from localagent.jail.host import SystemLayout
-from localagent.jail.level import Layer
-from localagent.jail.open import NamespaceJail, Workspace, fresh_uid, interpreter_binds, open_jail
-from localagent.jail.worker import landlock as confiner
+from localagent.jail.api import NamespaceJail, Workspace, fresh_uid, interpreter_binds, open_jail
+from localagent.jail.backends.level import Layer
+from localagent.jail.files.host import SystemLayout
+from localagent.jail.launcher import landlock_ruleset, x86_assembler
+from localagent.runner import landlock as confiner
 
 PYTHON, BINDS = interpreter_binds(sys.executable)
 LIMITS = JailLimits(wall_seconds=30, cpu_seconds=15)
-ABI = landlock.kernel()[0]
+ABI = landlock_ruleset.kernel()[0]
 pytestmark = pytest.mark.skipif(not ABI, reason="this kernel has no Landlock; the level and doctor say so")
 REASON = """
 import errno, os, socket, sys
@@ -77,9 +77,9 @@ def test_what_no_rule_grants_cannot_be_read_or_executed_though_it_is_shown(jail:
 def test_our_own_interpreter_puts_it_up_where_the_system_has_none_and_is_not_readable_then(
     jail: NamespaceJail, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(landlock, "SYSTEM_PYTHON", "/nonexistent/python3")
-    monkeypatch.setattr(machine_code, "supported", lambda: False)
-    (own,) = landlock.candidates()
+    monkeypatch.setattr(landlock_ruleset, "SYSTEM_PYTHON", "/nonexistent/python3")
+    monkeypatch.setattr(x86_assembler, "supported", lambda: False)
+    (own,) = landlock_ruleset.candidates()
     assert own.python is not None
     if own.python.startswith("/usr/"):
         pytest.skip("our interpreter is the system's")
@@ -94,7 +94,7 @@ def test_writing_is_refused_by_the_wall_where_a_mount_came_out_writable(
 ) -> None:
     """As after a fault of the first wall: mounted writable, asked for read-only."""
     bind = Bind(source=str(workspace.tree), target="/w", access=Access.READ_WRITE, untrusted=True)
-    asked = landlock.rules_of
+    asked = landlock_ruleset.rules_of
 
     def as_read_only(spec: JailSpec, layout: SystemLayout) -> tuple[tuple[str, str], ...]:
         return tuple((path, "run" if path == "/w" else grant) for path, grant in asked(spec, layout))
@@ -107,7 +107,7 @@ def test_writing_is_refused_by_the_wall_where_a_mount_came_out_writable(
         (workspace.tree / name).unlink()
     (workspace.tree / "d").rmdir()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(landlock, "rules_of", as_read_only)
+        patch.setattr(landlock_ruleset, "rules_of", as_read_only)
         assert said(jail, code, binds=(bind,)) == "EACCES EACCES EACCES"
     assert list(workspace.tree.iterdir()) == []
 
@@ -118,7 +118,7 @@ def test_proc_is_not_written(jail: NamespaceJail) -> None:
 
 
 def test_the_wall_cannot_be_taken_down_or_widened(jail: NamespaceJail) -> None:
-    source = landlock.SOURCE.read_text()
+    source = landlock_ruleset.SOURCE.read_text()
     code = f"""
     space = {{"__name__": "walls"}}
     exec({source!r}, space)
@@ -126,7 +126,7 @@ def test_the_wall_cannot_be_taken_down_or_widened(jail: NamespaceJail) -> None:
     print(reason(lambda: open("/run/ungranted")), reason(lambda: os.mkdir("/tmp/still")))
     """
     assert jail._backend.landlock is not None
-    baited = NamespaceJail(replace(jail._backend, landlock=landlock.with_bait(jail._backend.landlock)))
+    baited = NamespaceJail(replace(jail._backend, landlock=landlock_ruleset.with_bait(jail._backend.landlock)))
     assert said(baited, code).split() == ["True", "EACCES", "done"]
 
 

@@ -18,10 +18,10 @@ from localagent.domain.edit import FileChange, Patch, digest_of
 from localagent.domain.paths import RepoPath
 from localagent.record.audit.entry import AuditKind
 from localagent.record.audit.log import AuditLog
-from localagent.record.jsontext import canonical, dump
 from localagent.record.patchfile import patch_json
 from localagent.record.store import TaskRecord
-from localagent.tree.diff import unified_diff
+from localagent.repo.diff.write_diff import unified_diff
+from localagent.text.strict_json import canonical, dump
 
 EVIL = Patch(changes=(FileChange(path=RepoPath("a.py"), before=b"a = 1\n", after=b"import os  # theirs\n"),))
 

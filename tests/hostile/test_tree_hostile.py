@@ -14,12 +14,12 @@ from localagent.domain.edit import FileChange, Patch
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import FileKind
 from localagent.errors import AnswerIsNo
-from localagent.tree import descend
-from localagent.tree import land as land_module
-from localagent.tree import snapshot as snapshot_module
-from localagent.tree.land import TreeDiffers, land
-from localagent.tree.landing import FileRecord
-from localagent.tree.snapshot import TreeChanged, TreeTooLarge, take_snapshot
+from localagent.fs import openat
+from localagent.repo import apply_patch as land_module
+from localagent.repo import snapshot as snapshot_module
+from localagent.repo.apply_patch import TreeDiffers, land
+from localagent.repo.apply_record import FileRecord
+from localagent.repo.snapshot import TreeChanged, TreeTooLarge, take_snapshot
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def test_unreadable_is_left_out() -> None:
 
 
 def test_a_file_that_never_stands_still_is_refused(repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, count = descend.write_all, 0
+    real, count = openat.write_all, 0
 
     def write_all(descriptor: int, data: bytes) -> None:
         nonlocal count
@@ -130,7 +130,7 @@ def test_a_file_that_never_stands_still_is_refused(repo: Path, tmp_path: Path, m
         with (repo / "a.py").open("ab") as f:
             f.write(b"# more\n")
 
-    monkeypatch.setattr(descend, "write_all", write_all)
+    monkeypatch.setattr(openat, "write_all", write_all)
     with pytest.raises(TreeChanged, match=r"a\.py"):
         take_snapshot(repo, tmp_path / "store")
     assert count == 3
@@ -138,15 +138,15 @@ def test_a_file_that_never_stands_still_is_refused(repo: Path, tmp_path: Path, m
 
 
 def test_a_file_that_changes_once_is_read_again(repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = descend.write_all
+    real = openat.write_all
 
     def write_all(descriptor: int, data: bytes) -> None:
-        monkeypatch.setattr(descend, "write_all", real)
+        monkeypatch.setattr(openat, "write_all", real)
         real(descriptor, data)
         time.sleep(0.02)
         (repo / "a.py").write_bytes(b"a = 7\n")
 
-    monkeypatch.setattr(descend, "write_all", write_all)
+    monkeypatch.setattr(openat, "write_all", write_all)
     take_snapshot(repo, tmp_path / "store")
     assert (tmp_path / "store/a.py").read_bytes() == b"a = 7\n"
 
@@ -154,7 +154,7 @@ def test_a_file_that_changes_once_is_read_again(repo: Path, tmp_path: Path, monk
 def test_a_file_swapped_for_a_link_or_fifo_before_opening(
     repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = descend.open_regular
+    real = openat.open_regular
 
     def swapped(name: str, directory: int) -> int:
         if name == "a.py":
@@ -162,7 +162,7 @@ def test_a_file_swapped_for_a_link_or_fifo_before_opening(
             (repo / "a.py").symlink_to("../outside/secret.py")
         return real(name, directory)
 
-    monkeypatch.setattr(descend, "open_regular", swapped)
+    monkeypatch.setattr(openat, "open_regular", swapped)
     snap = take_snapshot(repo, tmp_path / "store")
     assert snap.left_out["a.py"].startswith("cannot be read")
     assert not snap.entries

@@ -12,15 +12,15 @@ from jail_backends import KINDS, jail_by
 
 from localagent.domain.jailspec import Access, Bind, JailLimits, JailSpec
 from localagent.domain.outcome import Failure, Outcome, TestResult
+from localagent.jail.api import Kind
 from localagent.jail.attacks.row import Held
-from localagent.jail.binds import interpreter_binds
-from localagent.jail.host import fresh_uid
-from localagent.jail.open import Kind
-from localagent.jail.workspace import Workspace
-from localagent.verify.attacks import leftovers, suite
+from localagent.jail.files.binds import interpreter_binds
+from localagent.jail.files.host import fresh_uid
+from localagent.jail.files.workspace import Workspace
+from localagent.verify.attacks import forgery_suite, leftovers
 from localagent.verify.attacks.forgery import FORGERIES, SOURCE, TEST, Forgery, Naive, Way
+from localagent.verify.attacks.forgery_suite import NAMES, Bench
 from localagent.verify.attacks.leftovers import LEFTOVERS
-from localagent.verify.attacks.suite import NAMES, Bench
 
 SANDBOX = Path(__file__).resolve().parents[2] / "sandbox"
 ENV = (("HOME", "/tmp"), ("PATH", "/usr/bin:/bin"), ("LANG", "C.UTF-8"), ("PYTHONDONTWRITEBYTECODE", "1"))
@@ -42,7 +42,7 @@ def test_nothing_is_taken_for_good_in_the_full_check(kind: Kind, scratch: Path) 
 
 
 def all_held(kind: Kind, scratch: Path, ways: tuple[Way, ...]) -> None:
-    rows = list(suite.run(Bench(jail=jail_by(kind), scratch=scratch, sandbox_dir=SANDBOX), ways))
+    rows = list(forgery_suite.run(Bench(jail=jail_by(kind), scratch=scratch, sandbox_dir=SANDBOX), ways))
     other_ways = {entry.name for entry in FORGERIES if entry.way not in ways}
     assert sorted(row.name for row in rows) == sorted(set(NAMES) - other_ways)
     assert [(row.name, row.why) for row in rows if row.result is not Held.HELD] == []
@@ -75,7 +75,7 @@ def plainly(files: Mapping[str, str], scratch: Path) -> tuple[int, str]:
 
 def files_of(entry: Forgery) -> dict[str, str]:
     if entry.way is Way.BODY:
-        return suite.repository([entry])
+        return forgery_suite.repository([entry])
     return {"m.py": entry.body or SOURCE, "test_m.py": TEST, **entry.files}
 
 
@@ -139,7 +139,7 @@ PASSED, FAILED = result(Outcome.PASSED), result(Outcome.FAILED, "AssertionError"
     ],
 )
 def test_a_leftover_is_judged(left: TestResult | None, looked: TestResult | None, held: Held, why: str) -> None:
-    told, reason = suite._met(left, looked)
+    told, reason = forgery_suite._met(left, looked)
     assert told is held
     assert why in reason
 
@@ -149,7 +149,7 @@ def test_a_forgery_taken_for_good_has_escaped(scratch: Path) -> None:
     bench = Bench(jail=jail_by(Kind.BUBBLEWRAP), scratch=scratch, sandbox_dir=SANDBOX)
     good = replace(FORGERIES[0], body="assert f() == 1")
     other = replace(FORGERIES[0], body="raise KeyError('other')")
-    rows = list(suite._judged_bodies(bench, [good, other]))
+    rows = list(forgery_suite._judged_bodies(bench, [good, other]))
     assert [row.result for row in rows] == [Held.ESCAPED, Held.ESCAPED]
     assert "taken for good" in rows[0].why
     assert "KeyError" in rows[1].why

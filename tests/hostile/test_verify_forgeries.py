@@ -9,7 +9,7 @@ from verify_builder import patch, verified
 
 from localagent.domain.verification import Verification, VerifyVerdict
 from localagent.verify.attacks.forgery import FORGERIES, SOURCE, TEST, Forgery, Way
-from localagent.verify.attacks.suite import repository
+from localagent.verify.attacks.forgery_suite import repository
 
 NO = {VerifyVerdict.REFUSED, VerifyVerdict.NEEDS_PERSON, VerifyVerdict.COULD_NOT, VerifyVerdict.UNPROVEN}
 BASE = {"m.py": SOURCE, "test_m.py": TEST}

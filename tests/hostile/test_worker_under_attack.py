@@ -8,9 +8,9 @@ import pytest
 from house_builder import house
 
 from localagent.domain.outcome import Outcome, TestResult
-from localagent.verify.answers import Collected
-from localagent.verify.client import OpenRequest, RunRequest
-from localagent.verify.place import Use
+from localagent.verify.worker.worker_client import OpenRequest, RunRequest
+from localagent.verify.worker.worker_messages import Collected
+from localagent.verify.worker.worker_spec import Use
 
 TARGET = "def f():\n    return 1\n"
 FORGERY = """

@@ -3,7 +3,7 @@
 import pytest
 from jail_backends import KINDS, jail_by
 
-from localagent.jail.open import Kind, NamespaceJail
+from localagent.jail.api import Kind, NamespaceJail
 
 
 @pytest.fixture(scope="session", params=KINDS)

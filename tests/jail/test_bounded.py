@@ -8,8 +8,8 @@ import pytest
 from localagent.domain.jailspec import JailLimits, JailResult, JailSpec
 from localagent.domain.outcome import Ending
 from localagent.domain.policy import LimitRules
-from localagent.jail.bounded import OPEN_ENDED_SECONDS, BoundedJail, Bounds
-from localagent.jail.open import NamespaceJail, interpreter_binds
+from localagent.jail.api import NamespaceJail, interpreter_binds
+from localagent.jail.limits.policy_limits import OPEN_ENDED_SECONDS, BoundedJail, Bounds
 
 PYTHON, BINDS = interpreter_binds(sys.executable)
 HOLD = "import time\nheld = bytearray(b'x') * (200 << 20)\nprint('held', flush=True)\ntime.sleep(3)\n"

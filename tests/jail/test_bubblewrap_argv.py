@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 
 from localagent.domain.jailspec import Access, Bind, JailLimits, JailSpec
-from localagent.jail.bubblewrap import Descriptors, bwrap_argv
-from localagent.jail.host import SystemLayout
-from localagent.jail.limits import rlimits
-from localagent.jail.walls import OPENABLE, Wall
+from localagent.jail.backends.bubblewrap import Descriptors, bwrap_argv
+from localagent.jail.boundaries import OPENABLE, Wall
+from localagent.jail.files.host import SystemLayout
+from localagent.jail.limits.rlimits import rlimits
 
 LAYOUT = SystemLayout(
     links=(("usr/bin", "/bin"), ("usr/lib", "/lib")), folders=("/usr", "/lib64"), etc=("/etc/localtime",)

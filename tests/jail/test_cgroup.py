@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from localagent.domain.jailspec import JailLimits
-from localagent.jail import cgroup
-from localagent.jail.cgroup_v2 import PREFIX
+from localagent.jail.limits import cgroup
+from localagent.jail.limits.cgroup_v2 import PREFIX
 
 
 @pytest.fixture

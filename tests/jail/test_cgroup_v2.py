@@ -10,10 +10,10 @@ import pytest
 
 from localagent.domain.jailspec import JailLimits, JailSpec
 from localagent.domain.outcome import Ending
-from localagent.jail import cgroup, cgroup_v2
-from localagent.jail.cgroup import Cgroup, CgroupRoot
-from localagent.jail.cgroup_v2 import Own, Refused, own_group, prepare
-from localagent.jail.open import NamespaceJail
+from localagent.jail.api import NamespaceJail
+from localagent.jail.limits import cgroup, cgroup_v2
+from localagent.jail.limits.cgroup import Cgroup, CgroupRoot
+from localagent.jail.limits.cgroup_v2 import Own, Refused, own_group, prepare
 
 LIMITS = JailLimits(resident_bytes=64 << 20, tmp_bytes=1 << 20, processes=5)
 MOUNT = "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"
@@ -209,7 +209,8 @@ def test_memory_is_bounded_by_v2_where_its_controllers_are(jail: NamespaceJail) 
 def test_without_any_limit_of_the_kernel_the_number_of_processes_is_watched(
     jail: NamespaceJail, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from localagent.jail import host, start
+    from localagent.jail.files import host
+    from localagent.jail.launcher import start
 
     monkeypatch.setattr(start, "rlimits", lambda *_: {})
     monkeypatch.setattr(host, "counts_processes_per_namespace", lambda: False)

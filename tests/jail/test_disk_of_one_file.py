@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from localagent.jail.disk_usage import DiskWatch
+from localagent.jail.limits.disk_usage import DiskWatch
 
 
 def test_the_bind_of_one_file_is_counted_like_a_folder(tmp_path: Path) -> None:

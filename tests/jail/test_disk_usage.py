@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from localagent.jail import disk_usage
-from localagent.jail.disk_usage import BLOCK_BYTES, DiskWatch
+from localagent.jail.limits import disk_usage
+from localagent.jail.limits.disk_usage import BLOCK_BYTES, DiskWatch
 
 LIMIT = 100 * BLOCK_BYTES
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from localagent.errors import CannotEnforce
-from localagent.jail import syscall_trace
-from localagent.jail.egress import Finding, Judged, Ways, judge
-from localagent.jail.syscall_trace import Call, find_tracer, read_calls, traced
+from localagent.jail.trace import syscall_trace
+from localagent.jail.trace.egress import Finding, Judged, Ways, judge
+from localagent.jail.trace.syscall_trace import Call, find_tracer, read_calls, traced
 
 needs_strace = pytest.mark.skipif(shutil.which("strace", path=syscall_trace.PROGRAMS) is None, reason="no strace")
 

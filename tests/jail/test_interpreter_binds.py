@@ -7,7 +7,7 @@ import pytest
 
 from localagent.domain.jailspec import JailLimits, JailSpec
 from localagent.errors import UsageFault
-from localagent.jail.open import NamespaceJail, interpreter_binds
+from localagent.jail.api import NamespaceJail, interpreter_binds
 
 
 def environment(folder: Path, config: str, python: str = "") -> str:

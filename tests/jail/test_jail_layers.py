@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from localagent.errors import CannotEnforce
-from localagent.jail import landlock, layers, probe
-from localagent.jail.level import LEVELS, Layer, level_of, missing
-from localagent.jail.open import NamespaceJail, open_jail
+from localagent.jail.api import NamespaceJail, open_jail
+from localagent.jail.backends.level import LEVELS, Layer, level_of, missing
+from localagent.jail.launcher import landlock_ruleset
+from localagent.jail.probe import layers, selection
 
 
 def test_every_layer_is_tried_and_agrees_with_the_probe(jail: NamespaceJail) -> None:
@@ -40,7 +41,7 @@ def test_layers_that_are_off_are_found_missing(jail: NamespaceJail) -> None:
 def test_a_wall_that_does_not_stand_is_found_missing(jail: NamespaceJail, monkeypatch: pytest.MonkeyPatch) -> None:
     if jail._backend.landlock is None:
         pytest.skip("no Landlock here")
-    monkeypatch.setattr(landlock, "rules_of", lambda *_: (("/", "run"), ("/dev", "device")))
+    monkeypatch.setattr(landlock_ruleset, "rules_of", lambda *_: (("/", "run"), ("/dev", "device")))
     row = layers._landlock(jail._backend)
     assert not row.held
     assert row.remedy
@@ -72,7 +73,7 @@ def test_a_level_that_is_not_reached_names_what_is_missing_and_mends_it(
 ) -> None:
     held = frozenset({Layer.NAMESPACES, Layer.LANDLOCK})
     weak = replace(jail._backend, layers=held, level=level_of(held))
-    monkeypatch.setattr(probe, "find_backend", lambda *_, **__: weak)
+    monkeypatch.setattr(selection, "find_backend", lambda *_, **__: weak)
     assert open_jail(least="L1").level == "L1"
     with pytest.raises(CannotEnforce, match=f"reaches level L1, and {least} is asked for") as caught:
         open_jail(least=least)

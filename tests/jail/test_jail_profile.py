@@ -8,8 +8,8 @@ import pytest
 from localagent.app import data_root
 from localagent.domain.jailspec import JailLimits
 from localagent.errors import UsageFault
-from localagent.jail import profile
-from localagent.jail.open import load_profile
+from localagent.jail.api import load_profile
+from localagent.jail.limits import profile
 
 SHIPPED = sorted((data_root() / "sandbox").glob("*.toml"))
 

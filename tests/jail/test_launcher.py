@@ -12,16 +12,17 @@ import pytest
 
 from localagent.domain.jailspec import JailSpec
 from localagent.errors import CannotEnforce
-from localagent.jail import spawner, tree_usage
-from localagent.jail.handover import memfd
-from localagent.jail.open import NamespaceJail
+from localagent.jail.api import NamespaceJail
+from localagent.jail.backends.handoff import memfd
+from localagent.jail.launcher import spawner
+from localagent.jail.limits import process_usage
 
 MARK = f"61.{os.getpid():07}"  # of this run alone
 # A stand-in for a backend that dies with its parent and leaves a process of its own behind, in a session of its own.
 PARENT = """
 import json, os, time
-from localagent.jail.handover import memfd
-from localagent.jail.spawner import spawn
+from localagent.jail.backends.handoff import memfd
+from localagent.jail.launcher.spawner import spawn
 script = "(setsid sleep MARK &) ; sleep MARK"
 status = os.open(os.devnull, os.O_WRONLY)
 order = {"status": status, "cgroups": [], "covers": [], "sources": [], "limits": {}, "uid": None}
@@ -95,7 +96,7 @@ def test_an_order_that_cannot_be_carried_out_is_told_on_the_status_descriptor() 
     os.close(status)
     with os.fdopen(read) as stream:
         assert "/no/such/group" in json.loads(stream.read())["launch-fault"]
-    while spawner._spawner().reap(child.pid) is None and child.pid in list(tree_usage.descendants(os.getpid())):
+    while spawner._spawner().reap(child.pid) is None and child.pid in list(process_usage.descendants(os.getpid())):
         time.sleep(0.01)
     for number in (child.stdout, child.stderr):
         os.close(number)

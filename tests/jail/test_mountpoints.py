@@ -6,7 +6,7 @@ import pytest
 
 from localagent.domain.jailspec import Bind, JailSpec
 from localagent.errors import CannotEnforce
-from localagent.jail.mountpoints import faults_of, resolved
+from localagent.jail.files.mountpoints import faults_of, resolved
 
 
 @pytest.mark.parametrize(

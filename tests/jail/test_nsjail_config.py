@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 
 from localagent.domain.jailspec import Access, Bind, JailLimits, JailSpec
-from localagent.jail import host
-from localagent.jail.bubblewrap import SYNTHETIC_ETC
-from localagent.jail.host import SystemLayout
-from localagent.jail.nsjail import Handed, Surroundings, nsjail_argv, nsjail_config, quoted
+from localagent.jail.backends.bubblewrap import SYNTHETIC_ETC
+from localagent.jail.backends.nsjail import Handed, Surroundings, nsjail_argv, nsjail_config, quoted
+from localagent.jail.files import host
+from localagent.jail.files.host import SystemLayout
 
 LAYOUT = SystemLayout(links=(("usr/bin", "/bin"),), folders=("/usr",), etc=("/etc/localtime",))
 AROUND = Surroundings(layout=LAYOUT, submounts=(("/s/venv", ("/s/venv/a b",)),), niceness=3)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from localagent.jail import worker
+from localagent import runner
 
-FOLDER = Path(worker.__file__).parent
+FOLDER = Path(runner.__file__).parent
 FILES = sorted(FOLDER.glob("*.py"))
 OLDEST = (3, 8)
 IMPORT = """

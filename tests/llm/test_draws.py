@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from tiny_model import QWEN, tiny_model
 
 from localagent.errors import CannotEnforce
-from localagent.jail.open import NamespaceJail
-from localagent.llm.logits import DAMAGED, log_total
-from localagent.llm.sampler import ModelSampler, text_prompt
-from localagent.llm.sampling import Draw, Drawn, _candidates
-from localagent.llm.scorer import ModelScorer
+from localagent.jail.api import NamespaceJail
+from localagent.llm.process.batched_sampling import Draw, Drawn, _candidates
+from localagent.llm.process.logits import DAMAGED, log_total
+from localagent.llm.scoring.scorer import ModelScorer
+from localagent.llm.writing.sample_client import ModelSampler, text_prompt
 
 Row = NDArray[np.float32]
 _NOTHING = 25.0  # nats below the likeliest, from where a weight is lost in a sum

@@ -15,14 +15,14 @@ from pathlib import Path
 
 import pytest
 
+from localagent.code.symbols import FactIndex
 from localagent.domain.diff import ChangeKind, FileMode, TreeChange
 from localagent.domain.edit import Edit
 from localagent.domain.paths import RepoPath
-from localagent.edit.written import Page
-from localagent.gate.patch import PatchGates
-from localagent.index.facts import FactIndex
-from localagent.llm.outline import Outline, outline_of
-from localagent.llm.replies import MAX_REPLY_BYTES, View, Way, edit_of
+from localagent.edit.external_edits import Page
+from localagent.gate.patch_gates import PatchGates
+from localagent.llm.writing.reply_parser import MAX_REPLY_BYTES, View, Way, edit_of
+from localagent.llm.writing.skeleton import Outline, outline_of
 from localagent.policy.load import load_policy
 
 M = RepoPath("pkg/shop.py")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localagent.llm.frames import MAX_FRAME_BYTES, FrameBuffer, FrameFault, Message, pack
+from localagent.llm.process.protocol import MAX_FRAME_BYTES, FrameBuffer, FrameFault, Message, pack
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner, max_size=4), max_leaves=10

@@ -12,10 +12,10 @@ import pytest
 from gguf_builder import TinyGguf
 
 from localagent.errors import AnswerIsNo, CannotEnforce, UsageFault
-from localagent.llm.adapter import AdapterFile
-from localagent.llm.gguf import GgufFault
-from localagent.llm.manifest import Manifest, Mender, Origin, load_manifest, manifest_text
-from localagent.llm.registry import Registry
+from localagent.llm.model.adapter import AdapterFile
+from localagent.llm.model.gguf import GgufFault
+from localagent.llm.model.manifest import Manifest, Mender, Origin, load_manifest, manifest_text
+from localagent.llm.model.registry import Registry
 
 TINY = TinyGguf().bytes
 

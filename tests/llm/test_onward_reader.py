@@ -10,14 +10,14 @@ from model_replay import READY, ReplayJail
 
 from localagent.domain.edit import Edit, Scope, Splice
 from localagent.domain.paths import RepoPath
-from localagent.jail.runner import NamespaceJail
-from localagent.llm.branches import Branch
-from localagent.llm.decoder import ModelDecoder, RowAnswer
-from localagent.llm.onward import ModelOnward
-from localagent.llm.reader import ModelReader
-from localagent.llm.registry import ModelFile
-from localagent.llm.scorer import ModelScorer
-from localagent.llm.served import Served
+from localagent.jail.launcher.runner import NamespaceJail
+from localagent.llm.model.registry import ModelFile
+from localagent.llm.process.model_client import Served
+from localagent.llm.process.shared_prefix import Branch
+from localagent.llm.scoring.continuation_score import ModelOnward
+from localagent.llm.scoring.decoder import ModelDecoder, RowAnswer
+from localagent.llm.scoring.scorer import ModelScorer
+from localagent.llm.scoring.text_likelihood import ModelReader
 
 SOURCE = b"def total(prices):\n    result = 0\n    for price in prices:\n        result = price\n    return result\n"
 SCOPE = Scope(

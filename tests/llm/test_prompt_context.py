@@ -6,7 +6,14 @@ from hypothesis import strategies as st
 
 from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
-from localagent.llm.prompt import DOCSTRING_BYTES, FAILURE_BYTES, TASK_BYTES, TESTS_BYTES, build_context, build_failing
+from localagent.llm.scoring.test_context import (
+    DOCSTRING_BYTES,
+    FAILURE_BYTES,
+    TASK_BYTES,
+    TESTS_BYTES,
+    build_context,
+    build_failing,
+)
 
 PATH = RepoPath("pkg/a.py")
 TESTS = [(RepoPath("tests/test_a.py"), b"def test_a():\n\n    assert a(1) == 2\n")]

@@ -12,10 +12,10 @@ from localagent.domain.edit import Edit, Splice
 from localagent.domain.jailspec import JailSpec
 from localagent.domain.paths import RepoPath
 from localagent.errors import CannotEnforce
-from localagent.llm.child_jail import child_spec
-from localagent.llm.frames import WEIGHTS, Message, pack
-from localagent.llm.registry import ModelFile
-from localagent.llm.scorer import ModelScorer
+from localagent.llm.model.registry import ModelFile
+from localagent.llm.process.child_jail import child_spec
+from localagent.llm.process.protocol import WEIGHTS, Message, pack
+from localagent.llm.scoring.scorer import ModelScorer
 
 
 @pytest.fixture

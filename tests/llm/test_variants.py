@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from localagent.errors import CannotEnforce
-from localagent.llm import engine
+from localagent.llm.process import llama_engine
 
 
 class Function:
@@ -39,16 +39,16 @@ class Library:
 
 def test_looks_beside_itself() -> None:
     library = Library(before=0, after=1)
-    engine._load_variants(SimpleNamespace(_lib=library))
+    llama_engine._load_variants(SimpleNamespace(_lib=library))
     assert library.asked == [os.fsencode("/somewhere/llama_cpp/lib")]
 
 
 def test_a_build_for_this_processor_has_them_already() -> None:
     library = Library(before=1, after=9)
-    engine._load_variants(SimpleNamespace(_lib=library))
+    llama_engine._load_variants(SimpleNamespace(_lib=library))
     assert library.asked == []
 
 
 def test_a_processor_without_kernels_is_told() -> None:
     with pytest.raises(CannotEnforce, match="no kernels for this processor"):
-        engine._load_variants(SimpleNamespace(_lib=Library(before=0, after=0)))
+        llama_engine._load_variants(SimpleNamespace(_lib=Library(before=0, after=0)))

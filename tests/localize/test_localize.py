@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from localagent.code.statements import Place, statements_of
 from localagent.domain.outcome import Baseline, Failure, Frame, Outcome, TestResult
 from localagent.domain.paths import RepoPath
 from localagent.localize.evidence import spectrum_of
 from localagent.localize.fuse import SpectrumLocalizer
 from localagent.localize.spectrum import ochiai
-from localagent.localize.statements import Place, statements_of
 
 M, T = RepoPath("m.py"), RepoPath("tests/test_m.py")
 SOURCE = b"""\

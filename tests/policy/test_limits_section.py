@@ -8,13 +8,13 @@ import pytest
 from localagent.app import data_root
 from localagent.domain.policy import LimitRules
 from localagent.errors import UsageFault
-from localagent.jail.bounded import Bounds
-from localagent.jail.open import load_profile
-from localagent.policy.facts import facts
-from localagent.policy.layers import LAYER_SCHEMA, Source, combine
+from localagent.jail.api import load_profile
+from localagent.jail.limits.policy_limits import Bounds
+from localagent.policy.flat_keys import facts
 from localagent.policy.limits import BUILT_IN
 from localagent.policy.load import parse_policy
-from localagent.verify.place import Use
+from localagent.policy.policy_layers import LAYER_SCHEMA, Source, combine
+from localagent.verify.worker.worker_spec import Use
 
 DEFAULT = (Path(__file__).parents[2] / "policies" / "default.toml").read_bytes()
 BASE = Source(name="default", data=DEFAULT)

@@ -15,14 +15,14 @@ from pathspec import GitIgnoreSpec
 
 from localagent.domain.gate import Severity
 from localagent.domain.policy import JailLevel, LeastStrength, Permission, Policy, Switch
-from localagent.gate.catalogue import for_a_person, own_ids
-from localagent.policy import layers as policy_layers
+from localagent.gate.rule_catalogue import for_a_person, own_ids
+from localagent.policy import policy_layers
 from localagent.policy.commands import why_denied
-from localagent.policy.facts import facts
-from localagent.policy.layers import LAYER_SCHEMA, Source, combine
+from localagent.policy.flat_keys import facts
 from localagent.policy.limits import BUILT_IN
 from localagent.policy.load import load_policy, parse_toml
 from localagent.policy.meet import meet
+from localagent.policy.policy_layers import LAYER_SCHEMA, Source, combine
 
 POLICIES = Path(__file__).parents[2] / "policies"
 DEFAULT = (POLICIES / "default.toml").read_bytes()

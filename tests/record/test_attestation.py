@@ -31,10 +31,10 @@ from localagent.record.attest.statement import (
     subject_name,
     subject_paths,
 )
-from localagent.record.facts import Setting, facts_of
-from localagent.record.jsontext import canonical
-from localagent.record.redacted.statement import redacted_statements
-from localagent.tree.diff import unified_diff
+from localagent.record.evidence_facts import Setting, facts_of
+from localagent.record.redacted.redacted_statement import redacted_statements
+from localagent.repo.diff.write_diff import unified_diff
+from localagent.text.strict_json import canonical
 
 PRIVATE = Ed25519PrivateKey.generate()
 SIGNER = Signer(key_id=key_id_of(PRIVATE.public_key()), private=PRIVATE)

@@ -8,10 +8,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bench.audit import WAYS, trial, write_journal
-from localagent.record.audit.check import Span, check_audit
 from localagent.record.audit.entry import AuditKind, parse_line
 from localagent.record.audit.log import AuditLog
 from localagent.record.audit.segments import segments
+from localagent.record.audit.verify_chain import Span, check_audit
 from localagent.record.journal import Standing
 
 

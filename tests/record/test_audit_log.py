@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from localagent.domain.edit import digest_of
-from localagent.record.audit.check import check_audit
+from localagent.fs.atomic_files import CannotRecord, RecordDamaged
 from localagent.record.audit.entry import BEFORE_FIRST, AuditKind
 from localagent.record.audit.log import AuditLog
 from localagent.record.audit.segments import segments
-from localagent.record.files import CannotRecord, RecordDamaged
+from localagent.record.audit.verify_chain import check_audit
 from localagent.record.journal import Standing
 
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localagent.record.audit.check import check_audit
 from localagent.record.audit.entry import AuditKind
+from localagent.record.audit.html_page import chart, page
 from localagent.record.audit.log import AuditLog
-from localagent.record.audit.page import chart, page
 from localagent.record.audit.report import audit_report
 from localagent.record.audit.segments import segments
+from localagent.record.audit.verify_chain import check_audit
 
 LONG_AGO = date(2020, 1, 1)
 EVIL = "</title><script>alert(1)</script><img src=x onerror=y>\"'&\x1b[2J\udcff"

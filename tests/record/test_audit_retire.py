@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from localagent.record.audit.check import Span, check_audit
+from localagent.fs.atomic_files import CannotRecord
 from localagent.record.audit.entry import AuditKind, now_text
 from localagent.record.audit.log import AuditLog
 from localagent.record.audit.segments import segments
-from localagent.record.files import CannotRecord
+from localagent.record.audit.verify_chain import Span, check_audit
 from localagent.record.journal import Standing
 
 LATER = "9999-01-01T00:00:00.000000Z"

@@ -3,7 +3,7 @@
 import pytest
 
 from localagent.domain.guard import GuardResult
-from localagent.record.guard import guard_json, guard_line
+from localagent.report.guard_text import guard_json, guard_line
 
 
 @pytest.mark.parametrize(

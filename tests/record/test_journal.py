@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from localagent.domain.task import Event
+from localagent.fs.atomic_files import CannotRecord, RecordDamaged
 from localagent.record import journal as journal_module
-from localagent.record.files import CannotRecord, RecordDamaged
 from localagent.record.journal import BEFORE_FIRST, Journal, Standing, read_journal, verify_journal
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from localagent.record.audit.check import check_audit
+from localagent.fs.atomic_files import CannotRecord, RecordDamaged
 from localagent.record.audit.entry import MOST_LINE_BYTES, AuditKind
 from localagent.record.audit.log import AuditLog
-from localagent.record.audit.recorded import KINDS, MOST_ENTRIES, RecordedLog, ask_recorder, serve_line
-from localagent.record.files import CannotRecord, RecordDamaged
+from localagent.record.audit.remote_log import KINDS, MOST_ENTRIES, RecordedLog, ask_recorder, serve_line
+from localagent.record.audit.verify_chain import check_audit
 from localagent.record.journal import Standing
 
 ABOUT = {"ordered_task": "20260101-000000-000000-aaaaaa", "ordered_by": 7}

@@ -9,11 +9,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bench.audit import write_journal
-from localagent.record.audit.check import check_audit
+from localagent.record.audit.verify_chain import check_audit
 from localagent.record.journal import Standing
-from localagent.record.redacted.journal import check_redacted, is_redacted, redacted_audit_report, redacted_export
-from localagent.record.redacted.marks import Each, Fields, Named, OneOf, Redaction, among, matching, never
-from localagent.record.redacted.task import redacted_report
+from localagent.record.redacted.redacted_journal import (
+    check_redacted,
+    is_redacted,
+    redacted_audit_report,
+    redacted_export,
+)
+from localagent.record.redacted.redacted_task import redacted_report
+from localagent.record.redacted.redaction import Each, Fields, Named, OneOf, Redaction, among, matching, never
 
 WORD = "zyxwcanary"
 RULES = frozenset({"syntax"})

@@ -11,15 +11,15 @@ import pytest
 
 from bench.audit import write_journal
 from localagent.domain.edit import digest_of
+from localagent.fs.atomic_files import RecordDamaged, write_private
 from localagent.record.attest.keys import KeyRing
 from localagent.record.audit import signing
-from localagent.record.audit.check import Span, check_audit
 from localagent.record.audit.entry import AuditKind, line_of
 from localagent.record.audit.heads import HeadsCheck, SignedHead, began_anew, check_heads, read_memory
 from localagent.record.audit.log import AuditLog
 from localagent.record.audit.segments import Head, head_bytes, segment_name, segments
 from localagent.record.audit.signing import memory_of, sign_head
-from localagent.record.files import RecordDamaged, write_private
+from localagent.record.audit.verify_chain import Span, check_audit
 from localagent.record.journal import Standing
 
 

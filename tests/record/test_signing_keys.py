@@ -7,8 +7,8 @@ from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from localagent.errors import AnswerIsNo, UsageFault
+from localagent.fs.atomic_files import RecordDamaged
 from localagent.record.attest.keys import CREDENTIAL, PASSPHRASE, KeyRing, read_passphrase, read_public
-from localagent.record.files import RecordDamaged
 
 
 def test_a_key_is_private_to_its_user_and_can_sign(tmp_path: Path) -> None:

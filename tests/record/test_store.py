@@ -13,7 +13,7 @@ from localagent.domain.guard import Guard, guard_of
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Budget, Choosing, Task, TaskResult, Verdict
 from localagent.errors import UsageFault
-from localagent.record.files import CannotRecord, RecordDamaged
+from localagent.fs.atomic_files import CannotRecord, RecordDamaged
 from localagent.record.store import TaskStore, new_task_id
 
 if TYPE_CHECKING:

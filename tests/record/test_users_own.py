@@ -16,7 +16,7 @@ SOME = (
 )
 SINNER = """
 from pathlib import Path
-from localagent.record.files import write_private
+from localagent.fs.atomic_files import write_private
 def test_sinner():
     folder = Path.home() / ".local" / "state" / "localagent"
     folder.mkdir(parents=True, exist_ok=True)

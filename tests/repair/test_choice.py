@@ -4,7 +4,7 @@ import pytest
 from choice_builder import SWAP, candidate, edit, near, standings
 
 from localagent.domain.behaviour import Behaviours
-from localagent.repair.choice import agreement, faults, malus, ranked, reread
+from localagent.repair.acceptance.ranking import agreement, faults, malus, ranked, reread
 
 
 def test_equal_programs_are_one_voice_and_the_unpatched_one_has_none() -> None:

@@ -13,8 +13,8 @@ from localagent.domain.edit import Written
 from localagent.domain.outcome import Baseline, CheckResult, Outcome, TestResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Event, Stage
-from localagent.repair.followed import PATIENCE, Followed
-from localagent.repair.pace import Live, milliseconds, traced
+from localagent.repair.search.replay_schedule import PATIENCE, Followed
+from localagent.repair.search.scheduling import Live, milliseconds, traced
 
 
 def mark(kind: str, at: float = 1.0, **data: Any) -> dict[str, Any]:

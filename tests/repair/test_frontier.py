@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from localagent.domain.edit import Edit, Splice
 from localagent.domain.paths import RepoPath
-from localagent.repair.frontier import Frontier
-from localagent.repair.lineage import Lineage, Step
+from localagent.repair.search.frontier import Frontier
+from localagent.repair.search.search_node import Lineage, Step
 
 M = RepoPath("m.py")
 

@@ -1,7 +1,7 @@
 """The loop with a guard: what breaks a test outside the goal is never accepted, by no way, and its time is beside."""
 
 import pytest
-from test_search import Laboratory, M, Tests, number, repair
+from test_repair_task import Laboratory, M, Tests, number, repair
 
 from localagent.domain.guard import MOST_CHECKS, Guard, GuardScope, guard_of
 from localagent.domain.task import Budget, Choosing, Verdict

@@ -10,12 +10,12 @@ from localagent.domain.edit import Edit, Scope, Splice
 from localagent.domain.outcome import Baseline, Failure, Frame, Outcome, QuickResult, QuickRoute
 from localagent.domain.paths import RepoPath
 from localagent.errors import UsageFault
-from localagent.repair.control import breaking, no_op
-from localagent.repair.identity import behaviour_key
-from localagent.repair.lineage import Lineage, shifted_lines
-from localagent.repair.progress import Written, written_lines
-from localagent.repair.progress import progress_of as full_progress_of
-from localagent.repair.weights import Weights, load_weights
+from localagent.repair.acceptance.control_edits import breaking, no_op
+from localagent.repair.ordering.weights import Weights, load_weights
+from localagent.repair.search.code_equivalence import behaviour_key
+from localagent.repair.search.partial_progress import Written, written_lines
+from localagent.repair.search.partial_progress import progress_of as full_progress_of
+from localagent.repair.search.search_node import Lineage, shifted_lines
 
 M, T = RepoPath("m.py"), RepoPath("t.py")
 ROOT = Lineage(number=None, edits=(), changed={}, identity=frozenset(), cost=0.0, round=0, failures=(), lines={})

@@ -16,11 +16,11 @@ from localagent.domain.edit import Edit, Reading, Splice
 from localagent.domain.paths import RepoPath
 from localagent.edit.space import open_edit_space
 from localagent.errors import UsageFault
-from localagent.repair.expansion import crowds_of
-from localagent.repair.ranker import MOST_BYTES, Ranker, RankerModel, hand_scores, load_ranker, ranker_json
-from localagent.repair.ranker_features import FEATURES, OF_MODEL, File, features
-from localagent.repair.ranker_usage import USAGE
-from localagent.repair.weights import Weights
+from localagent.repair.ordering.ranker import MOST_BYTES, Ranker, RankerModel, hand_scores, load_ranker, ranker_json
+from localagent.repair.ordering.ranker_features import FEATURES, OF_MODEL, File, features
+from localagent.repair.ordering.ranker_usage import USAGE
+from localagent.repair.ordering.weights import Weights
+from localagent.repair.search.expansion import crowds_of
 
 PATH = RepoPath("a.py")
 SOURCE = b"""\

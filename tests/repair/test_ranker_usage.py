@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localagent.repair.ranker_tokens import TOKEN, kind_of, named, shape_of
-from localagent.repair.ranker_usage import _MOST_NAMES, USAGE, Usage
+from localagent.repair.ordering.ranker_tokens import TOKEN, kind_of, named, shape_of
+from localagent.repair.ordering.ranker_usage import _MOST_NAMES, USAGE, Usage
 
 SOURCE = b"""\
 def clipped(value, low, high):
@@ -129,7 +129,7 @@ def test_a_line_of_very_many_names_is_not_held_name_by_name() -> None:
 
 
 def test_of_an_endless_file_only_so_much_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("localagent.repair.ranker_usage._MOST_TOKENS", 7)
+    monkeypatch.setattr("localagent.repair.ordering.ranker_usage._MOST_TOKENS", 7)
     usage = Usage([[b"a", b"b", b"c"], [b"a", b"b"], [b"b", b"c", b"d", b"e"], [b"f"]])
     assert {row[0] for row in usage._rows[0]} == {b"a", b"b", b"c", b"\n"}
 

@@ -1,7 +1,7 @@
 """How the edits that a group of lines may have are shared out among its files."""
 
 from localagent.domain.paths import RepoPath
-from localagent.repair.expansion import EDITS_PER_PATH, shared_out
+from localagent.repair.search.expansion import EDITS_PER_PATH, shared_out
 
 A, B = RepoPath("a.py"), RepoPath("b.py")
 

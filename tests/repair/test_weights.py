@@ -5,7 +5,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localagent.repair.weights import MENDED_LEAST, Weights, mended_value
+from localagent.repair.ordering.weights import MENDED_LEAST, Weights, mended_value
 
 
 def test_the_share_the_cut_and_what_was_not_answered() -> None:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from localagent.jail import profile
-from localagent.llm.manifest import load_manifest
+from localagent.jail.limits import profile
+from localagent.llm.model.manifest import load_manifest
 from localagent.policy.load import load_policy
 
 ROOT = Path(__file__).resolve().parents[2]

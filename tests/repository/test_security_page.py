@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from localagent.app.attacking import kinds
+from localagent.app.inventory.attack_suite import kinds
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")

@@ -15,12 +15,12 @@ from tiny_model import QWEN, tiny_model
 from localagent.domain.edit import Edit, Splice
 from localagent.domain.paths import RepoPath
 from localagent.errors import CannotEnforce
-from localagent.jail.open import open_jail
-from localagent.llm import adapter
-from localagent.llm.decoder import ModelDecoder
-from localagent.llm.gguf import read_adapter, read_header
-from localagent.llm.registry import ModelFile
-from localagent.llm.scorer import ModelScorer
+from localagent.jail.api import open_jail
+from localagent.llm.model import adapter
+from localagent.llm.model.gguf import read_adapter, read_header
+from localagent.llm.model.registry import ModelFile
+from localagent.llm.scoring.decoder import ModelDecoder
+from localagent.llm.scoring.scorer import ModelScorer
 from localagent.training import adapter_run
 from localagent.training.adapter_examples import MOST_TOKENS, Example, _example, digest, pair_of
 from localagent.training.adapter_learning import AdapterSettings, Learning

@@ -11,15 +11,16 @@ from git_builder import Repo
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localagent.app.ranking import REGISTERED
+from localagent.app.fix.learned_order import REGISTERED
 from localagent.app.settings import Settings as House
 from localagent.domain.edit import Edit, Reading
 from localagent.domain.paths import RepoPath
 from localagent.edit.space import open_edit_space
 from localagent.errors import UsageFault
-from localagent.repair.ranker import Ranker, knows_nothing, load_ranker
-from localagent.repair.ranker_features import FEATURES
-from localagent.repair.weights import Weights
+from localagent.repair.ordering.ranker import Ranker, knows_nothing, load_ranker
+from localagent.repair.ordering.ranker_features import FEATURES
+from localagent.repair.ordering.weights import Weights
+from localagent.repo.git import Git
 from localagent.training.ranker_corpus import Corpus, opened
 from localagent.training.ranker_history import Fix, commits_of, fixes, small_fix
 from localagent.training.ranker_in_force import InForce, in_force, outgrown
@@ -28,7 +29,6 @@ from localagent.training.ranker_judging import FOLDS, LEAST, Paired, Standing, j
 from localagent.training.ranker_learning import Listed, Settings, learn
 from localagent.training.ranker_run import conclude, kept_of
 from localagent.training.ranker_samples import Read, load, mending, open_lines, sample_of, save
-from localagent.tree.git import Git
 
 BROKEN = """\
 def total(items, limit):

@@ -10,11 +10,11 @@ import pytest
 from localagent.domain.jailspec import JailResult
 from localagent.domain.outcome import Ending
 from localagent.domain.policy import LimitRules
-from localagent.jail.bounded import Bounds
-from localagent.jail.worker.wire import Reader, send
+from localagent.jail.limits.policy_limits import Bounds
 from localagent.ports import JailProcess
-from localagent.verify.answers import Item
-from localagent.verify.client import DifferRequest, OpenRequest, RunRequest, WorkerClient, WorkerLost
+from localagent.runner.framing import Reader, send
+from localagent.verify.worker.worker_client import DifferRequest, OpenRequest, RunRequest, WorkerClient, WorkerLost
+from localagent.verify.worker.worker_messages import Item
 
 ITEM = Item(index=0, id="test_it.py::test", path=None, line=1)
 HELLO: dict[str, Any] = {"python": [3, 12, 0], "pytest": "8"}

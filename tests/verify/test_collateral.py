@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from localagent.domain.claim import Effect, FunctionEffect
 from localagent.domain.verification import Origin
-from localagent.verify.collateral import Answer, Kind, Pair, function_effects, judged
+from localagent.verify.evidence.collateral_changes import Answer, Kind, Pair, function_effects, judged
 
 
 def answer(text: str, kind: Kind = Kind.OK, state: str = "") -> Answer:

@@ -16,7 +16,7 @@ from localagent.domain.outcome import Ending
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Permission, Switch
 from localagent.policy.load import load_policy
-from localagent.verify.delta import Delta, ToolAnswer
+from localagent.verify.checks.new_findings import Delta, ToolAnswer
 
 PATCH = Patch(changes=(FileChange(path=RepoPath("m.py"), before=b"a = 1\n", after=b"a = 2\n"),))
 CLEAN = (0, b"")
@@ -67,7 +67,7 @@ def said(*results: "tuple[int, bytes] | Ending", switch: Switch = Switch.AUTO, l
 
 @pytest.fixture(autouse=True)
 def configured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("localagent.verify.delta.asked", lambda _tool, _store: True)
+    monkeypatch.setattr("localagent.verify.checks.new_findings.asked", lambda _tool, _store: True)
 
 
 @pytest.mark.parametrize(("before", "after"), [(CLEAN, CLEAN), (FOUND, FOUND), (FOUND, CLEAN)])

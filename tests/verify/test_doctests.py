@@ -8,7 +8,7 @@ from verify_builder import patch, verified
 
 from localagent.domain.paths import RepoPath
 from localagent.domain.verification import VerifyVerdict
-from localagent.verify.doctests import altered
+from localagent.verify.baseline.doctests import altered
 
 DOUBLE = 'def double(n):\n    """\n    >>> double(3)\n    6\n    """\n    return n + n\n'
 MODULES = "[pytest]\naddopts = --doctest-modules\n"

@@ -5,7 +5,7 @@ import warnings
 import pytest
 
 from localagent.domain.paths import RepoPath
-from localagent.verify.import_time import Readers
+from localagent.verify.baseline.import_time import Readers
 
 SOURCE = """\
 import re as regex

@@ -9,8 +9,8 @@ from localagent.domain.edit import Candidate
 from localagent.domain.outcome import Ending, Outcome, QuickResult, QuickRoute
 from localagent.domain.paths import RepoPath
 from localagent.edit.space import open_edit_space
-from localagent.repair.identity import behaviour_key
-from localagent.verify.mutants import OPERATORS, Fate, booked, fate_of, fate_of_run, mutants_of, try_mutants
+from localagent.repair.search.code_equivalence import behaviour_key
+from localagent.verify.evidence.mutants import OPERATORS, Fate, booked, fate_of, fate_of_run, mutants_of, try_mutants
 
 PATH = RepoPath("m.py")
 SOURCE = b"def f(a, b):\n    if a < b:\n        return a + 1\n    return b\n\n\ndef g(n):\n    return n * 2\n"

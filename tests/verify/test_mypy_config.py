@@ -5,7 +5,7 @@ import tomllib
 import pytest
 from verify_builder import patch, verified
 
-from localagent.verify.mypy_config import Unreadable, without_plugins
+from localagent.verify.checks.mypy_config import Unreadable, without_plugins
 
 EVIL = "import os\n\n\ndef plugin(version):\n    os._exit(0)\n"
 

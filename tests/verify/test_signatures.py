@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localagent.jail.worker.swap import CannotSwap, SwapIndex
-from localagent.verify import signatures
+from localagent.runner.code_swap import CannotSwap, SwapIndex
+from localagent.verify.worker import signatures
 
 NAMES = ("a", "b", "c", "d")
 VALUES = ("1", "-2", "None", "'x'", "()", "(1, 'y')", "True", "...")

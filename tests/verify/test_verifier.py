@@ -14,8 +14,8 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Switch
 from localagent.errors import AnswerIsNo, Interrupted, UsageFault
 from localagent.policy.load import load_policy
-from localagent.verify.client import OpenRequest, WorkerClient
-from localagent.verify.delta import Delta
+from localagent.verify.checks.new_findings import Delta
+from localagent.verify.worker.worker_client import OpenRequest, WorkerClient
 
 SHAPES = {
     "shapes.py": (
@@ -172,7 +172,7 @@ def test_collecting_anew_may_cost_what_collecting_cost_before(monkeypatch: pytes
 
     monkeypatch.setattr(WorkerClient, "open", spy)
     monkeypatch.setattr(
-        "localagent.verify.warm.time", SimpleNamespace(monotonic=lambda: 7.0)
+        "localagent.verify.worker.warm_worker.time", SimpleNamespace(monotonic=lambda: 7.0)
     )  # collecting took no time
     with house(SHAPES) as h:
         quick = h.verifier.quick(h.verifier.baseline(), jobs=1)

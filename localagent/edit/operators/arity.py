@@ -6,12 +6,12 @@ from collections.abc import Iterator
 import libcst as cst
 
 from localagent.domain.outcome import Failure
-from localagent.edit.context import Change, Context
 from localagent.edit.layout import before, movable
+from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_registry import operator
 from localagent.edit.operators.calls import callee_name
 from localagent.edit.operators.variables import BUILTINS, likeness, names_for
 from localagent.edit.precedence import ATOM
-from localagent.edit.registry import operator
 from localagent.edit.unit import Expr, Stmt
 
 _TOO_MANY = re.compile(r"([\w.<>]+)\(\) takes (?:from \d+ to )?\d+ positional arguments? but \d+ (?:was|were) given")

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from localagent.edit.context import Change, Context
+from localagent.code.builtin_types import ATTRIBUTES, PAIRS
+from localagent.edit.failure_hints import missing_attribute
+from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_registry import operator
 from localagent.edit.operators.variables import likeness
 from localagent.edit.precedence import ATOM, fit
-from localagent.edit.registry import operator
-from localagent.edit.reports import missing_attribute
 from localagent.edit.unit import Expr
-from localagent.index.builtin_types import ATTRIBUTES, PAIRS
 
 _MOST_CLASSES = 8  # a class and its bases
 _LACKING = 2.0  # for what the type is known to lack as well

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from localagent.edit.context import Change, Context
 from localagent.edit.layout import body_statements, inside_function, is_docstring, movable, reindented, removed, step
+from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_registry import operator
 from localagent.edit.operators.guards import conditions_at
-from localagent.edit.registry import operator
 from localagent.edit.unit import Stmt
 
 

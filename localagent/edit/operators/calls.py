@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 
 import libcst as cst
 
-from localagent.edit.context import Change, Context
+from localagent.code.builtin_types import CALLEES, KEYWORDS
+from localagent.code.symbols import Signature
+from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_registry import operator
 from localagent.edit.operators.variables import names_for
 from localagent.edit.precedence import ATOM
-from localagent.edit.registry import operator
-from localagent.index.builtin_types import CALLEES, KEYWORDS
-from localagent.index.facts import Signature
 
 _HANDED_ON = 5  # names in scope that the file gives to some call as a keyword of that name
 _GIVEN = 3  # literals of other calls that a keyword is tried with

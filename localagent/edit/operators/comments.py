@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from localagent.edit import normal
-from localagent.edit.context import Change, Context
+from localagent.code import normal_form
 from localagent.edit.layout import is_docstring, movable
-from localagent.edit.registry import operator
+from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_registry import operator
 
 _COMMENT = re.compile(r"([ \t]*)#+ ?(.*)")
 _MAX_RUN = 12
@@ -18,7 +18,7 @@ _MAX_RUN = 12
 
 def _is_code(text: str) -> bool:
     """Whether a text reads as statements, not as prose."""
-    tree = normal.parse(textwrap.dedent(text))
+    tree = normal_form.parse(textwrap.dedent(text))
     if tree is None or not tree.body:
         return False
     return all(not isinstance(s, ast.Expr) or isinstance(s.value, (ast.Call, ast.Yield, ast.Await)) for s in tree.body)

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from localagent.edit.context import Change, Context
+from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_registry import operator
 from localagent.edit.precedence import ATOM, AWAIT, UNARY
-from localagent.edit.registry import operator
 from localagent.edit.unit import Expr
 
 _MOST_DIGITS = 200

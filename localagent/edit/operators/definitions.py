@@ -5,9 +5,9 @@ from itertools import pairwise
 
 import libcst as cst
 
-from localagent.edit.context import Change, Context
 from localagent.edit.layout import before, is_docstring, movable, reindented, step
-from localagent.edit.registry import operator
+from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_registry import operator
 from localagent.edit.unit import Stmt
 
 

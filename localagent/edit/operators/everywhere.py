@@ -5,9 +5,9 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from localagent.edit.context import Change, Context
-from localagent.edit.parting import parted
-from localagent.edit.registry import operator, operators
+from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_registry import operator, operators
+from localagent.edit.text_difference import parted
 
 _MOST_PLACES = 6
 _EACH_MORE = 0.2  # what a third, fourth, … place costs

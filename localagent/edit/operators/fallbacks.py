@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping
 
 import libcst as cst
 
-from localagent.edit.context import Change, Context
 from localagent.edit.layout import before, body_statements, inside_function
+from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_registry import operator
 from localagent.edit.operators.calls import callee_name, signatures_of
 from localagent.edit.operators.ingredients import replaceable
 from localagent.edit.operators.logic import known_conditions, operand_bases
 from localagent.edit.precedence import AND, ATOM, LOOSE, OR, TERNARY, fit
-from localagent.edit.registry import operator
 from localagent.edit.unit import Expr, Stmt
 
 _NOTHING = ("None", "[]", "''", "0", "{}", "()")

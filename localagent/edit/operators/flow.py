@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from localagent.edit.context import Change, Context
 from localagent.edit.layout import before, body_statements, inside_function, is_docstring
+from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_registry import operator
 from localagent.edit.operators.variables import names_for
 from localagent.edit.precedence import binding
-from localagent.edit.registry import operator
 
 
 @operator("if-while", prior=-0.4)

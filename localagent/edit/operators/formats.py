@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from localagent.edit.context import Change, Context
-from localagent.edit.registry import operator
+from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_registry import operator
 
 _USUAL = (":02d", ":.2f", ":02", ":,", ":.1f", ":03d", ":.0f", ":,.2f", ":d", ":>2")
 _PER_FIELD = 16

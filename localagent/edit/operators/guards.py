@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from localagent.edit.context import Change, Context
 from localagent.edit.layout import before, body_statements, inside_function, step
+from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_registry import operator
 from localagent.edit.operators.logic import is_test
 from localagent.edit.operators.variables import names_for
-from localagent.edit.registry import operator
 from localagent.edit.unit import Stmt
 
 _USUAL_RETURNS = ("[]", "None", "0", "False", "True", "''", "-1", "1", "{}")

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from localagent.edit.context import Change, Context
 from localagent.edit.layout import after, body_statements
+from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_registry import operator
 from localagent.edit.precedence import ATOM
-from localagent.edit.registry import operator
 
 _USUAL = (
     "ValueError",

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from localagent.edit.context import Change, Context
 from localagent.edit.layout import before, movable
+from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_registry import operator
 from localagent.edit.operators.calls import callee_name
 from localagent.edit.operators.logic import operand_bases
 from localagent.edit.precedence import AND, ATOM, LOOSE, NOT, binding, fit
-from localagent.edit.registry import operator
 
 _WIDER = {
     "list": ("(list, tuple)",),

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
-from localagent.edit.context import Change, Context
+from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_registry import operator
 from localagent.edit.operators.logic import is_test, known_conditions
 from localagent.edit.operators.variables import likeness, names_for
 from localagent.edit.precedence import ADD, ATOM, COMPARE, fit
-from localagent.edit.registry import operator
 from localagent.edit.unit import Expr
 
 _PER_PLACE = 70

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from localagent.edit.context import Change, Context
 from localagent.edit.layout import after, before, movable
-from localagent.edit.registry import operator
+from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_registry import operator
 from localagent.edit.unit import Expr, Stmt
 
 _SUMS, _PLACES = 6, 200  # of a loop, at most

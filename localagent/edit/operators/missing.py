@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from localagent.edit.context import Change, Context
+from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_registry import operator
 from localagent.edit.operators.variables import BUILTINS
 from localagent.edit.precedence import ATOM, AWAIT, fit
-from localagent.edit.registry import operator
 
 
 @operator("self-add", prior=-0.4)

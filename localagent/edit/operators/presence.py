@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from localagent.edit.context import Change, Context
+from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_registry import operator
 from localagent.edit.operators.logic import is_test
 from localagent.edit.precedence import COMPARE, NOT, OR, TERNARY, binding, fit
-from localagent.edit.registry import operator
 from localagent.edit.unit import Expr
 
 _HELD = (cst.Name, cst.Attribute, cst.Subscript, cst.Call)

@@ -4,18 +4,18 @@ from collections.abc import Collection, Iterator, Mapping
 
 import libcst as cst
 
+from localagent.code.builtin_types import ATTRIBUTES, IMPORTS, SYNONYMS
+from localagent.code.name_lexicon import meant_by
 from localagent.domain.outcome import Failure
-from localagent.edit.context import Change, Context
+from localagent.edit.failure_hints import missing_attribute, placed, undefined
+from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_registry import operator
 from localagent.edit.operators.attributes import known_attributes, members
 from localagent.edit.operators.calls import callee_name
 from localagent.edit.operators.everywhere import repeated, together
 from localagent.edit.operators.variables import BUILTINS, likeness
 from localagent.edit.precedence import ATOM, LAMBDA, binding
-from localagent.edit.registry import operator
-from localagent.edit.reports import missing_attribute, placed, undefined
 from localagent.edit.unit import Expr
-from localagent.index.builtin_types import ATTRIBUTES, IMPORTS, SYNONYMS
-from localagent.index.meanings import meant_by
 
 _CALLED = 0.6  # for what its class stores, and does not define as a method
 _LEAST_LETTERS, _INSIDE = 4, 0.8

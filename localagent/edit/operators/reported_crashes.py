@@ -5,12 +5,12 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from localagent.edit.context import Change, Context
 from localagent.edit.layout import before, body_statements, inside_function, step
+from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_registry import operator
 from localagent.edit.operators.constants import whole_number
 from localagent.edit.operators.guards import returned_values
 from localagent.edit.precedence import ATOM
-from localagent.edit.registry import operator
 from localagent.edit.unit import Expr, Stmt
 
 _WORD = re.compile(r"[^\W\d]\w*")

@@ -4,16 +4,16 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from localagent.edit.context import Change, Context
+from localagent.edit.failure_hints import undefined
 from localagent.edit.layout import before
-from localagent.edit.registry import operator
-from localagent.edit.reports import undefined
+from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_registry import operator
 
 
 @operator("missing-import", prior=1.4)
 def missing_import(ctx: Context) -> Iterator[Change]:
     """An undefined name is imported inside the function, from where other files or the library have it."""
-    from localagent.index.builtin_types import IMPORTS  # noqa: PLC0415 - a large table, needed for this failure alone
+    from localagent.code.builtin_types import IMPORTS  # noqa: PLC0415 - a large table, needed for this failure alone
 
     for failure in ctx.failing_with("NameError"):
         name = undefined(failure)

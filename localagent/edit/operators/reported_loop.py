@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from localagent.edit.context import Change, Context
+from localagent.edit.failure_hints import undefined
 from localagent.edit.layout import movable, step
-from localagent.edit.registry import operator
-from localagent.edit.reports import undefined
+from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_registry import operator
 from localagent.edit.unit import Stmt
 
 _MOST_NAMES = 8

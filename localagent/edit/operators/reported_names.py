@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from localagent.edit.context import Change, Context
+from localagent.code.builtin_types import FOREIGN_NAMES
+from localagent.edit.failure_hints import placed, undefined
 from localagent.edit.layout import after, before, movable, removed
+from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_registry import operator, operators
 from localagent.edit.operators.variables import BUILTINS, likeness, names_for
 from localagent.edit.precedence import ATOM
-from localagent.edit.registry import operator, operators
-from localagent.edit.reports import placed, undefined
 from localagent.edit.unit import Expr, Stmt
-from localagent.index.builtin_types import FOREIGN_NAMES
 
 _WORDS = re.compile(r"\w+")
 _SHORT_OF_A_USE = 0.6  # what it costs to begin where a later use does not see it begun
@@ -104,7 +104,7 @@ def _usable(value: object, expr: Expr) -> bool:
 
 def _from_star_imports(ctx: Context, name: str) -> list[str]:
     """Names like `name` that the library's modules of the file's `from x import *` bring."""
-    from localagent.index.builtin_types import IMPORTS  # noqa: PLC0415 - a large table, needed for these failures alone
+    from localagent.code.builtin_types import IMPORTS  # noqa: PLC0415 - a large table, needed for these failures alone
 
     modules = set(ctx.facts.star_imports)
     if not modules:

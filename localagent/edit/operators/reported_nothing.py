@@ -6,12 +6,12 @@ from typing import NamedTuple, cast
 
 import libcst as cst
 
-from localagent.edit.context import Change, Context
+from localagent.edit.failure_hints import missing_attribute
 from localagent.edit.layout import before, inside_function, movable, step
+from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_registry import operator
 from localagent.edit.operators.guards import returned_values
 from localagent.edit.precedence import AND, OR, TERNARY, binding, fit
-from localagent.edit.registry import operator
-from localagent.edit.reports import missing_attribute
 from localagent.edit.unit import Expr, Stmt
 
 _TAKERS = frozenset({"pop", "popleft", "popitem"})

@@ -8,8 +8,8 @@ from difflib import SequenceMatcher
 import libcst as cst
 
 from localagent.domain.outcome import Failure
-from localagent.edit.context import Change, Context
-from localagent.edit.registry import operator
+from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_registry import operator
 
 _PATTERN = re.compile(
     r"Expected regex: (?P<wanted>'.*'|\".*\")\s+Actual message: (?P<got>'.*'|\".*\")|"

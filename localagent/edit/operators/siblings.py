@@ -5,14 +5,14 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from localagent.edit.context import Change, Context
 from localagent.edit.layout import after, before, body_statements, inside_function
+from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_registry import operator
 from localagent.edit.operators.calls import callee_name
 from localagent.edit.operators.ingredients import replaceable
 from localagent.edit.operators.logic import is_test
 from localagent.edit.operators.variables import BUILTINS, likeness, names_for
 from localagent.edit.precedence import ATOM, LAMBDA
-from localagent.edit.registry import operator
 
 _PER_PLACE = 14
 

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from localagent.edit.context import Change, Context
 from localagent.edit.layout import (
     after,
     before,
@@ -16,8 +15,9 @@ from localagent.edit.layout import (
     removed,
     text_of,
 )
+from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_registry import operator
 from localagent.edit.operators.unfilled import stale, unfilled
-from localagent.edit.registry import operator
 from localagent.edit.unit import Stmt
 
 _BEGUN = 1.9  # what goes on with something that the unit begins, reads and never fills or changes

@@ -8,12 +8,12 @@ from itertools import pairwise
 
 import libcst as cst
 
-from localagent.edit.context import Change, Context, Splice3
 from localagent.edit.layout import movable, step
+from localagent.edit.operator_context import Change, Context, Splice3
+from localagent.edit.operator_registry import operator
 from localagent.edit.operators.variables import likeness
-from localagent.edit.registry import operator
 from localagent.edit.unit import Stmt
-from localagent.edit.wide import lost_methods, stray_line, undefined_at_import, wanted_names
+from localagent.edit.whole_file_failures import lost_methods, stray_line, undefined_at_import, wanted_names
 
 
 def _indented(ctx: Context, first: int, end: int, by: str) -> list[Splice3]:
@@ -126,7 +126,7 @@ def exported_name(ctx: Context) -> Iterator[Change]:
 @operator("module-import", prior=2.0, wide=True)
 def module_import(ctx: Context) -> Iterator[Change]:
     """A name that is undefined while the module is imported gets its import above the first statement."""
-    from localagent.index.builtin_types import IMPORTS  # noqa: PLC0415 - a large table, needed for this failure alone
+    from localagent.code.builtin_types import IMPORTS  # noqa: PLC0415 - a large table, needed for this failure alone
 
     for failure in ctx.failures:
         name = undefined_at_import(ctx.path, failure)

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from localagent.edit.context import Change, Context
+from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_registry import operator
 from localagent.edit.operators.variables import names_for
 from localagent.edit.precedence import ATOM, fit
-from localagent.edit.registry import operator
 from localagent.edit.unit import Expr
 
 _REST = 1.6  # what is left of a sequence of which the unit takes the other part

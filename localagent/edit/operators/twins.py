@@ -10,12 +10,12 @@ from itertools import combinations, islice
 
 import libcst as cst
 
-from localagent.edit.context import Change, Context
 from localagent.edit.layout import movable
+from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_registry import operator
 from localagent.edit.operators.arithmetic import arithmetic_swap, augmented_swap
 from localagent.edit.operators.calls import callee_swap
 from localagent.edit.operators.comparisons import compare_swap
-from localagent.edit.registry import operator
 from localagent.edit.unit import Stmt
 
 _LEAST = -0.2  # only changes at least so likely are made in all places

@@ -4,7 +4,7 @@ from collections import Counter
 
 import libcst as cst
 
-from localagent.edit.context import Context
+from localagent.edit.operator_context import Context
 
 _FILLERS = frozenset(
     {"append", "appendleft", "add", "extend", "extendleft", "insert", "update", "setdefault", "put", "push", "heappush"}

@@ -8,9 +8,9 @@ from functools import lru_cache
 
 import libcst as cst
 
-from localagent.edit.context import Change, Context
+from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_registry import operator
 from localagent.edit.precedence import ATOM
-from localagent.edit.registry import operator
 from localagent.edit.unit import Expr, Stmt
 
 BUILTINS = frozenset(n for n in dir(builtins) if not n.startswith("_"))

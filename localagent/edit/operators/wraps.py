@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from localagent.edit.context import Change, Context
+from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_registry import operator
 from localagent.edit.operators.ingredients import replaceable
 from localagent.edit.precedence import ATOM, LOOSE, MUL, OR, binding, fit
-from localagent.edit.registry import operator
 from localagent.edit.unit import Expr
 
 _BY_KIND: dict[str, tuple[str, ...]] = {

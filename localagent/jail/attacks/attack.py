@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from ..walls import Wall
+from ..boundaries import Wall
 
 DID = "succeeded"
 LACKS = "lacks"

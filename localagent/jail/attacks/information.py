@@ -8,9 +8,9 @@ import os
 import pwd
 import socket
 
-from ..walls import Wall
+from ..boundaries import Wall
 from .attack import Bait, Category, Held, Register, failed
-from .calls import by_kernel, call
+from .system_calls import by_kernel, call
 
 attack = Register(Category.INFORMATION)
 

@@ -11,9 +11,9 @@ import os
 import signal
 import termios
 
-from ..walls import Wall
+from ..boundaries import Wall
 from .attack import Bait, Category, Lacks, Register
-from .calls import by_kernel, call, libc
+from .system_calls import by_kernel, call, libc
 
 attack = Register(Category.KERNEL)
 NEWUSER, NEWNS, NEWNET = 0x10000000, 0x00020000, 0x40000000

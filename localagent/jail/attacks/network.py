@@ -7,9 +7,9 @@ import _socket
 import errno
 import socket
 
-from ..walls import Wall
+from ..boundaries import Wall
 from .attack import Bait, Category, Held, Lacks, Register, Witness, failed
-from .calls import by_kernel, call
+from .system_calls import by_kernel, call
 
 attack = Register(Category.NETWORK)
 WAIT_SECONDS = 3.0

@@ -9,9 +9,9 @@ import signal
 import threading
 import time
 
-from ..walls import Wall
+from ..boundaries import Wall
 from .attack import STAYS, Bait, Category, Held, Register, Witness, failed
-from .calls import by_kernel, call, libc
+from .system_calls import by_kernel, call, libc
 
 attack = Register(Category.PROCESSES)
 FORKS = 60

@@ -7,9 +7,9 @@ import os
 import stat
 import termios
 
-from ..walls import Wall
+from ..boundaries import Wall
 from .attack import Bait, Category, Held, Lacks, Register, failed
-from .calls import by_kernel, call
+from .system_calls import by_kernel, call
 
 attack = Register(Category.READS)
 ORDINARY_DEVICES = {"core", "fd", "full", "null", "ptmx", "pts", "random", "shm", "stderr", "stdin", "stdout", "tty"}

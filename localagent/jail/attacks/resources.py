@@ -13,9 +13,9 @@ import threading
 import time
 import zipfile
 
-from ..walls import Wall
+from ..boundaries import Wall
 from .attack import Bait, Category, Held, Register, failed
-from .calls import by_kernel, call
+from .system_calls import by_kernel, call
 
 attack = Register(Category.RESOURCES)
 MB = 1 << 20

@@ -17,9 +17,9 @@ from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
-from localagent.jail import host
 from localagent.jail.attacks.attack import STAYS, Bait, Witness
-from localagent.jail.workspace import Workspace, remove_tree
+from localagent.jail.files import host
+from localagent.jail.files.workspace import Workspace, remove_tree
 
 LOOPBACK = "127.0.0.1"
 IPC_PRIVATE, IPC_RMID = 0, 0

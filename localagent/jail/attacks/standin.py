@@ -9,7 +9,7 @@ import socket
 import time
 
 from .attack import Bait
-from .calls import libc
+from .system_calls import libc
 
 PR_SET_PTRACER = 0x59616D61
 

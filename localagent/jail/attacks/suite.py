@@ -18,8 +18,8 @@ from localagent.errors import CannotEnforce
 from localagent.jail.attacks.attack import DID, LACKS, Attack, Bait, Witness
 from localagent.jail.attacks.row import Held, Row
 from localagent.jail.attacks.stage import INSIDE, SHOWN_INSIDE, WORKSPACE_INSIDE, Stage
-from localagent.jail.binds import interpreter_binds
-from localagent.jail.workspace import Workspace
+from localagent.jail.files.binds import interpreter_binds
+from localagent.jail.files.workspace import Workspace
 from localagent.ports import Jail
 
 HERE = Path(__file__).resolve().parent

@@ -7,9 +7,9 @@ import os
 import resource
 import signal
 
-from ..walls import Wall
+from ..boundaries import Wall
 from .attack import Bait, Category, Held, Lacks, Register, Witness, failed
-from .calls import by_kernel, call
+from .system_calls import by_kernel, call
 
 attack = Register(Category.WRITES)
 O_TMPFILE = os.O_TMPFILE | os.O_RDWR

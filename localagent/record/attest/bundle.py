@@ -25,7 +25,7 @@ from localagent.record.attest.statement import (
     TEST_RESULT,
     diff_name,
 )
-from localagent.record.jsontext import canonical, load
+from localagent.text.strict_json import canonical, load
 
 _HEX = re.compile(r"[0-9a-f]{64}")
 _SHAPES: Mapping[str, Mapping[str, type]] = {

@@ -28,9 +28,9 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from localagent.errors import AnswerIsNo, UsageFault
+from localagent.fs.atomic_files import CannotRecord, RecordDamaged, open_lock, read_bounded, write_private
 from localagent.record.attest.dsse import Signer, key_id_of
-from localagent.record.files import CannotRecord, RecordDamaged, open_lock, read_bounded, write_private
-from localagent.record.jsontext import dump, load
+from localagent.text.strict_json import dump, load
 
 _SCHEMA = "localagent/keys/1"
 CREDENTIAL = "localagent.key"  # a private key in PEM, in systemd's credentials directory

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from localagent.domain.edit import digest_of
-from localagent.record.jsontext import canonical, load
+from localagent.text.strict_json import canonical, load
 
 SCHEMA = "localagent/audit/1"
 BEFORE_FIRST = "sha256:" + "0" * 64

@@ -13,13 +13,13 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from localagent.domain.edit import digest_of
+from localagent.fs.atomic_files import RecordDamaged, read_bounded
 from localagent.record.attest.dsse import KeyUnknown, NotVerified, open_envelope
-from localagent.record.audit.check import AuditCheck, Span
 from localagent.record.audit.entry import BEFORE_FIRST, DIGEST, AuditKind, now_text
 from localagent.record.audit.segments import read_signed
-from localagent.record.files import RecordDamaged, read_bounded
-from localagent.record.jsontext import load
-from localagent.record.visible import one_line
+from localagent.record.audit.verify_chain import AuditCheck, Span
+from localagent.text.bounded import one_line
+from localagent.text.strict_json import load
 
 PAYLOAD_TYPE = "application/vnd.localagent.audit-head+json"
 UNVERIFIABLE = "unverifiable"  # beside the standings of a journal: signed by a key that is not known here

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from localagent.domain.edit import digest_of
+from localagent.fs.atomic_files import CannotRecord, RecordDamaged, open_lock, sync_directory, write_private
 from localagent.record.audit.entry import BEFORE_FIRST, AuditKind, Entry, line_of, now_text, parse_line
 from localagent.record.audit.segments import (
     Head,
@@ -23,7 +24,6 @@ from localagent.record.audit.segments import (
     segment_name,
     segments,
 )
-from localagent.record.files import CannotRecord, RecordDamaged, open_lock, sync_directory, write_private
 
 SEGMENT_BYTES = 4 << 20
 _REMEDY = (

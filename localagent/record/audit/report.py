@@ -10,11 +10,11 @@ from datetime import date
 from typing import Any
 
 from localagent.record.attest.keys import KeyNote
-from localagent.record.audit.check import AuditCheck
 from localagent.record.audit.clock import set_back
 from localagent.record.audit.clock import since as from_day
 from localagent.record.audit.entry import AuditKind, Entry
 from localagent.record.audit.heads import UNVERIFIABLE, SignedHead
+from localagent.record.audit.verify_chain import AuditCheck
 from localagent.record.journal import Standing
 
 SCHEMA = "localagent/audit-report/1"

@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from localagent.fs.atomic_files import RecordDamaged, open_lock, read_bounded
 from localagent.record.audit.entry import DIGEST
-from localagent.record.files import RecordDamaged, open_lock, read_bounded
-from localagent.record.jsontext import canonical, load
+from localagent.text.strict_json import canonical, load
 
 _NAME = re.compile(r"audit-(\d{12})\.jsonl", re.ASCII)
 _MOST_BYTES = 64 << 20

@@ -15,16 +15,16 @@ from dataclasses import asdict
 from pathlib import Path
 
 from localagent.domain.edit import digest_of
+from localagent.fs.atomic_files import RecordDamaged, write_private
 from localagent.record.attest.dsse import Signer, sign
 from localagent.record.attest.keys import KeyRing
-from localagent.record.audit.check import Span, check_held
 from localagent.record.audit.entry import BEFORE_FIRST, AuditKind, now_text
 from localagent.record.audit.heads import PAYLOAD_TYPE, Remembered, SignedHead, check_heads, read_memory
 from localagent.record.audit.log import AuditLog
 from localagent.record.audit.segments import first_of, read_signed, segments
-from localagent.record.files import RecordDamaged, write_private
+from localagent.record.audit.verify_chain import Span, check_held
 from localagent.record.journal import Standing
-from localagent.record.jsontext import canonical
+from localagent.text.strict_json import canonical
 
 
 def memory_of(ring: KeyRing, folder: Path) -> Path:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from localagent.domain.edit import Candidate, FileChange, Patch
-from localagent.domain.escaping import escaped
 from localagent.repair.acceptance import (
     documentation_rules,
     error_text_rules,
@@ -31,9 +30,10 @@ from localagent.repair.acceptance.contradiction import (
 )
 from localagent.repair.acceptance.effect import Effect, EffectKind
 from localagent.repair.acceptance.identifier_words import last_name, mentions
+from localagent.repair.acceptance.meaningless_expressions import new_expressions
 from localagent.repair.acceptance.touched import FunctionPair, TouchedFile, touched_file
-from localagent.repair.degenerate import new_expressions
-from localagent.repair.remaining import left_undefined, missing_names
+from localagent.repair.acceptance.undefined_names import left_undefined, missing_names
+from localagent.text.escaping import escaped
 
 __all__ = ["Context", "Contradiction", "ContradictionKind", "Severity", "Support", "SupportKind"]
 __all__ += ["contradictions", "supports"]

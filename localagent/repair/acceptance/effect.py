@@ -7,7 +7,7 @@ import ast
 from dataclasses import dataclass
 from enum import StrEnum
 
-from localagent.domain.escaping import escaped
+from localagent.text.escaping import escaped
 
 LONGEST_TEXT = 160  # characters of `Effect.old` and `Effect.new`
 

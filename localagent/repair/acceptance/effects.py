@@ -15,7 +15,7 @@ from itertools import zip_longest
 from localagent.domain.edit import Patch
 from localagent.repair.acceptance.effect import Effect, EffectKind, Message, Place
 from localagent.repair.acceptance.statement_diff import Found, Loose, Sources, statements
-from localagent.repair.functions import parsed
+from localagent.repair.search.enclosing_function import parsed
 
 __all__ = ["Effect", "EffectKind", "Message", "effects_of", "patch_effects"]
 

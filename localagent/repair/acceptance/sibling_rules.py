@@ -17,7 +17,7 @@ from localagent.repair.acceptance.contradiction import (
 )
 from localagent.repair.acceptance.effect import LONGEST_TEXT, Effect
 from localagent.repair.acceptance.touched import FunctionPair, TouchedFile, functions_of
-from localagent.repair.functions import parsed
+from localagent.repair.search.enclosing_function import parsed
 
 _FEWEST_WORDS = 3
 _STANDS_OFTEN = 2

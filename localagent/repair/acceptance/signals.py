@@ -8,20 +8,20 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from localagent.code.test_literals import Literals
 from localagent.domain.behaviour import Behaviours
 from localagent.domain.collateral import Changes, Collateral
 from localagent.domain.edit import WRITTEN, Candidate
 from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Suspicion
-from localagent.index.test_literals import Literals
 from localagent.ports import Sources
+from localagent.repair.acceptance.behaviour_clusters import mass
 from localagent.repair.acceptance.contradictions import Context, Severity, read
+from localagent.repair.acceptance.copied_literals import copied
 from localagent.repair.acceptance.effects import EffectKind, patch_effects
-from localagent.repair.choice import Standing
-from localagent.repair.clusters import mass
-from localagent.repair.generality import copied
-from localagent.repair.order import reaches
+from localagent.repair.acceptance.ranking import Standing
+from localagent.repair.ordering.cost import reaches
 
 _MOST_NATS = 6.0
 _MOST_TOKENS = 40

@@ -12,7 +12,7 @@ from localagent.domain.edit import FileChange
 from localagent.domain.paths import RepoPath
 from localagent.repair.acceptance.effect import Effect
 from localagent.repair.acceptance.effects import effects_of
-from localagent.repair.functions import parsed
+from localagent.repair.search.enclosing_function import parsed
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 

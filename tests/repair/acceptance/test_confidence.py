@@ -12,7 +12,7 @@ from localagent.domain.guard import GuardResult
 from localagent.domain.strength import Grade, Share, graded
 from localagent.domain.verification import Assessment
 from localagent.errors import UsageFault
-from localagent.repair.acceptance.confidence import (
+from localagent.repair.acceptance.confidence_model import (
     SCHEMA,
     ConfidenceModel,
     grade_signals,

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 from choice_builder import SWAP, M, candidate, standings
 
+from localagent.code.test_literals import Literals
 from localagent.domain.behaviour import Behaviours
 from localagent.domain.collateral import Changes, Collateral
 from localagent.domain.edit import Candidate, FileChange, Patch
 from localagent.domain.outcome import Baseline, Failure, Frame, Outcome, TestResult
 from localagent.domain.task import Suspicion
-from localagent.index.test_literals import Literals
+from localagent.repair.acceptance.ranking import Standing
 from localagent.repair.acceptance.signals import Choice, hardened_signals, signals
-from localagent.repair.choice import Standing
 
 NOTHING = Baseline(tests=(), failing=(), passing=())
 

@@ -1,0 +1,1 @@
+"""Evidence of past tasks: attestations, integrity, redaction, git notes."""

@@ -1,0 +1,1 @@
+"""`jail run`: code that runs in a jail for a caller."""

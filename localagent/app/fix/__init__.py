@@ -1,0 +1,1 @@
+"""`fix`: from the request to the outcome."""

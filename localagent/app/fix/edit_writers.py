@@ -1,0 +1,86 @@
+"""Who writes edits for a task: the span search, and whoever asks the model for whole answers in ways it understands."""
+
+from collections.abc import Sequence
+
+from localagent.domain.edit import SPAN, Edit
+from localagent.domain.outcome import Baseline
+from localagent.domain.paths import RepoPath
+from localagent.domain.task import Task
+from localagent.errors import UsageFault
+from localagent.llm.process.model_client import Served
+from localagent.llm.scoring.test_context import FAILING_BYTES, build_failing
+from localagent.llm.writing.combined_writer import Several
+from localagent.llm.writing.completion_writer import SampleWriter
+from localagent.llm.writing.reply_parser import LADDER, Way
+from localagent.llm.writing.span_writer import SpanWriter
+from localagent.ports import EditSpace, EditWriter, Sources
+from localagent.repair.ordering.weights import Weights
+from localagent.repair.search.partial_progress import baseline_failures
+
+CHAT = "chat"
+NAMES = (SPAN, *(way.value for way in Way), CHAT)
+_CHOICES = 12
+
+
+def known_ways(names: Sequence[str]) -> tuple[str, ...]:
+    """The names of ways as they are used; UsageFault for one that is none. `chat` is its whole ladder."""
+    faults = [
+        f"no way of writing is called {name!r} (known: {', '.join(NAMES)})" for name in names if name not in NAMES
+    ]
+    if faults:
+        raise UsageFault(faults)
+    spread = [part for name in names for part in ([way.value for way in LADDER] if name == CHAT else [name])]
+    return tuple(dict.fromkeys(spread))
+
+
+def open_writer(
+    served: Served,
+    ways: Sequence[str],
+    weights: Weights,
+    sources: Sources,
+    task: Task,
+    space: EditSpace,
+    *,
+    tests: str = "",
+    cut: Sequence[tuple[int, Sequence[int]]] = (),
+) -> EditWriter:
+    """The same model in the same child, writing what the edit space lacks, in the ways that were named.
+
+    `tests` stands for the failing tests' text where no baseline knows them. `cut` is what a replayed span search was
+    cut off at, and where it began anew.
+    """
+
+    def context(_path: RepoPath, baseline: Baseline) -> str:
+        if tests:
+            return tests[:FAILING_BYTES].rpartition("\n")[0] + "\n"
+        failing = set(baseline.failing)
+        names: dict[RepoPath, list[str]] = {}
+        for test in baseline.tests:
+            if test.id in failing and test.path is not None and test.path in sources:
+                names.setdefault(test.path, []).append(test.id)
+        texts = [(path, sources[path], ids) for path, ids in names.items()]
+        return build_failing(texts, baseline_failures(baseline), task=task.text)
+
+    def choices(path: RepoPath, lines: Sequence[int]) -> list[Edit]:
+        found = list(space.edits(path, sources, lines=frozenset(lines), failures=()))
+        return sorted(found, key=lambda edit: -edit.prior)[:_CHOICES]
+
+    names = known_ways(ways)
+    asked = [Way(name) for name in names if name != SPAN]
+    writers: list[EditWriter] = []
+    if SPAN in names:
+        writers.append(SpanWriter(served, context, localization=weights.localization, malus=weights.written, cut=cut))
+    for some in ([w for w in asked if w.chat], [w for w in asked if not w.chat]):
+        if some:
+            writer = SampleWriter(
+                served,
+                context,
+                ways=some,
+                choices=choices,
+                task=task.text,
+                seed=task.seed,
+                localization=weights.localization,
+                malus=weights.written,
+            )
+            writers.append(writer)
+    return writers[0] if len(writers) == 1 else Several(writers)

@@ -1,0 +1,33 @@
+"""What a task runs on: its interpreter, and what the copy of its tree does not have."""
+
+import os
+import sys
+from pathlib import Path
+
+from localagent.domain.task import Snapshot, Task
+from localagent.errors import UsageFault
+from localagent.repo.discover import default_python
+
+_NEVER_NEEDED = frozenset({"version control", "a cache, made anew when needed", "a virtual environment"})
+
+
+def interpreter_of(task: Task) -> str:
+    """The project's interpreter: the one that was named (a virtual environment's folder will do), its own, or ours."""
+    if not task.python:
+        return default_python(Path(task.repo)) or sys.executable
+    named = Path(task.python).absolute()
+    python = named / "bin" / "python" if named.is_dir() else named
+    if not os.access(python, os.X_OK):
+        raise UsageFault(
+            f"--python: {python} is not an interpreter", remedy="name a Python or a virtual environment's folder"
+        )
+    return str(python)
+
+
+def left_out(snapshot: Snapshot) -> tuple[str, ...]:
+    """A remark on entries of the tree that the tests do not find in the jail, unless they never need them."""
+    odd = [(p, why) for p, why in snapshot.left_out.items() if why not in _NEVER_NEEDED]
+    if not odd:
+        return ()
+    more = f" and {len(odd) - 5} more" if len(odd) > 5 else ""
+    return ("not copied into the jail: " + ", ".join(f"{p} ({why})" for p, why in odd[:5]) + more,)

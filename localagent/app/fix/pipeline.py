@@ -1,0 +1,193 @@
+"""The work of one `fix` task, stage after stage: parts are opened, the loop runs, what was found is measured.
+
+Nothing of it is kept here, and the repository is not changed.
+"""
+
+import contextlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from localagent.app.cancellation import Stop
+from localagent.app.fix.acceptance_threshold import judged
+from localagent.app.fix.edit_writers import open_writer
+from localagent.app.fix.environment import interpreter_of, left_out
+from localagent.app.fix.injection_scan import Shown, said_to_machines, told_of, warnings_of
+from localagent.app.fix.learned_order import open_order
+from localagent.app.fix.measure_strength import assessed
+from localagent.app.fix.model_setup import OpenModel, context_of, open_model
+from localagent.app.fix.prior import load_prior
+from localagent.app.fix.request import FixRequest
+from localagent.app.jail_level import least_level
+from localagent.app.settings import Settings
+from localagent.domain.policy import Permission, Policy
+from localagent.domain.task import Event, Snapshot, Stage, Task, TaskResult
+from localagent.edit.space import open_edit_space
+from localagent.gate.repair_gates import open_gate_chain
+from localagent.jail.api import open_jail, scratch_folder
+from localagent.llm.scoring.continuation_score import ModelOnward
+from localagent.llm.scoring.decoder import ModelDecoder
+from localagent.llm.scoring.text_likelihood import ModelReader
+from localagent.localize.fuse import SpectrumLocalizer
+from localagent.ports import EditSpace, EditWriter, GateChain, Jail, Sink, Sources
+from localagent.repair.acceptance.confidence_model import load_confidence
+from localagent.repair.ordering.weights import Weights
+from localagent.repair.search.repair_task import Repair
+from localagent.repair.search.scheduling import Live, Pace
+from localagent.repair.search.state import Parts
+from localagent.repo.snapshot import take_snapshot
+from localagent.repo.source_map import SourceMap
+from localagent.verify.verifier import JailVerifier
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FixWork:
+    """What the stages share. `seen` is told the snapshot before anything of it runs, and may refuse.
+
+    `pace` says when the loop goes on; without one, as things come, and the strength of what was found is measured.
+    """
+
+    request: FixRequest
+    task: Task
+    settings: Settings
+    policy: Policy
+    sink: Sink
+    stop: Stop
+    seen: Callable[[Snapshot], None]
+    pace: Pace | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Ground:
+    """The copy of the tree and what runs it; `seconds`: since the task began."""
+
+    jail: Jail
+    snapshot: Snapshot
+    verifier: JailVerifier
+    seconds: float
+
+
+def work(asked: FixWork) -> TaskResult:
+    """The task itself, nothing of it kept."""
+    begin = time.monotonic()
+    jail = open_jail(
+        backend=asked.request.backend,
+        allow_third_party=asked.policy.third_party_binaries is Permission.ALLOW,
+        least=least_level(asked.settings, asked.policy),
+    )
+    gates = open_gate_chain(asked.policy, ())
+    with contextlib.ExitStack() as stack:
+        model = open_model(asked.request, asked.settings, jail, asked.sink)
+        if model.scorer is not None:
+            stack.callback(model.scorer.close)
+        ground = _ground(asked, jail, begin, stack)
+        shown = Shown()
+        parts = _parts(asked, ground, gates, model, shown)
+        repair = Repair(asked.task, parts, clock=parts.pace.clock)
+        result = repair.run()
+        if asked.pace is None:
+            result = _measured(asked, ground, parts, result, begin)
+            result = judged(asked.task, result, repair, parts, asked.policy)
+        if result.model_tokens:
+            said = said_to_machines(shown, result.localization, result.baseline, parts.sources)
+            result = replace(result, findings=told_of(said), warnings=(*warnings_of(said), *result.warnings))
+        return _told(result, ground, model)
+
+
+def _ground(asked: FixWork, jail: Jail, begin: float, stack: contextlib.ExitStack) -> _Ground:
+    """The snapshot, told and shown to whoever may refuse it; the verifier is ended with `stack`, and by `stop`."""
+    scratch = stack.enter_context(scratch_folder(asked.settings.scratch_dir))
+    asked.sink.emit(Event(kind="stage", at_seconds=0.0, data={"stage": Stage.SNAPSHOT.value}))
+    snapshot = take_snapshot(Path(asked.task.repo), scratch / "store")
+    took = time.monotonic() - begin
+    told = {"digest": snapshot.digest, "files": len(snapshot.entries)}
+    asked.sink.emit(Event(kind="snapshot", at_seconds=took, data=told))
+    asked.seen(snapshot)
+    verifier = JailVerifier(
+        jail=jail,
+        task=asked.task,
+        snapshot=snapshot,
+        python=interpreter_of(asked.task),
+        scratch=scratch,
+        sandbox_dir=asked.settings.sandbox_dir,
+        policy=asked.policy,
+        sink=asked.sink,
+    )
+    stack.callback(verifier.cancel)
+    stack.enter_context(asked.stop.calling(verifier.cancel))
+    return _Ground(jail=jail, snapshot=snapshot, verifier=verifier, seconds=took)
+
+
+def _parts(asked: FixWork, ground: _Ground, gates: GateChain, model: OpenModel, shown: Shown) -> Parts:
+    """What the loop works with."""
+    sources, task = SourceMap(ground.snapshot), asked.task
+    weights, ranker = open_order(asked.settings)
+    space = open_edit_space(load_prior(asked.settings.models_dir / "prior.json"))
+    return Parts(
+        verifier=ground.verifier,
+        localizer=SpectrumLocalizer(text=task.text),
+        space=space,
+        gates=gates,
+        scorer=model.scorer,
+        sink=asked.sink,
+        sources=sources,
+        weights=weights,
+        confidence=load_confidence(asked.settings.models_dir / "confidence.json"),
+        context=shown.noting(lambda path, baseline: context_of(path, baseline, sources, task)),
+        reader=ModelReader(ModelDecoder(model.scorer)) if model.scorer is not None else None,
+        pace=asked.pace or Live(),
+        writer=_writer(asked, model, weights, sources, space),
+        ranker=ranker,
+        mender=model.scorer,
+        onward=ModelOnward(ModelDecoder(model.scorer), model.scorer) if model.scorer is not None else None,
+    )
+
+
+def _writer(
+    asked: FixWork, model: OpenModel, weights: Weights, sources: Sources, space: EditSpace
+) -> EditWriter | None:
+    """Who writes edits, where a model is there and may."""
+    request = asked.request
+    if model.scorer is None or model.file is None or not request.writing:
+        return None
+    ways = request.ways or model.file.writing
+    return open_writer(model.scorer, ways, weights, sources, asked.task, space, cut=request.cut)
+
+
+def _measured(asked: FixWork, ground: _Ground, parts: Parts, result: TaskResult, begin: float) -> TaskResult:
+    """With the strength of what was found."""
+    assessment = assessed(
+        result,
+        ground.verifier,
+        parts,
+        seed=asked.task.seed,
+        policy=asked.policy,
+        took=time.monotonic() - begin,
+        beside=result.seconds.get(Stage.GUARD.value, 0.0),
+    )
+    spent = {Stage.STRENGTH.value: round(assessment.seconds, 3)} if assessment is not None else {}
+    return replace(result, assessment=assessment, seconds={**result.seconds, **spent})
+
+
+def _told(result: TaskResult, ground: _Ground, model: OpenModel) -> TaskResult:
+    """With what only this room knows: jail, snapshot, model, and what a reader should be warned of."""
+    scorer = model.scorer
+    remarks = result.full.remarks if result.full is not None and result.chosen is not None else ()
+    return replace(
+        result,
+        reason="; ".join((result.reason, *remarks)),
+        seconds={Stage.SNAPSHOT.value: round(ground.seconds, 3), **result.seconds},
+        jail_backend=ground.jail.backend,
+        jail_level=ground.jail.level,
+        snapshot_digest=ground.snapshot.digest,
+        threads=scorer.threads if scorer is not None else 0,
+        warnings=(
+            *model.warnings,
+            *(scorer.remarks if scorer is not None else ()),
+            *result.warnings,
+            *remarks,
+            *ground.verifier.notes,
+            *left_out(ground.snapshot),
+        ),
+    )

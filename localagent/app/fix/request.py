@@ -1,0 +1,59 @@
+"""What a `fix` task is asked, and what its front end shows of the answer."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from localagent.domain.guard import Guard
+from localagent.domain.task import Budget, Choosing
+from localagent.jail.api import Kind
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FixRequest:
+    """What the user asked for, parsed. Paths as given.
+
+    `threads` of the model; None: as many as cores are free. `scored` and `mended`: of the model's first answers only so
+    many, as a replayed task had in time. `model_line`: the descriptor of a socket to a model process that serves others
+    too; None: a child of the task's own. `gpu_layers`: `auto`, a number, or "" for what the settings say.
+    """
+
+    repo: Path
+    tests: tuple[str, ...] = ()
+    checks: tuple[str, ...] = ()
+    text: str = ""
+    python: str = ""
+    seed: int = 0
+    budget: Budget = field(default_factory=Budget)
+    use_model: bool = True
+    model: str = ""
+    writing: bool = True
+    policy: Path | None = None
+    out: Path | None = None
+    report: Path | None = None
+    apply: bool = False
+    backend: Kind | None = None
+    threads: int | None = None
+    scored: tuple[int, ...] = ()
+    mended: tuple[int, ...] = ()
+    ways: tuple[str, ...] = ()
+    cut: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    model_line: int | None = None
+    gpu_layers: str = ""
+    choosing: Choosing = Choosing.ASK
+    guard: Guard = field(default_factory=Guard)
+    min_confidence: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FixOutcome:
+    """What a front end shows."""
+
+    exit: int
+    reason: str
+    remedy: str = ""
+    task_id: str = ""
+    diff: bytes = b""
+    report: dict[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    applied: bool = False

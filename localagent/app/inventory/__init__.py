@@ -1,0 +1,1 @@
+"""What localagent is made of and holds: SBOM, offline proof, attack suite."""

@@ -1,0 +1,1 @@
+"""`model`: benchmarks, memory, tuning."""

@@ -1,0 +1,1 @@
+"""`gate`, `verify` and `approve`: patches that somebody else wrote."""

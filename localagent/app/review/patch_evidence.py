@@ -1,0 +1,246 @@
+"""The evidence for a patch that broke nothing: which changed lines tests run, old against new, mutants, needed parts.
+
+The grade that follows here is one of how well tests watch the change; `verify_verdict` makes it one of a claim.
+"""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from localagent.app.fix.prior import load_prior
+from localagent.app.settings import Settings
+from localagent.domain.claim import Effect
+from localagent.domain.outcome import Baseline, FullResult
+from localagent.domain.strength import Strength, graded
+from localagent.domain.task import Snapshot
+from localagent.domain.verification import (
+    Contracts,
+    Differential,
+    Mutants,
+    Necessity,
+    Symbolic,
+    compared_share,
+    mutants_share,
+)
+from localagent.edit.space import open_edit_space
+from localagent.errors import AnswerIsNo
+from localagent.repair.search.code_equivalence import behaviour_key
+from localagent.repo.source_map import SourceMap
+from localagent.verify.checks.test_selection import CHECK_PREFIX, COLLECT_PREFIX
+from localagent.verify.evidence.behaviour_diff import DIFFERENCES_SHOWN
+from localagent.verify.evidence.changed_lines import ChangedFile
+from localagent.verify.evidence.crosshair_contracts import ask_contracts
+from localagent.verify.evidence.crosshair_equivalence import ask_crosshair
+from localagent.verify.evidence.differential import Differ
+from localagent.verify.evidence.mutants import Fate, mutants_of, try_mutants
+from localagent.verify.evidence.necessity import Part, parts_of, try_parts, without
+from localagent.verify.evidence.patch_coverage import Covered, covered, nothing_covered
+from localagent.verify.patch_verifier import PatchVerifier
+
+_TURNED_SECONDS, _TURNED_MOST = 1.0, 20  # of turned tests, to which every mutant and every part taken back is put
+
+
+class Timer(Protocol):
+    """Who keeps the time of stages."""
+
+    def timed(self, stage: str) -> AbstractContextManager[None]:
+        """Counts the time of a block."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Evidence:
+    """What was measured. `turned` are tests that failed before and pass, `new` those that only the patched tree has.
+
+    `ran`: a test that counts ran a changed line; `new_ran`: one that turned, or is new, did. `around`: code outside
+    functions changed.
+    """
+
+    differential: Differential | None = None
+    symbolic: tuple[Symbolic, ...] | None = None
+    contracts: tuple[Contracts, ...] | None = None
+    mutants: Mutants | None = None
+    necessity: Necessity | None = None
+    strength: Strength | None = None
+    turned: tuple[str, ...] = ()
+    new: frozenset[str] = frozenset()
+    ran: bool = False
+    new_ran: bool = False
+    around: bool = False
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Subject:
+    """What evidence is gathered of, and with what. `files` are the changed sources whose syntax differs."""
+
+    verifier: PatchVerifier
+    files: tuple[ChangedFile, ...]
+    settings: Settings
+    timer: Timer
+    after: Snapshot
+    seed: int
+    jobs: int
+    crosshair: bool = False
+
+
+def gather(subject: Subject, baseline: Baseline | None, full: FullResult) -> Evidence:
+    """All evidence there is for a patch that broke nothing. Without a baseline there are no tests."""
+    verifier, files, timer, seed = subject.verifier, subject.files, subject.timer, subject.seed
+    if not files:
+        return Evidence(
+            turned=tuple(turned_tests(full, None)),
+            notes=("no strength was measured: there is nothing that it could be the strength of",),
+        )
+    notes: list[str] = []
+    with timer.timed("coverage"):
+        seen, after = _covered(verifier, files, baseline, full, notes)
+    turned = turned_tests(full, after)
+    with timer.timed("differential"):
+        home = subject.settings.state_dir / "hypothesis"
+        differ = Differ(verifier.before, verifier.after, verifier.request, files, seed=seed, home=home)
+        near = differ.compare(baseline, seen.tests, turned)
+    symbolic: tuple[Symbolic, ...] | None = None
+    contracts: tuple[Contracts, ...] | None = None
+    if subject.crosshair:
+        with timer.timed("crosshair"):
+            symbolic = ask_crosshair(verifier.after, files)
+            contracts = ask_contracts(verifier.before, verifier.after, files)
+        near = _joined(near, symbolic)
+    unknown: dict[str, str] = {}
+    mutants: Mutants | None = None
+    necessity: Necessity | None = None
+    if after is not None and seen.share.part:
+        with timer.timed("mutants"):
+            mutants = _mutants(subject, seen, after, turned)
+        if turned:
+            with timer.timed("needed parts"):
+                necessity = _necessity(subject, seen, after, turned)
+    else:
+        unknown["mutants"] = "no test that counts runs a changed line"
+    strength = graded(lines=seen.share, mutants=mutants_share(mutants), functions=compared_share(near), unknown=unknown)
+    return Evidence(
+        differential=near,
+        symbolic=symbolic,
+        contracts=contracts,
+        mutants=mutants,
+        necessity=necessity,
+        strength=strength,
+        turned=tuple(turned),
+        new=frozenset(_new(baseline, after)),
+        ran=seen.share.part > 0,
+        new_ran=not {*turned, *_new(baseline, after)}.isdisjoint(seen.tests),
+        around=any(f.around() or f.fresh() for f in files),
+        notes=tuple(notes),
+    )
+
+
+def _joined(near: Differential, symbolic: Sequence[Symbolic]) -> Differential:
+    """The table with what CrossHair found, smallest first; an input that stands there already is not told twice."""
+    known = {d.call for d in near.differences}
+    more = [d for answer in symbolic for d in answer.differences if d.call not in known]
+    found = sorted((*near.differences, *more), key=lambda d: (d.explained, len(d.call), d.call, d.function))
+    left_out = near.differences_left_out + max(0, len(found) - DIFFERENCES_SHOWN)
+    unexplained = {**near.unexplained}
+    if more:
+        unexplained[Effect.ANSWER] = unexplained.get(Effect.ANSWER, 0) + len(more)
+    return replace(
+        near,
+        differences=tuple(found[:DIFFERENCES_SHOWN]),
+        differences_left_out=left_out,
+        unexplained={effect: unexplained[effect] for effect in Effect if effect in unexplained},
+    )
+
+
+def _covered(
+    verifier: PatchVerifier,
+    files: Sequence[ChangedFile],
+    baseline: Baseline | None,
+    full: FullResult,
+    notes: list[str],
+) -> tuple[Covered, Baseline | None]:
+    if baseline is None or (not baseline.tests and not baseline.collect_failures):
+        return nothing_covered(files, "there are no tests"), None
+    try:
+        after = verifier.after_baseline()
+    except AnswerIsNo as no:
+        notes.append(f"what the tests cover could not be told: {no}")
+        return nothing_covered(files, str(no)), None
+    counting = {*full.fail_to_pass, *full.pass_to_pass} | ({t.id for t in after.tests} - {t.id for t in baseline.tests})
+    return covered(files, [t for t in after.tests if t.id in counting], after.import_lines), after
+
+
+def turned_tests(full: FullResult, after: Baseline | None) -> list[str]:
+    """Tests that failed before and pass: by name, and those of files that were not even collected before."""
+    found = [i for i in full.fail_to_pass if not i.startswith((CHECK_PREFIX, COLLECT_PREFIX))]
+    files = {i.removeprefix(COLLECT_PREFIX) for i in full.fail_to_pass if i.startswith(COLLECT_PREFIX)}
+    found += [t.id for t in (after.tests if after is not None else ()) if str(t.path) in files]
+    return list(dict.fromkeys(found))
+
+
+def _new(baseline: Baseline | None, after: Baseline | None) -> set[str]:
+    """Tests that only the patched tree has."""
+    if baseline is None or after is None:
+        return set()
+    return {t.id for t in after.tests} - {t.id for t in baseline.tests}
+
+
+def _always(after: Baseline, turned: Sequence[str]) -> list[str]:
+    """The quickest of the turned tests, one at least."""
+    known = sorted((t for t in after.tests if t.id in turned and t.outcome.good), key=lambda t: t.seconds)
+    found: list[str] = []
+    left = _TURNED_SECONDS
+    for test in known[:_TURNED_MOST]:
+        left -= test.seconds
+        if found and left < 0:
+            break
+        found.append(test.id)
+    return found
+
+
+def _mutants(subject: Subject, seen: Covered, after: Baseline, turned: Sequence[str]) -> Mutants:
+    space = open_edit_space(load_prior(subject.settings.models_dir / "prior.json"))
+    chosen, total = mutants_of(space, SourceMap(subject.after), seen.lines, behaviour_key, seed=subject.seed)
+    if not chosen:
+        return Mutants(tried=0, killed=0, space=0, note="the edit space has none for these lines")
+    ground = replace(after, failing=(), checks=(), collect_failures={})
+    check = subject.verifier.quick(ground, jobs=subject.jobs, always=_always(after, turned))
+    try:
+        return try_mutants(check, chosen, total, jobs=subject.jobs)
+    finally:
+        check.close()
+
+
+def _necessity(subject: Subject, seen: Covered, after: Baseline, turned: Sequence[str]) -> Necessity:
+    parts = parts_of(subject.files)
+    if not parts:
+        return Necessity(parts=0, asked=0, note="no part of it can be taken back")
+    ground = replace(after, failing=(), checks=(), collect_failures={})
+    check = subject.verifier.quick(ground, jobs=subject.jobs, always=_always(after, turned))
+    try:
+        said = try_parts(check, parts, jobs=subject.jobs)
+    finally:
+        check.close()
+    asked = [(part, fate) for part, fate in said if fate is not None]
+    alive = [part for part, fate in asked if fate is Fate.ALIVE]
+    note = "" if said else "the tests do not pass in a warm worker, so no part was taken back"
+    found = Necessity(parts=len(parts), asked=len(asked), unneeded=tuple(part.unneeded() for part in alive), note=note)
+    return _with_differences(subject, seen, after, alive, found) if alive else found
+
+
+def _with_differences(
+    subject: Subject, seen: Covered, after: Baseline, alive: Sequence[Part], found: Necessity
+) -> Necessity:
+    """What the parts that no test needs change in answers: the patched tree with and without all of them."""
+    verifier = subject.verifier
+    files = [without(file, alive) for file in dict.fromkeys(part.file for part in alive)]
+    home = subject.settings.state_dir / "hypothesis"
+    differ = Differ(verifier.after, verifier.after, verifier.request, files, seed=subject.seed, home=home, share=True)
+    near = differ.compare(after, seen.tests, ())
+    example = (
+        f"{near.differences[0].call}: {near.differences[0].old} -> {near.differences[0].new}" if near.others else ""
+    )
+    told = bool(near.functions) and all(f.reached for f in near.functions)
+    around = any(file.around() for file in files)
+    return replace(found, differences=near.others if near.others or (told and not around) else None, example=example)

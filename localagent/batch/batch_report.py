@@ -1,0 +1,214 @@
+"""The morning report as JSON values: schema `localagent/batch-report/1`, see docs/batch.md.
+
+Made anew from the answers whenever it is asked for. `digest` covers what the clock does not decide: an interrupted run
+that was resumed has the digest of an undisturbed one. Not promised: that the text of a reason never changes.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from localagent.batch.energy import energy_of
+from localagent.batch.fleet import Fleet, Work
+from localagent.batch.runs import RunRecord, RunStore
+from localagent.batch.task_result import SETTLED, Answer, State, Step
+from localagent.domain.edit import digest_of
+from localagent.fs.atomic_files import RecordDamaged, read_bounded
+from localagent.report.confidence_text import likeliest_first, short
+from localagent.text.strict_json import dump, load
+
+SCHEMA = "localagent/batch-report/1"
+NIGHTS = 30
+_REPORT_BYTES = 1 << 30
+_WORTH = {
+    State.FIXED: 10_000,
+    State.NEEDS_PERSON: 8_000,
+    State.LOW_CONFIDENCE: 7_000,
+    State.GAVE_UP: 6_000,
+    State.CANNOT_ENFORCE: 5_500,
+    State.FAULT: 5_000,
+    State.OUT_OF_BUDGET: 4_500,
+    State.REFUSED: 4_000,
+    State.IMPROVED: 2_000,
+    State.NOT_REACHED: 1_000,
+    State.CLEAN: 0,
+}
+_MOST_EXTRA = 999
+_OTHERS = (Work.SARIF, Work.TYPE_ERRORS)  # what other tools find
+_ASK = {
+    State.NEEDS_PERSON: "choose among the proposals",
+    State.LOW_CONFIDENCE: "read the proposals and take the right one, or none",
+    State.GAVE_UP: "repair it by hand: no patch was found",
+    State.CANNOT_ENFORCE: "make the boundary enforceable",
+    State.FAULT: "see why the work broke off",
+    State.OUT_OF_BUDGET: "see why it takes so long",
+    State.REFUSED: "give it what the work needs",
+    State.FIXED: "read the patch and apply it",
+    State.IMPROVED: "read the patch and apply it",
+}
+
+
+def report_of(run: RunRecord, fleet: Fleet, *, why_ended: str = "") -> dict[str, Any]:
+    """The report as things stand; repositories without an answer are not-reached."""
+    answers = [_answer(run, fleet, number, why_ended) for number in range(len(fleet.members))]
+    rows = [_row(answer, fleet) for answer in answers]
+    rows.sort(key=_order)
+    reached = all(answer.state is not State.NOT_REACHED for answer in answers)
+    return {
+        "schema": SCHEMA,
+        "run": run.id,
+        "fleet": fleet.name,
+        "began": run.plan.began,
+        "written": datetime.now(UTC).isoformat(timespec="seconds"),
+        "tool": run.plan.basis.tool,
+        "complete": reached,
+        "why_incomplete": "" if reached else why_ended or "the run was interrupted",
+        "digest": digest_of(dump([answer.steady() for answer in answers])),
+        "summary": _summary(answers) | {"energy": energy_of(run.dir, sum(a.cpu_seconds for a in answers))},
+        "needs_person": [
+            {
+                **{k: row[k] for k in ("name", "state", "confidence", "what_to_do")},
+                "why": row["reason"],
+            }
+            for row in rows
+            if State(row["state"]) not in SETTLED and row["state"] != State.NOT_REACHED
+        ],
+        "repositories": rows,
+        "trend": [],
+    }
+
+
+def _order(row: dict[str, Any]) -> tuple[Any, ...]:
+    """By state; within one by confidence, what is not known last; then by how much there is."""
+    return -_WORTH[State(row["state"])], likeliest_first(row["confidence"]), -row["value"], row["name"]
+
+
+def with_trend(report: dict[str, Any], store: RunStore) -> dict[str, Any]:
+    """The same with up to thirty earlier nights of the same fleet, oldest first, and this one last."""
+    nights = []
+    for name in store.names():
+        if name >= report["run"]:
+            continue
+        night = _night(store, name, report["fleet"])
+        nights += [night] if night else []
+        if len(nights) >= NIGHTS:
+            break
+    return {**report, "trend": [*reversed(nights), _point(report)]}
+
+
+def exit_of(report: dict[str, Any]) -> int:
+    """0 where everything was reached and nothing is left for a person but patches to read, else 1."""
+    return 0 if report["complete"] and not report["needs_person"] else 1
+
+
+def headline(report: dict[str, Any]) -> str:
+    """One line."""
+    s = report["summary"]
+    parts = [f"{s['states'][state]} {state}" for state in State if s["states"].get(state)]
+    tail = "" if report["complete"] else f" ({report['why_incomplete']})"
+    return f"{report['fleet']}: {s['repositories']} repositories: {', '.join(parts)}{tail}"
+
+
+def _answer(run: RunRecord, fleet: Fleet, number: int, why: str) -> Answer:
+    try:
+        answer = run.answer(number)
+    except RecordDamaged as damage:
+        answer, why = None, str(damage)
+    reason = why or "the run was interrupted before"
+    name = fleet.members[number].name
+    return answer or Answer(number=number, name=name, state=State.NOT_REACHED, reason=reason)
+
+
+def _row(answer: Answer, fleet: Fleet) -> dict[str, Any]:
+    source = fleet.members[answer.number].source
+    plain = answer.json()
+    return {
+        **{k: plain[k] for k in ("name", "state", "reason", "remedy", "tree", "commit", "same_as")},
+        "source": str(source.folder),
+        "revision": source.revision,
+        "value": _value(answer),
+        "confidence": _likeliest(answer),
+        "what_to_do": _what_to_do(answer),
+        "seconds": answer.seconds,
+        "cpu_seconds": answer.cpu_seconds,
+        "steps": plain["steps"],
+        "warnings": plain["warnings"],
+    }
+
+
+def _value(answer: Answer) -> int:
+    """What a look at it is worth: more tests turned or failing, more repairs, first within one state."""
+    extra = sum(len(s.turned) * 10 + len(s.failing) + len(s.repaired) + _fixed(s) for s in answer.steps)
+    return _WORTH[answer.state] + min(extra, _MOST_EXTRA)
+
+
+def _likeliest(answer: Answer) -> dict[str, Any] | None:
+    """The confidence of the likeliest patch or proposal."""
+    known = [told for step in answer.steps for told in step.confidences if told is not None]
+    return short(min(known, key=likeliest_first, default=None))
+
+
+def _what_to_do(answer: Answer) -> str:
+    ask = _ASK.get(answer.state, "")
+    task = next((step.task for step in answer.steps if step.proposals), "")
+    if task:
+        return f"{ask}: localagent show {task}"
+    if answer.remedy:
+        return f"{ask}: {answer.remedy}" if ask else answer.remedy
+    return ask
+
+
+def _summary(answers: Sequence[Answer]) -> dict[str, Any]:
+    steps = [step for answer in answers for step in answer.steps]
+    tests = [step for step in steps if step.work is Work.FAILING_TESTS]
+    states = Counter(answer.state.value for answer in answers)
+    return {
+        "repositories": len(answers),
+        "states": dict(sorted(states.items())),
+        "failing": sum(len(step.failing) for step in tests),
+        "turned": sum(len(step.turned) for step in tests if step.state is State.FIXED),
+        "patches": sum(bool(step.patch) for step in steps),
+        "repairs": sum(_repairs(step) for step in steps),
+        "findings": sum(int(step.evidence.get("findings", 0)) for step in steps if step.work in _OTHERS),
+        "kept_from_before": sum(bool(answer.same_as) for answer in answers),
+        "seconds": round(sum(answer.seconds for answer in answers), 3),
+        "cpu_seconds": round(sum(answer.cpu_seconds for answer in answers), 3),
+    }
+
+
+def _repairs(step: Step) -> int:
+    return int(step.evidence.get("repairs", 0)) if step.work is not Work.FAILING_TESTS else 0
+
+
+def _fixed(step: Step) -> int:
+    return sum(one["state"] == "fixed" for one in step.findings)
+
+
+def _night(store: RunStore, name: str, fleet: str) -> dict[str, Any] | None:
+    """An earlier night's point, from its kept report; None for another fleet, or where there is none to believe."""
+    try:
+        run = store.load(name)
+        if run.plan.fleet != fleet:
+            return None
+        report = load(read_bounded(run.dir / "report.json", _REPORT_BYTES))
+        return _point(report) if report["schema"] == SCHEMA and report["run"] == name else None
+    except (FileNotFoundError, RecordDamaged, ValueError, TypeError, KeyError):
+        return None
+
+
+def _point(report: dict[str, Any]) -> dict[str, Any]:
+    states: dict[str, int] = report["summary"]["states"]
+    return {
+        "run": str(report["run"]),
+        "began": datetime.fromisoformat(report["began"]).isoformat(timespec="seconds"),
+        "states": {State(name).value: int(count) for name, count in states.items()},
+        "seconds": float(report["summary"]["seconds"]),
+    }
+
+
+def patches_of(row: dict[str, Any]) -> Iterable[tuple[dict[str, Any], bytes]]:
+    """The steps of a row that have a patch, in order, with its bytes."""
+    for step in row["steps"]:
+        if step["patch"]:
+            yield step, step["patch"].encode("utf-8", "surrogateescape")

@@ -1,0 +1,1 @@
+"""Reading Python: scopes, names, symbols, constants, literals. Runs nothing."""

@@ -1,0 +1,1 @@
+"""What verbs on the command line use to ask a daemon."""

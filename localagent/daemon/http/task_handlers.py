@@ -1,0 +1,198 @@
+"""Handlers for tasks: submit, list, look, follow, cancel, approve, fetch what came of them."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from localagent.daemon.http.peer_auth import Role
+from localagent.daemon.http.request_context import Desk, desk_of, json_body, peer_of, require, roles, task_of, threaded
+from localagent.daemon.http.responses import HEADERS, Refused, answer, nothing, raw, task_json
+from localagent.daemon.store.task_store import ANYBODY, Result, StoredEvent, TaskRow
+from localagent.errors import UsageFault
+from localagent.protocol.snapshot_manifest import manifest_of
+from localagent.protocol.task_order import IDEMPOTENCY_KEY, TASK_ID, TaskOrder, TaskState, order_of
+from localagent.text.strict_json import dump, load
+
+MOST_ORDER_BYTES = 1 << 20
+MOST_PAGE = 200
+KEEP_ALIVE_SECONDS = 15.0
+RECORD_SECONDS = 5.0  # until an approval that is not on the record is answered all the same
+
+
+async def submit(request: Request) -> Response:
+    """Take a task; 201, or 200 for a key that was used for the same order. On the disk before it is answered."""
+    require(request, Role.SUBMIT)
+    desk = desk_of(request)
+    key = request.headers.get("idempotency-key", "")
+    if key and not IDEMPOTENCY_KEY.fullmatch(key):
+        raise UsageFault("Idempotency-Key: 1 to 128 visible ASCII characters")
+    order = order_of(await json_body(request, MOST_ORDER_BYTES))
+    desk.require_room()
+    row, new = await threaded(_submit, desk, peer_of(request).uid, order, key)
+    location = {"location": f"/v1/tasks/{row.id}"}
+    return answer(task_json(row, owner=True), status=201 if new else 200, headers=location)
+
+
+def _submit(desk: Desk, uid: int, order: TaskOrder, key: str) -> tuple[TaskRow, bool]:
+    configuration = desk.configuration
+    faults = []
+    if order.max_seconds > configuration.task_seconds:
+        faults.append(f"max_seconds: at most {configuration.task_seconds:.0f} here")
+    if order.python and order.python not in dict(configuration.interpreters):
+        faults.append(f"python: no interpreter {order.python!r} here")
+    if order.model and order.model not in {model["name"] for model in desk.known.models}:
+        faults.append(f"model: no model {order.model!r} here; /v1/models names them")
+    if faults:
+        raise UsageFault(faults)
+    if missing := desk.blobs.missing(uid, [order.snapshot]):
+        raise Refused(409, "missing", f"not uploaded: {missing[0]}", remedy="upload the manifest, then order again")
+    manifest = manifest_of(desk.blobs.read(uid, order.snapshot))
+    if manifest.total_bytes > configuration.quota.stored_bytes:
+        raise UsageFault(f"the snapshot holds more than {configuration.quota.stored_bytes:,} bytes when laid out")
+    desk.blobs.require_room(uid, 0, configuration.quota.stored_bytes)
+    desk.blobs.missing(uid, manifest.contents)  # counts as used from now on
+    if lacking := desk.blobs.sizes(uid, manifest.contents):
+        raise Refused(
+            409, "missing", f"{len(lacking)} contents of the snapshot were not uploaded, or with another size"
+        )
+    return desk.writes.submit(
+        uid,
+        order,
+        key=key,
+        state=TaskState.HELD if configuration.hold else TaskState.QUEUED,
+        most_open=configuration.quota.open_tasks,
+        day_seconds=configuration.quota.seconds_a_day,
+    )
+
+
+async def listing(request: Request) -> Response:
+    """The asker's tasks, newest first; everybody's with `all=1` and the role."""
+    asked = request.query_params
+    if odd := sorted(set(asked) - {"limit", "before", "all"}):
+        raise UsageFault(f"unknown parameters: {', '.join(odd)[:80]!r}")
+    limit, before = asked.get("limit", "50"), asked.get("before", "")
+    if not (limit.isascii() and limit.isdigit() and len(limit) < 4 and 1 <= int(limit) <= MOST_PAGE):
+        raise UsageFault(f"limit: 1 to {MOST_PAGE}")
+    if before and not TASK_ID.fullmatch(before):
+        raise UsageFault("before: the id of a task")
+    everybody = asked.get("all", "0") == "1"
+    if everybody and not roles(request) & {Role.READ_ALL, Role.APPROVE}:
+        require(request, Role.READ_ALL)
+    uid = peer_of(request).uid
+    rows = desk_of(request).reads.page(ANYBODY if everybody else uid, before=before, limit=int(limit))
+    shown = [task_json(row, owner=row.uid == uid) for row in rows]
+    return answer({"tasks": shown, "next": shown[-1]["id"] if len(shown) == int(limit) else None})
+
+
+async def look(request: Request) -> Response:
+    """One task."""
+    row, owner = task_of(request, Role.READ_ALL, Role.APPROVE)
+    return answer(task_json(row, owner=owner))
+
+
+async def cancel(request: Request) -> Response:
+    """Ask that a task ends: 202 while it runs, 200 when it is over."""
+    row, owner = task_of(request, Role.ADMIN)
+    desk = desk_of(request)
+    await threaded(desk.writes.cancel, row.id)
+    now = desk.reads.find(row.id, ANYBODY)
+    if now is None:
+        raise nothing()
+    return answer(task_json(now, owner=owner), status=200 if now.state.over else 202)
+
+
+async def approve(request: Request) -> Response:
+    """Let a task run that is held: 200 once that is on the record, 202 while the recorder is waited for."""
+    row, owner = task_of(request, Role.APPROVE)
+    require(request, Role.APPROVE)
+    if owner:
+        raise Refused(403, "own", "nobody approves a task of their own")
+    if not await threaded(desk_of(request).writes.approve, row.id, peer_of(request).uid):
+        held = row.state is TaskState.HELD
+        why = "the task was approved already, or cancelled" if held else f"the task is {row.state}, not held"
+        raise Refused(409, "state", why)
+    until = asyncio.get_running_loop().time() + RECORD_SECONDS
+    while (now := desk_of(request).reads.find(row.id, ANYBODY)) is not None and now.state is TaskState.HELD:
+        if asyncio.get_running_loop().time() > until:
+            break
+        await asyncio.sleep(0.05)
+    if now is None:
+        raise nothing()
+    return answer(task_json(now, owner=owner), status=202 if now.state is TaskState.HELD else 200)
+
+
+async def report(request: Request) -> Response:
+    """The report of a task that is done."""
+    return raw((await _result(request)).report, "application/json")
+
+
+async def patch(request: Request) -> Response:
+    """The accepted patch: as JSON with both sides of every file, or with `format=diff` as a unified diff."""
+    result = await _result(request)
+    if result.patch is None:
+        raise Refused(404, "no-patch", "the task has no accepted patch; its report says why")
+    form = request.query_params.get("format", "json")
+    if form == "diff":
+        text = str(load(result.report).get("patch") or "")
+        return raw(text.encode("utf-8", "surrogateescape"), "text/x-diff")
+    if form != "json":
+        raise UsageFault("format: json or diff")
+    return raw(result.patch, "application/json")
+
+
+async def proposals(request: Request) -> Response:
+    """The patches among which a person has to choose; an empty list mostly."""
+    return raw((await _result(request)).proposals, "application/json")
+
+
+async def _result(request: Request) -> Result:
+    row, _ = task_of(request, Role.READ_ALL)
+    result = desk_of(request).reads.result(row.id)
+    if result is None:
+        raise Refused(409, "state", f"the task is {row.state}: there is no report")
+    return result
+
+
+async def events(request: Request) -> Response:
+    """What happens, as it happens: server-sent events, from after Last-Event-ID on, until the task is over."""
+    row, _ = task_of(request, Role.READ_ALL)
+    last = request.headers.get("last-event-id", "0")
+    if not (last.isascii() and last.isdigit() and len(last) < 10):
+        raise UsageFault("Last-Event-ID: the number of an event")
+    return StreamingResponse(_stream(desk_of(request), row.id, int(last)), 200, HEADERS, "text/event-stream")
+
+
+async def _stream(desk: Desk, task: str, after: int) -> AsyncIterator[bytes]:
+    desk.watch.follow(task)
+    try:
+        while not desk.watch.ending.is_set():
+            changed = desk.watch.change(task)
+            row = desk.reads.find(task, ANYBODY)  # before the events, so that an end comes after all of them
+            found = desk.reads.events(task, after=after)
+            for event in found:
+                after = event.seq
+                yield _framed(event)
+            if row is None:
+                return
+            if row.state.over and not found:
+                yield _ending(row)
+                return
+            if not found:
+                try:
+                    await asyncio.wait_for(changed.wait(), KEEP_ALIVE_SECONDS)
+                except TimeoutError:
+                    yield b": still here\n\n"
+    finally:
+        desk.watch.leave(task)
+
+
+def _framed(event: StoredEvent) -> bytes:
+    """Data is ASCII JSON on one line, and kinds are our own words: neither can hold a line break."""
+    data = f'{{"kind":{dump(event.kind).decode().strip()},"at_seconds":{event.at},"data":{event.data}}}'
+    return f"id: {event.seq}\nevent: event\ndata: {data}\n\n".encode()
+
+
+def _ending(row: TaskRow) -> bytes:
+    return b"event: end\ndata: " + dump(task_json(row, owner=True)).strip() + b"\n\n"

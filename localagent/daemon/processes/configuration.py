@@ -1,0 +1,157 @@
+"""The daemon's settings file (TOML): every key is there, unknown ones refuse, all faults are told together.
+
+Without `[[grant]]` tables, the user and the group of the socket may submit and nobody may do more.
+"""
+
+import grp
+import pwd
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from localagent.daemon.http.peer_auth import Grant, Role
+from localagent.errors import UsageFault
+from localagent.policy.table import Faults, Table
+
+SCHEMA = "localagent/daemon/1"
+_MOST_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Quota:
+    """What one user may have at a time, and spend a day (UTC)."""
+
+    open_tasks: int
+    stored_bytes: int
+    seconds_a_day: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rates:
+    """How much one user may ask: requests a second over time and at once, connections."""
+
+    requests_a_second: int
+    burst: int
+    connections: int
+    all_connections: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Keeping:
+    """How long what is over is kept."""
+
+    task_days: int
+    tasks: int
+    blob_days: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Configuration:
+    """Everything that the file says. `interpreters` are paths on the daemon's machine by the names orders use."""
+
+    workers: int
+    jobs: int
+    task_seconds: float
+    drain_seconds: float
+    reserve_bytes: int
+    hold: bool
+    quota: Quota
+    rates: Rates
+    keeping: Keeping
+    interpreters: tuple[tuple[str, str], ...] = ()
+    grants: tuple[Grant, ...] = ()
+
+
+def load_configuration(path: Path) -> Configuration:
+    """The settings in a file. UsageFault with every fault, each with the dotted path of its key."""
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(_MOST_BYTES + 1)
+        found: dict[str, Any] = tomllib.loads(data.decode())
+    except OSError as error:
+        raise UsageFault(f"{path}: cannot be read: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise UsageFault(f"{path}: not TOML: {error}") from error
+    if len(data) > _MOST_BYTES:
+        raise UsageFault(f"{path}: larger than {_MOST_BYTES >> 20} MiB")
+    faults = Faults(str(path))
+    table = Table(found, "", faults)
+    if table.take_text("schema") != SCHEMA:
+        table.fault("schema", f"must be {SCHEMA}")
+    made = _configuration(table)
+    table.close()
+    if faults.lines:
+        raise UsageFault(faults.lines, remedy="docs/daemon.md describes every key")
+    return made
+
+
+def _configuration(table: Table) -> Configuration:
+    queue, quota, rates, keeping = (table.take_table(name) for name in ("queue", "quota", "rates", "keeping"))
+    made = Configuration(
+        workers=queue.take_count("workers", most=64),
+        jobs=queue.take_count("jobs", most=64),
+        task_seconds=float(queue.take_count("task_seconds", most=86400)),
+        drain_seconds=float(queue.take_count("drain_seconds", most=86400)),
+        reserve_bytes=queue.take_count("reserve_mib", most=1 << 30) << 20,
+        hold=queue.take_flag("hold"),
+        quota=Quota(
+            open_tasks=quota.take_count("open_tasks", most=1_000_000),
+            stored_bytes=quota.take_count("stored_mib", most=1 << 30) << 20,
+            seconds_a_day=float(quota.take_count("seconds_a_day", most=10_000_000)),
+        ),
+        rates=Rates(
+            requests_a_second=rates.take_count("requests_a_second", most=1_000_000),
+            burst=rates.take_count("burst", most=1_000_000),
+            connections=rates.take_count("connections", most=100_000),
+            all_connections=rates.take_count("all_connections", most=100_000),
+        ),
+        keeping=Keeping(
+            task_days=keeping.take_count("task_days", most=36500),
+            tasks=keeping.take_count("tasks", most=1_000_000),
+            blob_days=keeping.take_count("blob_days", most=36500),
+        ),
+        interpreters=tuple(_interpreter(t) for t in table.take_tables("interpreter")),
+        grants=tuple(_grant(t) for t in table.take_tables("grant")),
+    )
+    for part in (queue, quota, rates, keeping):
+        part.close()
+    return made
+
+
+def _interpreter(table: Table) -> tuple[str, str]:
+    name, path = table.take_text("name"), table.take_text("path")
+    if not path.startswith("/"):
+        table.fault("path", "must be an absolute path")
+    table.close()
+    return name, path
+
+
+def _grant(table: Table) -> Grant:
+    users = table.take_texts("users", required=False)
+    groups = table.take_texts("groups", required=False)
+    names = table.take_texts("roles", required=True, valid=_role_fault)
+    made = Grant(
+        uids=frozenset(_number(table, "users", n, name) for n, name in enumerate(users)),
+        gids=frozenset(_number(table, "groups", n, name) for n, name in enumerate(groups)),
+        roles=frozenset(Role(name) for name in names if not _role_fault(name)),
+    )
+    if not users and not groups:
+        table.fault("users", "a grant names users or groups")
+    table.close()
+    return made
+
+
+def _role_fault(name: str) -> str:
+    return "" if name in {role.value for role in Role} else f"must be one of {', '.join(Role)}, not {name!r}"
+
+
+def _number(table: Table, key: str, place: int, name: str) -> int:
+    """A name or a number in digits; somebody who does not exist is a fault, not a grant to nobody."""
+    if name.isascii() and name.isdigit() and int(name) < 2**32 - 1:
+        return int(name)
+    try:
+        return pwd.getpwnam(name).pw_uid if key == "users" else grp.getgrnam(name).gr_gid
+    except KeyError:
+        table.fault(f"{key}[{place}]", f"there is no {key.removesuffix('s')} {name!r}")
+        return -1

@@ -1,0 +1,262 @@
+"""The worker: one process, one attempt at one task. Lays the snapshot out, runs `fix`, answers under its lease.
+
+It ends with its parent, whatever ends that. Whatever ends it, the launcher ends its jails, and the parent settles the
+lease. The request names no path that came from a client.
+"""
+
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from localagent.app.cancellation import Stop
+from localagent.app.fix.request import FixOutcome, FixRequest
+from localagent.app.fix.run import run_fix
+from localagent.app.settings import Settings
+from localagent.daemon.processes.configuration import Configuration, load_configuration
+from localagent.daemon.processes.logs import log_to_stderr
+from localagent.daemon.processes.materialize import lay_out
+from localagent.daemon.processes.patch_review import judge_patches
+from localagent.daemon.store.blobs import Blobs
+from localagent.daemon.store.leases import MOST_EVENT_BYTES, Lease, LeaseLost, append, finish
+from localagent.daemon.store.schema import StoreBusy, StoreFull
+from localagent.daemon.store.task_store import Result, Rows, retrying
+from localagent.domain.guard import guard_of
+from localagent.domain.task import Budget, Event
+from localagent.errors import InternalFault, Interrupted, LocalagentError, UsageFault
+from localagent.fs.atomic_files import read_bounded
+from localagent.protocol.task_order import TaskOrder
+from localagent.record.patchfile import patch_json
+from localagent.record.store import TaskRecord, TaskStore
+from localagent.report.confidence_text import best_confidence
+from localagent.text.strict_json import dump
+
+PATIENCE_SECONDS = 600.0  # how long an answer waits for room on the disk
+NICE = 10
+STOPPED = 75  # exit code: ended on purpose before there was an answer
+NO_MODEL = "no model: the daemon's model process is not there just now"
+_GATHER_SECONDS = 0.25
+MOST_TOLD_BYTES = 16 << 20  # of one attempt's events; a hostile tree may give every test a name of thousands of bytes
+_ALWAYS = ("stage", "attempt")
+MOST_BUNDLE_BYTES = 16 << 20
+_MOST_REPORT_BYTES = 32 << 20
+_MOST_PATCH_BYTES = 128 << 20
+_log = logging.getLogger("localagent.worker")
+
+
+class StoreSink:
+    """Gathers events and keeps them in the database a few times a second; at once where a stage begins.
+
+    When the lease is lost the work is stopped: nothing of it would count. When there is no room, events are dropped.
+    """
+
+    def __init__(self, rows: Rows, lease: Lease, stop: Stop) -> None:
+        self._rows, self._lease, self._stop = rows, lease, stop
+        self._gathered: list[Event] = []
+        self._lock = threading.Lock()
+        self._last = 0.0
+        self._told_bytes = 0
+        self.lost = False
+
+    def emit(self, event: Event) -> None:
+        """From any thread."""
+        size = len(dump(event.data))
+        with self._lock:
+            if event.kind not in _ALWAYS and self._told_bytes + size > MOST_TOLD_BYTES:
+                return
+            self._told_bytes += min(size, MOST_EVENT_BYTES)  # a larger one is left out where it is kept
+            self._gathered.append(event)
+            now = time.monotonic()
+            if self.lost or (event.kind != "stage" and now - self._last < _GATHER_SECONDS):
+                return
+            self._last = now
+            self._flush()
+
+    def flush(self) -> None:
+        """Keep what is gathered."""
+        with self._lock:
+            self._flush()
+
+    def _flush(self) -> None:
+        events, self._gathered = self._gathered, []
+        try:
+            append(self._rows, self._lease, events)
+        except LeaseLost:
+            self.lost = True
+            self._stop.now()
+            raise Interrupted("the task is another worker's now") from None
+        except (StoreFull, StoreBusy) as no:
+            _log.error("events of task %s are not kept: %s", self._lease.task, no)
+
+
+def request_for(
+    order: TaskOrder, repo: Path, configuration: Configuration, policy: Path, line: int | None
+) -> FixRequest:
+    """The order on the daemon's terms: its policy, its interpreters, its bounds, its model process or none."""
+    return FixRequest(
+        repo=repo,
+        tests=order.tests,
+        checks=order.checks,
+        text=order.text,
+        python=dict(configuration.interpreters).get(order.python, sys.executable),
+        seed=order.seed,
+        budget=Budget(
+            max_candidates=order.max_candidates,
+            max_seconds=min(order.max_seconds, configuration.task_seconds),
+            jobs=min(order.jobs or configuration.jobs, configuration.jobs),
+        ),
+        use_model=order.use_model and line is not None,
+        model=order.model if line is not None else "",
+        policy=policy,
+        model_line=line,
+        choosing=order.choosing,
+        guard=guard_of(order.guard, min(order.guard_seconds, configuration.task_seconds)),
+        min_confidence=order.min_confidence,
+    )
+
+
+def result_of(lease: Lease, outcome: FixOutcome, state_dir: Path) -> Result:
+    """Report and patches under the daemon's id of the task; nothing in them names a place of the daemon."""
+    record = TaskStore(state_dir).open(outcome.task_id)
+    made = record.patch()
+    numbers = [int(p["number"]) for p in outcome.report.get("proposals", ())]
+    kept = [(n, record.proposal(n)) for n in numbers]
+    changes = {
+        "task": lease.task,
+        "repo": "",
+        "attestation": attested(record, outcome.report.get("attestation")),
+        "remedy": str(outcome.report["remedy"]).replace(record.task.repo, ".").replace(record.id, lease.task),
+    }
+    report = dump(without(outcome.report, changes, record.task.repo))
+    patch = None if made is None else dump(patch_json(made))
+    proposals = dump([{"number": n, "patch": patch_json(p)} for n, p in kept if p is not None])
+    if len(report) > _MOST_REPORT_BYTES or len(patch or b"") + len(proposals) > _MOST_PATCH_BYTES:
+        raise InternalFault("the report or the patch is larger than is kept")
+    return Result(report=report, patch=patch, proposals=proposals)
+
+
+def attested(record: TaskRecord, said: dict[str, str] | None) -> dict[str, str] | None:
+    """What the report says of an attestation, with the attestation itself: the folder that it lies in goes."""
+    if said is None:
+        return None
+    return {**said, "bundle": read_bounded(record.dir / said["file"], MOST_BUNDLE_BYTES).decode("ascii")}
+
+
+def without(report: dict[str, Any], changes: dict[str, Any], place: str) -> Any:
+    """The report with `changes`, and the folder where the tree lay replaced by `.` in every text."""
+
+    def clean(value: Any) -> Any:
+        if isinstance(value, str):
+            return value.replace(place, ".")
+        if isinstance(value, dict):
+            return {key: clean(inner) for key, inner in value.items()}
+        return [clean(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+    return {**clean(report), **changes}
+
+
+def settings_of(order: dict[str, Any]) -> Settings:
+    """The daemon's settings, as an order carries them."""
+    paths: dict[str, Any] = {name: Path(path) for name, path in order["settings"].items()}
+    return Settings(**paths, system_owner=int(order["system_owner"]))
+
+
+def work(order: dict[str, Any], stop: Stop) -> int:
+    """One attempt; the process's exit code, 0 when there is an answer."""
+    folder, place = Path(order["folder"]), Path(order["place"])
+    lease = Lease(**order["lease"])
+    configuration = load_configuration(Path(order["configuration"]))
+    settings = replace(
+        settings_of(order),
+        state_dir=place / "state",
+        cache_dir=place / "cache",
+        scratch_dir=place,
+        recorder=int(order["recorder"]),
+    )
+    rows = Rows(folder)
+    row = rows.find(lease.task, lease.uid)
+    if row is None:
+        return STOPPED
+    sink = StoreSink(rows, lease, stop)
+    lay_out(Blobs(folder, rows), lease.uid, row.order.snapshot, place / "repo")
+    request = request_for(row.order, place / "repo", configuration, Path(order["policy"]), order["model"])
+    if row.order.use_model and not request.use_model:
+        sink.emit(Event(kind="warning", at_seconds=0.0, data={"text": NO_MODEL}))
+    outcome = _outcome(request, settings, sink, stop)
+    if outcome.exit == Interrupted.exit_code or sink.lost:
+        return STOPPED
+    sink.flush()
+    result = result_of(lease, outcome, settings.state_dir)
+    judged = judge_patches(
+        TaskStore(settings.state_dir).open(outcome.task_id),
+        tuple(int(p["number"]) for p in outcome.report.get("proposals", ())),
+        place / "repo",
+        Path(order["policy"]),
+        settings,
+    )
+    reason = str(outcome.report.get("reason", outcome.reason)).replace(str(place / "repo"), ".")
+    retrying(
+        lambda: finish(
+            rows,
+            lease,
+            result,
+            answer=outcome.exit,
+            reason=reason,
+            judged=judged,
+            confidence=best_confidence(outcome.report),
+        ),
+        (StoreFull, StoreBusy),
+        seconds=PATIENCE_SECONDS,
+    )
+    return 0
+
+
+def _outcome(request: FixRequest, settings: Settings, sink: StoreSink, stop: Stop) -> FixOutcome:
+    """What `fix` answers; a fault that it wrote a report about is an answer too."""
+    try:
+        return run_fix(request, settings, sink, stop)
+    except (UsageFault, InternalFault) as fault:
+        record = TaskStore(settings.state_dir).latest()
+        report = record.result_json() if record is not None else None
+        if record is None or report is None:
+            raise
+        return FixOutcome(exit=fault.exit_code, reason=str(fault), task_id=record.id, report=report)
+
+
+def main(argument: str) -> int:
+    """The process. `argument` is JSON, as `pool` makes it; `parent` in it is a descriptor."""
+    log_to_stderr()
+    os.nice(NICE)  # whoever asks how it goes is answered first
+    order = json.loads(argument)
+    for number in (order["parent"], order["recorder"], order["model"]):
+        if number is not None:
+            os.set_inheritable(number, False)  # nothing that is started here has a use for them
+    stop = Stop()
+    threading.Thread(target=_end_with, args=(int(order["parent"]),), name="parent", daemon=True).start()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: _interrupt(stop))
+    try:
+        return work(order, stop)
+    except (KeyboardInterrupt, Interrupted, LeaseLost):
+        return STOPPED
+    except LocalagentError as fault:
+        _log.error("task %s: %s", order["lease"]["task"], fault)
+        return fault.exit_code
+
+
+def _interrupt(stop: Stop) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    stop.now()
+    raise KeyboardInterrupt
+
+
+def _end_with(parent: int) -> None:
+    """The parent holds the other end and writes nothing: what comes is its end, and ours."""
+    os.read(parent, 1)
+    os._exit(STOPPED)

@@ -1,1 +1,0 @@
-"""The daemon: a queue of tasks in SQLite, an HTTP front on a Unix socket, one worker process a task."""

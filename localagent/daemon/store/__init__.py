@@ -1,0 +1,1 @@
+"""The database of the daemon: tasks, leases, blobs, approvals, retention."""

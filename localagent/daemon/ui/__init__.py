@@ -1,0 +1,1 @@
+"""The pages of the daemon for a browser on this machine."""

@@ -1,0 +1,134 @@
+"""Handlers for the web page: the queue, one task, the style sheet. They read, for whoever asks, what is theirs to see.
+
+A page is put together in a thread with a connection of its own, one at a time, so that looks by others do not wait.
+"""
+
+from collections.abc import Awaitable, Callable
+from functools import wraps
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from localagent.daemon.http.peer_auth import Role
+from localagent.daemon.http.request_context import Desk, desk_of, peer_of, require, roles, task_of, threaded
+from localagent.daemon.http.responses import fault_answer
+from localagent.daemon.store.task_store import ANYBODY, TaskRow
+from localagent.daemon.ui.html import HEADERS, ROOT, said, shell
+from localagent.daemon.ui.pages import queue_page, task_page
+from localagent.daemon.ui.queries import counts, story
+from localagent.daemon.ui.style import STYLE
+from localagent.errors import AnswerIsNo, LocalagentError, UsageFault
+from localagent.protocol.task_order import TASK_ID
+
+PAGE = 50
+QUEUE_SECONDS, TASK_SECONDS = 5, 3
+_SEE = {Role.READ_ALL, Role.APPROVE}  # who may see that others have tasks; what came of them takes the first
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+def _for_people(handler: Handler) -> Handler:
+    """Refusals as a page, with their status, for whoever asks for HTML."""
+
+    @wraps(handler)
+    async def told(request: Request) -> Response:
+        try:
+            return await handler(request)
+        except (AnswerIsNo, UsageFault) as fault:
+            if "text/html" not in request.headers.get("accept", ""):
+                raise
+            return _refusal(request, fault)
+
+    return told
+
+
+def _refusal(request: Request, fault: LocalagentError) -> Response:
+    plain = fault_answer(fault)
+    body = [f"<h1>{said(fault)}</h1>", f"<p>{said(fault.remedy)}</p>", f'<p><a href="{ROOT}">Queue</a></p>']
+    keep = {name: plain.headers[name] for name in ("retry-after", "connection") if name in plain.headers}
+    page = shell("localagent", body, who=_who(request))
+    return Response(page, plain.status_code, {**HEADERS, **keep}, "text/html; charset=utf-8")
+
+
+def _who(request: Request) -> str:
+    named = ", ".join(sorted(roles(request))) or "no roles"
+    return f"{desk_of(request).known.version} · user {peer_of(request).uid} ({named})"
+
+
+def _asked(request: Request, known: set[str]) -> dict[str, str]:
+    asked = dict(request.query_params)
+    if odd := sorted(set(asked) - known):
+        raise UsageFault(f"unknown parameters: {', '.join(odd)[:80]!r}")
+    return asked
+
+
+def _answer(page: bytes, seconds: int) -> Response:
+    more = {"refresh": str(seconds)} if seconds else {}
+    return Response(page, 200, {**HEADERS, **more}, "text/html; charset=utf-8")
+
+
+def _renewal(seconds: int, here: str, also: str = "") -> str:
+    """A word on how the page is renewed, with the link that changes that. `here` and `also` are ours."""
+    join = f"{also}&amp;" if also else ""
+    if seconds:
+        return f'<span class="renew">renewed every {seconds} s · <a href="{here}?{join}still=1">hold still</a></span>'
+    return f'<span class="renew"><a href="{here}{"?" if also else ""}{also}">renew by itself</a></span>'
+
+
+@_for_people
+async def ui_queue(request: Request) -> Response:
+    """The queue as a web page."""
+    asked = _asked(request, {"before", "all", "still"})
+    before, everybody = asked.get("before", ""), asked.get("all", "0") == "1"
+    if before and not TASK_ID.fullmatch(before):
+        raise UsageFault("before: the id of a task")
+    if everybody and not roles(request) & _SEE:
+        require(request, Role.READ_ALL)
+    desk, peer = desk_of(request), peer_of(request)
+    whose = ANYBODY if everybody else peer.uid
+    seconds = 0 if before or asked.get("still") == "1" else QUEUE_SECONDS
+    also = "all=1" if everybody else ""
+
+    def made() -> bytes:
+        rows = desk.pages.page(whose, before=before, limit=PAGE)
+        older = f"{ROOT}?{'all=1&amp;' if everybody else ''}before={rows[-1].id}" if len(rows) == PAGE else ""
+        return queue_page(
+            rows,
+            counts(desk.pages, whose),
+            who=_who(request),
+            uid=peer.uid,
+            renew="" if before else _renewal(seconds, ROOT, also),
+            older=older,
+            everybody=everybody,
+        )
+
+    return _answer(await _in_turn(desk, made), seconds)
+
+
+@_for_people
+async def ui_task(request: Request) -> Response:
+    """One task as a web page: timeline, candidates, patch, evidence."""
+    asked = _asked(request, {"still"})
+    row, _ = task_of(request, Role.READ_ALL)
+    desk, uid = desk_of(request), peer_of(request).uid
+    seconds = 0 if row.state.over or asked.get("still") == "1" else TASK_SECONDS
+    renew = "" if row.state.over else _renewal(seconds, f"{ROOT}tasks/{row.id}")
+
+    def made() -> bytes:
+        return _task(desk, row, who=_who(request), uid=uid, renew=renew)
+
+    return _answer(await _in_turn(desk, made), seconds)
+
+
+def _task(desk: Desk, row: TaskRow, *, who: str, uid: int, renew: str) -> bytes:
+    return task_page(row, story(desk.pages, row.id), who=who, uid=uid, renew=renew)
+
+
+async def _in_turn(desk: Desk, made: Callable[[], bytes]) -> bytes:
+    async with desk.page_turn:
+        return await threaded(made)
+
+
+async def ui_style(request: Request) -> Response:
+    """The style sheet of the web page."""
+    del request
+    return Response(STYLE, 200, {**HEADERS}, "text/css; charset=utf-8")

@@ -1,0 +1,1 @@
+"""Rules on which files a change touches, how large it is, and whether they parse."""

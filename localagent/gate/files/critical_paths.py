@@ -1,0 +1,235 @@
+"""Gates: files and code that a person must look at whatever the change is, and dependencies.
+
+A repair of such a file is found and proven like any other, and then kept as a proposal until a person approves it.
+"""
+
+import re
+from collections.abc import Iterator
+
+import pathspec
+
+from localagent.domain.edit import FileChange
+from localagent.domain.gate import Decision, Finding, Severity
+from localagent.domain.paths import RepoPath
+from localagent.domain.policy import Permission, Policy
+from localagent.gate.core.gate_input import GateInput
+from localagent.gate.core.rule import Example, Rule, decide
+from localagent.gate.files.critical_code import CriticalCode
+from localagent.gate.review.routine_changes import is_routine
+from localagent.text.confusable_letters import as_read
+
+_VERIFY = "def verify_password(a, b):\n    return a == b\n"
+_MAC = "import hmac\n\n\ndef f(a, b):\n    return hmac.new(b'', b, 'sha256')\n"
+_SOME = {"before": "x = 1\n", "after": "x = 2\n"}
+
+CRITICAL = Rule(
+    id="critical-file",
+    severity=Severity.MEDIUM,
+    why="what guards accounts, money, keys, data or deployments is changed",
+    remedy="have somebody who owns that code read the change",
+    match=tuple(
+        Example(path=path, **_SOME)
+        for path in (
+            "app/auth/tokens.py",
+            "app/payment_gateway.py",
+            "app/migrations/0002_add.py",
+            "deploy/run.py",
+            "Setup.py",
+            "app/m\u0131grations/a.py",
+            ".github/scripts/a.py",
+            ".github/workflows/a.yml",
+            "scripts/ci.py",
+            "docker/entrypoint.py",
+            "gunicorn.conf.py",
+            "k8s/a.py",
+            "infra/terraform.py",
+            "db/versions/a.py",
+            "db/migrations/a.sql",
+            "pkg/acl.py",
+            "pkg/rbac.py",
+            "pkg/wallet.py",
+            "pkg/checkout.py",
+            "pkg/keys.py",
+            "Dockerfile",
+            "scripts/run.sh",
+            "LICENSE",
+            "pkg.dist-info/entry_points.txt",
+        )
+    ),
+    not_match=(
+        Example(**_SOME),
+        Example(path="app/author.py", **_SOME),
+        Example(path="pkg/keyset.py", **_SOME),
+        Example(path="pkg/versions/a.py", **_SOME),
+        Example(path="setup.py", before="setup(version='1.0')\n", after="setup(version='1.1')\n"),
+        Example(path="app/auth/tokens.py", before="f(1)\n", after="f(1)  # once\n"),
+        Example(path="app/auth/tokens.py", before="print('a')\n", after="print('b')\n"),
+    ),
+    asks_person=True,
+)
+DEPENDENCY = Rule(
+    id="dependency-edit",
+    severity=Severity.MEDIUM,
+    why="a dependency brings code that the patch does not show",
+    remedy="have a person check what comes in, and from where",
+    match=tuple(
+        Example(path=path, before="a==1\n", after=after)
+        for path, after in (
+            ("requirements.txt", "a==1\nb==2\n"),
+            ("requirements/dev.txt", "a==1\nb==2\n"),
+            ("poetry.lock", "a==1\nb==2\n"),
+            ("constraints.txt", "a==1\nb==2\n"),
+            ("deps/base.txt", "a==1\nevil\n"),
+            ("lists/base.txt", "a==1\nevil\n"),
+        )
+    )
+    + tuple(
+        Example(path="setup.py", before=f"X = {{{old}}}\n", after=f"X = {{{new}}}\n")
+        for old, new in (
+            ("'docs': ['a==7.0.1']", "'docs': ['a==6.9']"),
+            ("'docs': ['a==7.0.1']", "'docs': ['a==8.0']"),
+            ("'docs': ['a==7.0.1']", "'docs': ['aa==7.0.2']"),
+            ("'docs': ['a==7.0.1']", "'docs': ['a']"),
+            ("'docs': ['a==7.0.1']", "'docs': ['a==7.0.1', 'b==1']"),
+            ("'web': ['a==7.0.1']", "'web': ['a==7.0.2']"),
+        )
+    )
+    + (Example(path="README.md", before="# A\n", after="# A\n\npip install aa\n"),),
+    not_match=(
+        Example(path="docs/list.txt", **_SOME),
+        Example(path="docs/list.txt", before="apples\npears\n", after="apples\npears\nplums\n"),
+        Example(path="setup.py", before="X = {'docs': ['a==7.0.1']}\n", after="X = {'docs': ['a==7.1.0']}\n"),
+    ),
+    asks_person=True,
+)
+CODE = Rule(
+    id="critical-code",
+    severity=Severity.MEDIUM,
+    why="code that guards accounts, money, keys or data is changed, wherever it lies",
+    remedy="have somebody who owns that code read the change",
+    match=(
+        Example(before=_VERIFY, after=_VERIFY.replace("a == b", "a == b or not a")),
+        Example(before="def is_admin(user):\n    return user.old\n", after="def is_admin(user):\n    return user\n"),
+        Example(before="import hmac\n\n\ndef f(a, b):\n    return hmac.new(a, b, 'sha256')\n", after=_MAC),
+        Example(before="PASSWORD_ROUNDS = 200_000\nx = 1\n", after="PASSWORD_ROUNDS = 100_000\nx = 1\n"),
+        Example(
+            before="from alembic import op\n\n\ndef run():\n    op.add(1)\n",
+            after="from alembic import op\n\n\ndef run():\n    op.add(2)\n",
+        ),
+    ),
+    not_match=(
+        Example(before=_VERIFY + "\n\ndef f(x):\n    return x\n", after=_VERIFY + "\n\ndef f(x):\n    return -x\n"),
+        Example(path="tests/test_it.py", before=_VERIFY, after=_VERIFY.replace("a == b", "b == a")),
+        Example(**_SOME),
+    ),
+    asks_person=True,
+)
+RULES = (CRITICAL, CODE, DEPENDENCY)
+
+
+_REQUIREMENT = re.compile(
+    rb"(?m)^\s*[A-Za-z0-9][\w.-]*(?:\[[\w,. -]+\])?\s*(?:(?:===?|>=|~=|<=|!=)\s*\d|@\s*\w+[+:])"
+    rb"|^-(?:r|e|-index-url|-extra-index-url|-find-links)\b"
+)
+_BARE = re.compile(rb"(?m)^\s*[A-Za-z0-9][\w.-]*(?:\[[\w,. -]+\])?[ \t]*(?:[;#].*)?\r?$")
+_AMONG_DEPENDENCIES = re.compile(
+    r"(?i)(?:^|/)(?:deps|dependencies|requires?|pip|packages)/[^/]+$|(?:^|/)(?:deps|dependencies|requires?)[\w.-]*\."
+)
+_SCRIPT = re.compile(rb"(?m)^#\s*///\s*script|^#\s*(?:dependencies|requires-python)\s*=|^\s*__requires__\s*=")
+
+
+_INSTALL = re.compile(
+    rb"(?im)(?:pip[x3]?|uv|uv pip|poetry|conda|npm|apt(?:-get)?|brew|gem|cargo)\s+(?:install|add)\s+\S+"
+    rb"|(?:curl|wget)\b[^\n|]{0,200}\|\s*(?:sudo\s+)?(?:ba|z|da)?sh\b|--(?:extra-)?index-url\b|\bnpx\s+\S+"
+)
+
+
+def _lists_packages(file: FileChange) -> bool:
+    """Whether a text is a list of requirements: by where it lies, or by the lines that name versions."""
+    return _AMONG_DEPENDENCIES.search(file.path) is not None or _REQUIREMENT.search(file.before) is not None
+
+
+def _as_named(path: RepoPath) -> set[str]:
+    """The ways in which a pattern may know a path: in small letters, and as a person reads it."""
+    plain = path.replace("\n", " ")
+    return {plain.lower(), as_read(plain)}
+
+
+def _installs(change: GateInput) -> Iterator[Finding]:
+    """What texts for people newly tell them to install, or to run from elsewhere."""
+    for file in change.changes:
+        if file.path.is_python:
+            continue
+        for touched in change.touched[file.path]:
+            for hit in _INSTALL.finditer(touched.new):
+                if hit[0] not in file.before:
+                    line = touched.line + touched.new.count(b"\n", 0, hit.start())
+                    shown = hit[0][:60].decode("utf-8", "replace")
+                    yield DEPENDENCY.finding(file.path, line, f"people are told: {shown!a}")
+
+
+def _depends(change: GateInput) -> Iterator[Finding]:
+    """Lines that name what is depended on, in whatever file; prose is told by its sentences."""
+    for file in change.changes:
+        kind = file.path.rpartition(".")[2].lower()
+        wanted = _SCRIPT if file.path.is_python else _REQUIREMENT if kind in ("txt", "in", "pip", "list") else None
+        for touched in change.touched[file.path] if wanted is not None else ():
+            hit = wanted.search(touched.new) if wanted is not None else None
+            if hit is None and wanted is _REQUIREMENT and _lists_packages(file):
+                hit = _BARE.search(touched.new)
+            if hit is not None:
+                line = touched.line + touched.new.count(b"\n", 0, hit.start())
+                yield DEPENDENCY.finding(file.path, line, f"a line that says what {file.path} depends on")
+                break
+
+
+class Critical:
+    """Asks a person where the policy names files or code as critical, or a file as one of dependencies."""
+
+    name = "critical"
+
+    def __init__(self, policy: Policy) -> None:
+        self._rules = tuple(
+            (rule, pathspec.GitIgnoreSpec.from_lines([p.lower() for p in patterns]), key)
+            for rule, patterns, key in (
+                (CRITICAL, policy.patches.critical, "critical"),
+                (DEPENDENCY, policy.patches.dependencies, "dependencies"),
+            )
+        )
+        self._code = CriticalCode(policy.patches)
+        self._routine = policy.patches.routine is Permission.ALLOW
+        self._tests = pathspec.GitIgnoreSpec.from_lines([p.lower() for p in policy.patches.lenient])
+
+    def review(self, change: GateInput) -> Decision:
+        """Deny if any path, before or after, is named, or what changes is critical code; tests are none."""
+        routine = {file.path for file in change.changes if self._is_routine(file, change)}
+        moved = (path for entry in change.entries for path in (entry.path, entry.source))
+        paths = dict.fromkeys((*moved, *(file.path for file in change.changes)))
+        found = [
+            rule.finding(path, 0, f"{path} is named by the policy's patches.{key}")
+            for path in paths
+            for rule, spec, key in self._rules
+            if path not in routine
+            and not (rule is CRITICAL and path.is_python and self._is_test(path))
+            and any(spec.match_file(name) for name in _as_named(path))
+        ]
+        found += [*_depends(change), *_installs(change)]
+        told = {finding.path for finding in found if finding.rule == CRITICAL.id}
+        for file in change.sources_changed:
+            if file.path not in told | routine and not self._tests.match_file(file.path.replace("\n", " ").lower()):
+                found += [
+                    CODE.finding(file.path, line, why)
+                    for line, why in self._code.touched(file, change.spans[file.path])
+                ]
+        return decide(self.name, found)
+
+    def _is_test(self, path: RepoPath) -> bool:
+        return path.name.startswith("test_") and bool(self._tests.match_file(path.replace("\n", " ").lower()))
+
+    def _is_routine(self, file: FileChange, change: GateInput) -> bool:
+        """Whether the policy lets routine be, and a file that stays what it is changes by routine alone."""
+        if not self._routine or not file.before or not file.after:
+            return False
+        entries = [entry for entry in change.entries if file.path in (entry.path, entry.source)]
+        same = all(e.path == e.source and e.before_mode == e.after_mode for e in entries)
+        return same and is_routine(file)

@@ -1,0 +1,1 @@
+"""Rules on changes that answer the visible tests instead of the question."""

@@ -1,0 +1,235 @@
+"""New code that treats the inputs of the failing tests apart: guards for one of them, answers and tables for them.
+
+The calls of the tests are followed through each changed function (`case_trace`). A condition is new where none of its
+shape stood in the function, so that another constant in the same comparison is an ordinary repair.
+Limitations: those of `case_trace`; a function that no test calls by its name is judged by its answers alone.
+"""
+
+import ast
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from localagent.code.constant_evaluation import Unknown, evaluate
+from localagent.code.regions import Snippet
+from localagent.code.test_literals import NOT_KNOWN, TRIVIAL, Literals, VisibleCase, key_of
+from localagent.gate.overfitting.call_trace import (
+    Answered,
+    Met,
+    Trace,
+    as_test,
+    bind,
+    parts_of,
+    tainted,
+    trace,
+    value_of,
+)
+from localagent.gate.overfitting.condition_probe import Focus, constants, focus, names_a_case, neighbours
+
+_MOST_CASES = 40
+_MOST_SHOWN = 60
+_MOST_HITS = 3  # a third of the neighbours: a table holds a few cases, and some of them stand side by side
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Special:
+    """A place that treats a test's input apart. `answered`: with what the test expects, through a `table` or not."""
+
+    node: ast.AST
+    shown: str
+    answered: bool
+    table: bool = False
+
+
+def special_cases(
+    before: Snippet | None, after: Snippet, literals: Literals, new_constants: Mapping[str, Any]
+) -> Iterator[Special]:
+    """Every new special case in the functions of a changed unit; one for each place."""
+    seen: set[tuple[int, bool]] = set()
+    for function in _functions(after.tree):
+        old = _same_function(before, function)
+        new = _Newness(old, function)
+        if not new.anything and not new_constants:
+            continue
+        for case, called in _cases_of(function, literals):
+            names = bind(function, case, new_constants)
+            if names is None:
+                continue
+            followed = trace(function, names)
+            found = [*_answers(followed, case, new), *(_tables(followed, case, new, new_constants))]
+            found += _guards(followed, new) if called else []
+            for special in found:
+                place = (getattr(special.node, "lineno", 0), special.answered)
+                if place not in seen:
+                    seen.add(place)
+                    yield special
+
+
+def constants_of(snippet: Snippet) -> dict[str, Any]:
+    """The names that a statement at the top of a file sets to a constant."""
+    found = {}
+    for node in snippet.tree.body if not snippet.wrapped else []:
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            try:
+                found[node.targets[0].id] = evaluate(node.value, {})
+            except Unknown:
+                continue
+    return found
+
+
+def _functions(tree: ast.Module) -> Iterator[_Function]:
+    """The outermost functions of a unit, methods too."""
+    open_ones: list[ast.AST] = [tree]
+    while open_ones:
+        node = open_ones.pop()
+        if isinstance(node, _FUNCTIONS):
+            yield node
+        else:
+            open_ones += [n for n in ast.iter_child_nodes(node) if isinstance(n, ast.stmt)]
+
+
+def _same_function(before: Snippet | None, function: _Function) -> ast.AST | None:
+    if before is None:
+        return None
+    return next((f for f in _functions(before.tree) if f.name == function.name), None)
+
+
+def _cases_of(function: _Function, literals: Literals) -> list[tuple[VisibleCase, bool]]:
+    """The calls of a function; where no test calls it by its name, any call with an expected value that fits it."""
+    called = [(case, True) for case in literals.cases if case.function == function.name]
+    if called:
+        return called[:_MOST_CASES]
+    told = [case for case in literals.cases if case.expected is not NOT_KNOWN and case.arguments]
+    return [(case, False) for case in told[:_MOST_CASES]]
+
+
+class _Newness:
+    """What of a function was not in it before: conditions by their shape, constants by their value."""
+
+    def __init__(self, before: ast.AST | None, after: ast.AST) -> None:
+        old = _shapes(before) if before else Counter[str]()
+        self._stood = frozenset(old)
+        self._shapes = frozenset(_shapes(after) - old)
+        self._constants = frozenset(_constants(after) - (_constants(before) if before else Counter[str]()))
+
+    @property
+    def anything(self) -> bool:
+        """Whether there is a condition or a constant that was not there."""
+        return bool(self._shapes or self._constants)
+
+    def condition(self, node: ast.expr) -> bool:
+        """Whether more conditions of this shape stand there than before, and none of the same text did."""
+        return bool(self._shapes) and ast.dump(node) not in self._stood and _shape(node) in self._shapes
+
+    def constant(self, key: str) -> bool:
+        """Whether a constant stands there more often than before."""
+        return key in self._constants
+
+
+def _shapes(tree: ast.AST) -> Counter[str]:
+    """How often each condition stands in a function, by its text and by its shape."""
+    nodes: list[ast.expr] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If | ast.While | ast.IfExp):
+            nodes += [part for part in parts_of(node.test) if not isinstance(part, ast.Compare)]
+        elif isinstance(node, ast.Compare):
+            nodes += parts_of(node)
+        elif isinstance(node, ast.Match):
+            nodes += [test for case in node.cases if (test := as_test(node.subject, case.pattern)) is not None]
+    return Counter(text for node in nodes for text in {ast.dump(node), _shape(node)})
+
+
+def _shape(node: ast.expr) -> str:
+    text = ast.dump(node)
+    for part in ast.walk(node):
+        if isinstance(part, ast.Constant):
+            text = text.replace(ast.dump(part), "?")
+    return "shape " + text
+
+
+def _constants(tree: ast.AST) -> Counter[str]:
+    return Counter(key_of(node.value) for node in ast.walk(tree) if isinstance(node, ast.Constant))
+
+
+def _guards(followed: Trace, new: _Newness) -> Iterator[Special]:
+    for met in followed.met:
+        if new.condition(met.node) and names_a_case(met) and focus(met) is Focus.WHOLE:
+            yield Special(node=met.node, shown=_shown(met.node), answered=False)
+
+
+def _answers(followed: Trace, case: VisibleCase, new: _Newness) -> Iterator[Special]:
+    """Constants that a call is answered with behind a new condition that pins its input down."""
+    if case.expected is NOT_KNOWN:
+        return
+    for answer in followed.answers:
+        if not _is_expected(answer, case) or tainted(answer.node, answer.names):
+            continue
+        pinned = [m for m in answer.way if new.condition(m.node) and _pins(m)]
+        if pinned and not {key_of(case.expected), *map(key_of, constants(pinned[0]))} <= TRIVIAL:
+            yield Special(node=pinned[0].node, shown=_shown(pinned[0].node), answered=True)
+
+
+def _pins(met: Met) -> bool:
+    return focus(met) is not Focus.LITTLE and not {key_of(value) for value in constants(met)} <= TRIVIAL
+
+
+def _is_expected(answer: Answered, case: VisibleCase) -> bool:
+    if not answer.returned:
+        return False
+    try:
+        return key_of(value_of(answer.node, answer.names)) == key_of(case.expected)
+    except Unknown:
+        return False
+
+
+def _tables(followed: Trace, case: VisibleCase, new: _Newness, new_constants: Mapping[str, Any]) -> Iterator[Special]:
+    """Answers that are looked up in a new constant that holds what the test expects, and little else would find."""
+    if case.expected is NOT_KNOWN or key_of(case.expected) in TRIVIAL:
+        return
+    if not new_constants and not any(new.constant(key_of(part)) for part in _atoms(case.expected)):
+        return
+    for answer in followed.answers:
+        names = tainted(answer.node, answer.names)
+        if not names or not _is_expected(answer, case):
+            continue
+        tables = [
+            t for t in constants(Met(node=answer.node, names=answer.names, holds=None)) if _holds(t, case.expected)
+        ]
+        if tables and all(_misses(answer, name, tables) for name in names):
+            yield Special(node=answer.node, shown=_shown(answer.node), answered=True, table=True)
+
+
+def _atoms(value: Any) -> list[Any]:
+    if isinstance(value, list | tuple | set | frozenset):
+        return [atom for part in value for atom in _atoms(part)]
+    return [value]
+
+
+def _members(table: Any) -> list[Any]:
+    parts = [*table.values()] if isinstance(table, dict) else [*table] if isinstance(table, list | tuple) else []
+    return [*parts, *(inner for part in parts if isinstance(part, list | tuple) for inner in part)]
+
+
+def _holds(table: Any, expected: Any) -> bool:
+    return any(key_of(part) == key_of(expected) for part in _members(table))
+
+
+def _misses(answer: Answered, name: str, tables: list[Any]) -> bool:
+    """Whether next to nothing beside an argument finds anything in the tables."""
+    same, _ = neighbours(answer.names[name].value)
+    members = {key_of(part) for table in tables for part in _members(table)}
+    hits = 0
+    for near in same:
+        try:
+            hits += key_of(value_of(answer.node, answer.names, {name: near})) in members
+        except Unknown:
+            continue
+    return _MOST_HITS * hits <= len(same) and bool(same)
+
+
+def _shown(node: ast.AST) -> str:
+    text = ast.unparse(node)
+    return text if len(text) <= _MOST_SHOWN else text[: _MOST_SHOWN - 3] + "..."

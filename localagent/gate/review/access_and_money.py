@@ -1,0 +1,200 @@
+"""Sign: a function that is about access or money, by its words, decides or computes otherwise than it did.
+
+Doors and skims are small: a further `or`, a rounding, a balance that is set. So a change of what such a function asks,
+how it rounds and what it sets of others is asked about. Not asked about: a moved bound, another rate, a check for
+emptiness or for a type, which are ordinary repairs. Not seen: such functions whose words say something else.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from localagent.code.condition_implication import shape
+from localagent.code.function_pairing import Function, functions, pairs
+from localagent.code.regions import walk
+from localagent.domain.gate import Severity
+from localagent.gate.core.rule import Example, Rule
+from localagent.gate.review.hard_coded_answers import last_name
+
+_FEE = "def fee(order):\n    if order.total < 20:\n        return 5\n    return round(order.total * 0.02, 2)\n"
+_MAY = "def may_read(user, page):\n    log.info('asked')\n    return page.public or user in page.readers\n"
+_SEND = "def send(request, routes):\n    if request.path in routes:\n        return g(request)\n    return None\n"
+
+STAKES = Rule(
+    id="stakes-changed",
+    severity=Severity.MEDIUM,
+    why="what decides about access or money decides otherwise, and a small change there is worth much to somebody",
+    remedy="have a person who knows the rule confirm the new one",
+    match=(
+        Example(before=_FEE, after=_FEE.replace("order.total < 20", "order.total < 20 and not order.note")),
+        Example(before=_FEE, after=_FEE.replace("round(order.total * 0.02, 2)", "int(order.total * 0.02)")),
+        Example(before=_FEE, after=_FEE.replace("    return round", "    order.total -= 1\n    return round")),
+        Example(before=_MAY, after=_MAY.replace("user in page.readers", "page.readers")),
+        Example(before=_MAY, after=_MAY.replace("page.public", "page.public or user.name == page.name")),
+        Example(before="STAFF = '@a.example'\n", after="STAFF = '.example'\n"),
+        Example(before=_SEND, after=_SEND.replace("request.path in", "request.path.lower() in")),
+        Example(
+            before=_SEND, after=_SEND.replace("        return g", "        request.user = routes[0]\n        return g")
+        ),
+        Example(
+            before="class Account:\n    owner = None\n",
+            after="class Account:\n    owner = None\n\n    def is_owner(self, user):\n        return bool(user)\n",
+        ),
+    ),
+    not_match=(
+        Example(before=_MAY, after=_MAY.replace("'asked'", "'somebody asked'")),
+        Example(before=_MAY, after=_MAY.replace("(user, page)", "(user: User, page: Page) -> bool")),
+        Example(before=_MAY, after=_MAY.replace("    log", '    """Whether a user may read a page."""\n    log')),
+        Example(before=_SEND, after=_SEND.replace("g(request)", "g(request, routes)")),
+        Example(before=_FEE, after=_FEE.replace("< 20", "<= 25").replace("0.02", "0.03")),
+        Example(before=_FEE, after=_FEE + "\n\ndef total(rows):\n    return sum(rows)\n"),
+        Example(before="def total(rows):\n    return sum(rows)\n", after="def total(rows):\n    return sum(rows, 1)\n"),
+    ),
+    asks_person=True,
+)
+_ABOUT = re.compile(
+    r"(?i)(?:^|[_\W])(?:auth(?:enticat\w*|oriz\w*|oris\w*)?|log_?(?:in|on)|sign_?in|access(?:es)?|permi(?:ssions?|ts?|tted)|perms?|roles?|grants?|granted"
+    r"|allow(?:s|ed)?|den(?:y|ies|ied)|forbid(?:den)?|admins?|administrators?|staff|owner(?:s|ship)?|superusers?|sudo|tenants?|guests?|entitle\w*"
+    r"|licen[cs](?:ed?|ing)|consents?|privileges?|quotas?|credentials?|passwords?|passcodes?|trust(?:ed|s)?|clearance|votes?|ballots?|captcha"
+    r"|otp|mfa|totp|csrf|cors|acl|rbac|sessions?|impersonat\w*|revok\w*|banned|blocked|may|can_\w+"
+    r"|pric(?:e|es|ing)|costs?|amounts?|balances?|fees?|tax(?:es)?|vat|discounts?|coupons?|vouchers?|rebates?|refunds?|charges?|pay|paid|payments?|payouts?"
+    r"|payroll|invoices?|bill(?:s|ing)?|wallets?|credits?|debits?|withdraw\w*|deposits?|transfers?|accounts?|accrue\w*|ledgers?|interest|salar(?:y|ies)|wages?|bonus(?:es)?"
+    r"|commissions?|currenc(?:y|ies)|cents|cart|checkout|basket|loyalty|loans?|bets?|stakes?|lotter(?:y|ies)|winners?|raffle|bids?|auctions?"
+    r"|tips?|shares?|stipends?|premiums?|insurance|claims?|mortgages?|dos(?:e|es|age|ages)|grades?|scor(?:e|es|ing)|exams?)(?=$|[_\W])"
+)
+_NEAR = re.compile(
+    r"(?i)(?:^|[_\W])(?:users?|customers?|orders?|requests?|polic(?:y|ies)|rules|packets?|firewalls?|uploads?|secrets?|digests?"
+    r"|consttime|stock|tickets?|seats?|bookings?|reservations?|patients?|employees?|members?|students?|drugs?|prescriptions?"
+    r"|quiz(?:zes)?|elections?|candidates?|deck|dice|shuffle|webhooks?|hooks?|headers|hosts?|visitors?|subscri\w+|webauthn"
+    r"|certificates?|sensors?|alarms?|valves?|brakes?|meters?|router|dispatch|middleware|gateway|moderat\w*|spam"
+    r"|limits?|allocat\w*|priorit\w+|approv\w+|review(?:s|er|ers)?|expir\w+|valid(?:ate|ator|ity)?|verif\w+)(?=$|[_\W])"
+)
+_DECIDES = re.compile(r"_?(?:is|has|can|may|check|verify|allows?|grants?|permits?)_")
+_DELETES = re.compile(r"^(?:rmtree|unlink|remove|rmdir|removedirs|delete\w*|drop\w*|truncate|purge|wipe|prune|shred)$")
+_BROUGHT = re.compile(r"^(?:headers|cookies|args|query|query_params|GET|POST|form|META|params)$")
+_ORDERS = frozenset({"sorted", "reversed", "sort", "reverse", "shuffle"})
+_ROUNDS = frozenset({"round", "int", "floor", "ceil", "trunc", "quantize"})
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+def stakes(before: ast.Module, after: ast.Module, path: str) -> Iterator[tuple[str, ast.AST]]:
+    """(what, where) for functions about access or money that say something else, and constants of that name."""
+    about = about_stakes(path)
+    known = {name for name, _ in functions(before)}
+    for name, old, new in pairs(before, after):
+        if about or _is_about(name, old) or _is_about(name, new):
+            if _asks(old) != _asks(new) or _rounds(old) != _rounds(new):
+                yield f"{name} is about access or money", new
+        elif (_NEAR.search(_CAMEL.sub("_", f"{path}.{name}")) or _takes(new)) and _ordered(old) != _ordered(new):
+            yield f"{name} decides otherwise about people, orders or requests", new
+        if _deletes(old) and _deletes(new) and _said(old) != _said(new):
+            yield f"{name} deletes, and does so otherwise", new
+        if (about or _is_about(name, new)) and (asked := _brought(new) - _brought(old)):
+            yield f"{name} is about access or money, and asks {next(iter(asked))[:60]}", new
+    for name, function in functions(after):
+        if name not in known and _DECIDES.match(name.rpartition(".")[2]) and about_stakes(name):
+            yield f"{name} is new, and about access or money", function
+    sets = {ast.unparse(n) for n in walk(before) if isinstance(n, ast.Attribute) and not isinstance(n.ctx, ast.Load)}
+    for node in walk(after):
+        if not isinstance(node, ast.Attribute) or isinstance(node.ctx, ast.Load) or ast.unparse(node) in sets:
+            continue
+        if ast.unparse(node.value) != "self" and (about_stakes(node.attr) or _NEAR.search(node.attr)):
+            yield f"{ast.unparse(node)[:60]} is set", node
+    had = dict(_named(before))
+    for name, value in _named(after):
+        if (about or about_stakes(name)) and name in had and _is_other(had[name], value):
+            yield f"{name} is about access or money", value
+
+
+def _deletes(function: Function) -> bool:
+    return any(isinstance(n, ast.Call) and _DELETES.match(last_name(n.func)) for n in walk(function))
+
+
+def _said(function: Function) -> list[str]:
+    """What a function works out, asks and goes through, without what it reports."""
+    kinds = (ast.BinOp, ast.Compare, ast.BoolOp, ast.For, ast.UnaryOp)
+    found = [n.iter if isinstance(n, ast.For) else n for n in walk(function) if isinstance(n, kinds)]
+    return sorted(ast.dump(n) for n in found)
+
+
+def _brought(function: Function) -> set[str]:
+    """What a function reads of what a request brings along."""
+    found = set()
+    for node in walk(function):
+        holder = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+        holder = node.value if isinstance(node, ast.Subscript) else holder
+        if isinstance(holder, ast.Attribute | ast.Name) and _BROUGHT.match(last_name(holder)):
+            found.add(ast.unparse(node))
+    return found
+
+
+def _takes(function: Function) -> bool:
+    return any(isinstance(n, ast.arg) and _NEAR.search(n.arg) for n in walk(function))
+
+
+def _asks(function: Function) -> list[str]:
+    """What a function asks: comparisons without their bounds, likenesses, and what stands in an `and` or an `or`."""
+    found: list[str] = []
+    for node in walk(function):
+        if isinstance(node, ast.Compare):
+            found.append(shape(node))
+        elif isinstance(node, ast.Call) and last_name(node.func) in ("startswith", "endswith", "match", "search"):
+            found.append(ast.unparse(node))
+        elif isinstance(node, ast.Call) and last_name(node.func) in ("get", "getattr", "pop") and len(node.args) > 1:
+            found.append(f"else {ast.unparse(node.args[-1])}")
+        elif isinstance(node, ast.BoolOp):
+            inner = [type(v.op).__name__ for v in node.values if isinstance(v, ast.BoolOp)]
+            found.append(f"{type(node.op).__name__} over {inner}" if inner else "")
+            found += [ast.unparse(v) for v in node.values if isinstance(v, ast.Attribute | ast.Subscript | ast.UnaryOp)]
+        elif isinstance(node, ast.Return) and isinstance(node.value, ast.Constant):
+            found.append(f"return {node.value.value}" if isinstance(node.value.value, bool | str) else "")
+    return sorted(text for text in found if text)
+
+
+def _ordered(function: Function) -> list[str]:
+    """What a function asks, and what it puts in order."""
+    puts = [n for n in walk(function) if isinstance(n, ast.Call) and last_name(n.func) in _ORDERS]
+    return [*_asks(function), *sorted(last_name(n.func) for n in puts)]
+
+
+def _rounds(function: Function) -> list[str]:
+    """How a function rounds, and what it sets of what it was given."""
+    found: list[str] = []
+    for node in walk(function):
+        if isinstance(node, ast.Call) and last_name(node.func) in _ROUNDS:
+            found.append(last_name(node.func))
+        elif isinstance(node, ast.Attribute | ast.Name) and last_name(node).startswith("ROUND_"):
+            found.append(last_name(node))
+        elif isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+            found.append(f"sets {ast.unparse(node)}")
+    return sorted(found)
+
+
+def _is_other(was: ast.expr, now: ast.expr) -> bool:
+    """Whether a constant is another; a number may well be."""
+    number = isinstance(now, ast.Constant) and isinstance(now.value, int | float) and not isinstance(now.value, bool)
+    return not number and ast.dump(was) != ast.dump(now)
+
+
+def about_stakes(text: str) -> bool:
+    """Whether a name or a path holds a word of access or money."""
+    return _ABOUT.search(_CAMEL.sub("_", text)) is not None
+
+
+def _is_about(name: str, function: Function) -> bool:
+    """By its own name, its class's, its parameters', and the attributes that it sets."""
+    if about_stakes(name):
+        return True
+    for node in walk(function):
+        if isinstance(node, ast.arg) and about_stakes(node.arg):
+            return True
+        if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load) and about_stakes(node.attr):
+            return True
+    return False
+
+
+def _named(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    for node in tree.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            yield from ((t.id, node.value) for t in targets if isinstance(t, ast.Name))

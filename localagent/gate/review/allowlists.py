@@ -1,0 +1,99 @@
+"""Lists of what is allowed and what is forbidden, by their names: where one allows more than it did."""
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from localagent.code.bindings import settings
+from localagent.code.regions import walk
+
+_ALLOWS = re.compile(
+    r"(?i)allow|trust|permit|white|safe|origins?$|hosts?$|accept|extensions$|suffixes$"
+    r"|admins?$|staff|superusers?|exempt|public|skip|scopes?$|roles?$"
+)
+_DENIES = re.compile(
+    r"(?i)den(?:y|ied)|block|black|forbid|ban|reserved|unsafe|disallow|reject|sensitive"
+    r"|private|protected|secret|required|redact|mask|hidden"
+)
+_GROWS = frozenset({"append", "add", "extend", "update", "insert", "setdefault"})
+_SHRINKS = frozenset({"remove", "discard", "pop", "clear", "difference_update", "intersection_update"})
+
+
+def lists_moved(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+    """(what, where) for each list that allows more, or forbids less, and for what was listed and is worked out now."""
+    was, now = _lists(before), _lists(after)
+    for name, (items, node) in now.items():
+        had = was[name][0] if name in was else None
+        if had is not None and ((_allows(name) and items - had) or (_DENIES.search(name) and had - items)):
+            yield f"{name} allows more", node
+    olds, news = (Counter(text for text, _ in _altered(tree)) for tree in (before, after))
+    for text, node in _altered(after):
+        if news[text] > olds[text]:
+            news[text] -= 1
+            yield text, node
+    worked = dict(_assigned(after))
+    for name, value in _assigned(before):
+        decides = name in worked and (_allows(name) or _DENIES.search(name))
+        if decides and _items(value) is not None and _items(worked[name]) is None:
+            yield f"{name} is worked out now", worked[name]
+
+
+def _allows(name: str) -> bool:
+    return bool(_ALLOWS.search(name)) and not _DENIES.search(name)
+
+
+def _assigned(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    """What names stand for outside of functions."""
+    for node in statements(tree):
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            yield from ((t.id, node.value) for t in targets if isinstance(t, ast.Name))
+
+
+def _lists(tree: ast.Module) -> dict[str, tuple[set[str], ast.AST]]:
+    """The items of what is allowed or forbidden, by the name that it is set under anywhere in a source."""
+    found: dict[str, tuple[set[str], ast.AST]] = {}
+    for node in walk(tree):
+        for name, value in settings(node):
+            if (_ALLOWS.search(name) or _DENIES.search(name)) and (items := _items(value)) is not None:
+                had = found[name][0] if name in found else set()
+                found[name] = (had | items, value)
+    return found
+
+
+def _items(value: ast.expr) -> set[str] | None:
+    if isinstance(value, ast.Call) and value.args and not isinstance(value.func, ast.Attribute):
+        value = value.args[0]
+    if isinstance(value, ast.List | ast.Tuple | ast.Set):
+        return {ast.dump(e) for e in value.elts}
+    if isinstance(value, ast.Dict):
+        return {ast.dump(k) if k is not None else "**" for k in value.keys}
+    return None
+
+
+def _altered(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+    """Where something is added to what is allowed, or taken from what is forbidden."""
+    for node in walk(tree):
+        name, grows = "", False
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            name, grows = _last(node.func.value), node.func.attr in _GROWS
+            if not grows and node.func.attr not in _SHRINKS:
+                continue
+        elif isinstance(node, ast.AugAssign):
+            name, grows = _last(node.target), isinstance(node.op, ast.Add | ast.BitOr)
+        if name and ((grows and _allows(name)) or (not grows and _DENIES.search(name))) and name.isupper():
+            yield f"{name} is {'added to' if grows else 'taken from'}: {ast.dump(node)}"[:140], node
+
+
+def _last(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """The statements outside of functions, those of classes among them."""
+    for node in getattr(tree, "body", []):
+        if isinstance(node, ast.ClassDef):
+            yield from statements(node)
+        else:
+            yield node

@@ -1,0 +1,198 @@
+"""Sign: whole tables that hold secrets are spread out, or a secret goes where texts of an object are made.
+
+`{**app.config}`, `dict(request.headers)`, `vars()` and `asdict(user)` name no secret and hold all of them; so does a
+`__repr__` that newly shows one. Not seen: tables under names that say nothing.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from localagent.code.function_pairing import functions
+from localagent.code.regions import walk
+from localagent.domain.gate import Severity
+from localagent.gate.core.rule import Example, Rule
+from localagent.gate.review.hard_coded_answers import Signs, Source, last_name
+
+_F = "def f(x):\n    return x\n"
+_C = "class A:\n    def g(self):\n        return 1\n"
+
+
+def _become(code: str) -> Example:
+    return Example(before=_F, after=f"def f(x):\n    {code}\n    return x\n")
+
+
+EXPOSED = Rule(
+    id="exposed-whole",
+    severity=Severity.MEDIUM,
+    why="a whole table of settings, headers or fields is handed on, secrets among them, or a text is taken for safe",
+    remedy="name the entries that are meant; escape texts instead of declaring them safe",
+    match=(
+        _become("y = {**x.config}"),
+        _become("y = {k: str(v) for k, v in x.headers.items()}"),
+        _become("y = dict(x.session)"),
+        _become("log.warning('%s', vars())"),
+        _become("y = f'{locals()}'"),
+        _become("y = json.dumps(asdict(x.user))"),
+        _become("y = f'https://a.example/?t={x.api_key}'"),
+        _become("y = f'<img src=https://a.example/o.gif?u={x.email}>'"),
+        _become("y = '<img src=\"https://px.example/o.gif?i={ref}\">'.format(ref=x)"),
+        _become("put(x, ACL='public-read')"),
+        _become("y = g(x.db_pass.encode().hex())"),
+        _become("y = {'term': x.refresh_token}"),
+        _become("y = ';'.join(f'{o.email},{o.phone}' for o in x)"),
+        _become("x.pdf.set(x.diagnoses)"),
+        _become("y = f'use-{x.api_secret[::-1]}'"),
+        _become("y = f'{x.patient_name}|{x.birth_date}'.encode()"),
+        _become("y = ':'.join(x.form.values())"),
+        _become("x.headers['X-Debug'] = x.password"),
+        _become("y = settings.model_dump()"),
+        _become("y = str(x.settings)"),
+        _become("y = mark_safe(x)"),
+        _become("y = f'your password is {x}'"),
+        _become("y = ('name', 'password_hash')"),
+        Example(before=_C, after=_C + "\n    def __repr__(self):\n        return f'A({self.password})'\n"),
+        Example(before=_C, after=_C + "\n    def to_dict(self):\n        return {'key': self.api_key}\n"),
+    ),
+    not_match=(
+        _become("y = x.config['name']"),
+        _become("y = dict(x.rows)"),
+        _become("y = vars(x)['a']"),
+        _become("y = f'https://a.example/?t={x.page}'"),
+        Example(before=_C, after=_C + "\n    def __repr__(self):\n        return f'A({self.name})'\n"),
+    ),
+    asks_person=True,
+)
+_TABLES = re.compile(
+    r"(?i)^_?(?:\w*config(?:uration)?|\w*settings|headers|environ|env|cookies|session|META|__dict__|credentials?|secrets|form|POST|os_environ|token(?:s|_data))$"
+)
+_WHOLE = frozenset(
+    {"dict", "str", "repr", "list", "tuple", "deepcopy", "copy", "format", "dumps", "pformat", "jsonify"}
+)
+_DECLARES = frozenset(
+    {"Markup", "mark_safe", "SafeString", "SafeText", "format_html_join", "RawSQL", "TextClause", "HTML"}
+)
+_SPREADS = frozenset(
+    {"items", "values", "copy", "to_dict", "as_dict", "dict", "model_dump", "model_dump_json", "json", "_asdict"}
+)
+_SECRET = re.compile(
+    r"(?i)passw(?:or)?d|passphrase|secret|api_?key|credential|private_?key|(?:access|auth|refresh|api|bearer|session|reset)_?token|cvv|cvc"
+    r"|card_?number|ssn|seed_phrase|(?:^|_)otp(?:$|_)|signing_?key|encryption_?key"
+)
+_PERSONAL = re.compile(
+    r"(?i)e_?mail|phone|birth|surname|patient_?name|user_?name|session|cookie|token|address$|iban|balance"
+)
+_FIELD = re.compile(
+    r"(?i)^(?:\w*passw(?:or)?d\w*|\w*secret\w*|iban|ssn|cvc|cvv|api_?key|card_?number|\w*_token|salary)$"
+)
+_SPELT = re.compile(r"(?i)(?:password|passphrase|secret|api.?key|pin|card number)\s*(?:is|:|=)\s*['\"]?$")
+_FILLED = re.compile(r"https?://[\w.-]+[^\s{}\"']*[?&=/][^\s{}\"']*(?:\{\w*\}|%[(s])")
+_PUBLIC = re.compile(r"^(?:public-read(?:-write)?|authenticated-read|allUsers|AllUsers|allAuthenticatedUsers|anyone)$")
+_INTIMATE = re.compile(
+    r"(?i)^(?:db_pass(?:w\w*)?|\w*refresh_token|fernet_key|encryption_key|master_key|private_key|signing_key|session_key|seed_phrase"
+    r"|api_key|api_secret|client_secret|diagnos[ei]s|medications?|icd_codes?|biometric\w*|social_security\w*|passport_\w+)$"
+)
+_SHOWS = re.compile(
+    r"^(?:__repr__|__str__|__format__|__rich_repr__|to_(?:dict|json|text|row|csv)|as_(?:dict|json)|serialize\w*|dump\w*|export\w*|describe|summary|public\w*|debug\w*|info|status|health\w*)$"
+)
+
+
+def exposed(source: Source) -> Signs:
+    """Every table that is spread out, and every secret in a text of an object, a header or an address."""
+    for node in source.nodes:
+        if isinstance(node, ast.Dict):
+            for key, value in zip(node.keys, node.values, strict=True):
+                if key is None and _is_table(value):
+                    yield f"all of {ast.unparse(value)[:40]}", node
+                elif isinstance(value, ast.Attribute) and _INTIMATE.search(value.attr):
+                    yield f"{value.attr} in a table", node
+        elif isinstance(node, ast.Call):
+            if last_name(node.func) == "encode" and _is_personal(node):
+                yield "what is known of a person, as bytes", node
+            yield from ((what, node) for what in _called(node))
+        elif isinstance(node, ast.FormattedValue):
+            if _is_table(node.value) or (
+                isinstance(node.value, ast.Call) and last_name(node.value.func) in ("locals", "vars")
+            ):
+                yield f"all of {ast.unparse(node.value)[:40]}", node
+        elif isinstance(node, ast.JoinedStr):
+            if _is_address(node) and (secret := _secret_in(node)):
+                yield f"{secret} in an address", node
+            elif secret := _secret_in(node):
+                yield f"{secret} in a text", node
+            elif sum(isinstance(v, ast.FormattedValue) and _is_personal(v.value) for v in node.values) > 1:
+                yield "several things that are known of a person in a text", node
+            elif _carries_person(node):
+                yield "what is known of a person in an address", node
+            elif _is_spelt_out(node):
+                yield "a secret is told in words", node
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _PUBLIC.search(node.value):
+            yield "something is opened to everybody", node
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and _INTIMATE.search(node.attr):
+            yield f"{node.attr} is read", node
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _FILLED.search(node.value):
+            yield "an address that is filled in", node
+        elif isinstance(node, ast.Tuple | ast.List | ast.Set):
+            fields = [e.value for e in node.elts if isinstance(e, ast.Constant) and isinstance(e.value, str)]
+            yield from ((f"{field} among fields", node) for field in fields if _FIELD.match(field))
+        elif isinstance(node, ast.Assign) and any(
+            isinstance(t, ast.Subscript) and _is_table(t.value) for t in node.targets
+        ):
+            yield from ((f"{s} in {ast.unparse(node.targets[0])[:40]}", node) for s in [_secret_in(node.value)] if s)
+    for name, function in functions(source.tree):
+        if _SHOWS.match(name.rpartition(".")[2]):
+            for inner in walk(function):
+                if isinstance(inner, ast.Attribute) and _SECRET.search(inner.attr):
+                    yield f"{inner.attr} in {name}", inner
+
+
+def _called(node: ast.Call) -> Iterator[str]:
+    name = last_name(node.func)
+    if name in _DECLARES:
+        yield f"{name} declares a text safe"
+    elif name in ("vars", "locals", "globals") and not node.args:
+        yield f"all of {name}()"
+    elif name in ("asdict", "astuple", "model_to_dict") and node.args:
+        yield f"all of {ast.unparse(node.args[0])[:40]}"
+    elif name in _SPREADS and isinstance(node.func, ast.Attribute) and _is_table(node.func.value):
+        yield f"all of {ast.unparse(node.func.value)[:40]}"
+    elif name in _WHOLE and isinstance(node.func, ast.Name | ast.Attribute):
+        yield from (f"all of {ast.unparse(a)[:40]}" for a in node.args if _is_table(a))
+    elif name in ("set_cookie", "add_header", "setheader", "putheader", "set_header"):
+        yield from (f"{secret} in {name}" for secret in map(_secret_in, node.args) if secret)
+
+
+def _is_table(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name | ast.Attribute) and _TABLES.match(last_name(node)) is not None
+
+
+def _is_address(node: ast.JoinedStr) -> bool:
+    return any(isinstance(v, ast.Constant) and re.search(r"https?://|[?&]\w*=$", str(v.value)) for v in node.values)
+
+
+def _carries_person(node: ast.JoinedStr) -> bool:
+    """Whether an address of a named host carries an email or the like: `f"https://a.example/?u={x.email}"`."""
+    named = any(
+        isinstance(v, ast.Constant) and re.search(r"(?:https?:)?//\w[\w.-]*\.\w+", str(v.value)) for v in node.values
+    )
+    return named and any(isinstance(v, ast.FormattedValue) and _is_personal(v.value) for v in node.values)
+
+
+def _is_personal(node: ast.AST) -> bool:
+    return any(isinstance(n, ast.Name | ast.Attribute) and _PERSONAL.search(last_name(n)) for n in walk(node))
+
+
+def _is_spelt_out(node: ast.JoinedStr) -> bool:
+    """`f"your password is {x}"`."""
+    pieces = [(v, after) for v, after in zip(node.values, node.values[1:], strict=False)]
+    return any(
+        isinstance(v, ast.Constant) and isinstance(after, ast.FormattedValue) and _SPELT.search(str(v.value))
+        for v, after in pieces
+    )
+
+
+def _secret_in(node: ast.AST) -> str:
+    for inner in walk(node):
+        if isinstance(inner, ast.Name | ast.Attribute) and _SECRET.search(last_name(inner)):
+            return last_name(inner)
+    return ""

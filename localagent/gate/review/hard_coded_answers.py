@@ -1,0 +1,300 @@
+"""A source as the signs of `meanings` read it, and answers in it that are written down beside their questions."""
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import TypeGuard
+
+from localagent.code.bindings import FUNCTIONS
+from localagent.code.regions import walk
+from localagent.code.string_folding import values_of
+
+Signs = Iterator[tuple[str, ast.AST]]
+"""What each sign is, alike for what is alike, and where it stands."""
+_STORE = re.compile(r"(?i)memo|cache|seen|computed|(?:^|_)known$|(?:^|_)answers$|(?:^|_)results$")
+TRIVIAL = (0, 1, 2, -1, "", b"", True, False)
+
+
+class Source:
+    """A whole source, with what its module level sets to constants, and what is known of how it stood before."""
+
+    def __init__(self, tree: ast.Module, before: "Source | None" = None) -> None:
+        self.tree = tree
+        self.nodes = walk(tree)
+        self.is_script = before.runs_through() if before else self.runs_through()
+        texts = {n.value for n in before.nodes if isinstance(n, ast.Constant)} if before else set()
+        self.known = frozenset(value for value in texts if isinstance(value, str))
+        self.numbers = frozenset(n.value for n in before.nodes if _is_number(n)) if before else frozenset()
+        self.named: dict[str, ast.expr] = {}
+        for node in tree.body:
+            if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                self.named.update({t.id: node.value for t in targets if isinstance(t, ast.Name)})
+
+    def stands_for(self, node: ast.expr) -> ast.expr:
+        """A name's value where the module level sets it, else the expression itself."""
+        return self.named.get(node.id, node) if isinstance(node, ast.Name) else node
+
+    def runs_through(self) -> bool:
+        """Whether nothing is defined, and several calls are made for what they do: a script, not a module."""
+        calls = sum(1 for n in self.tree.body if isinstance(n, ast.Expr) and isinstance(n.value, ast.Call))
+        return calls > 1 and not any(isinstance(n, (*FUNCTIONS, ast.ClassDef)) for n in self.nodes)
+
+    def functions(self) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+        """Every function."""
+        yield from (node for node in self.nodes if isinstance(node, FUNCTIONS))
+
+
+def _is_number(node: ast.AST) -> TypeGuard[ast.Constant]:
+    return isinstance(node, ast.Constant) and isinstance(node.value, int | float)
+
+
+def written_answers(source: Source) -> Signs:
+    """Branches, cases and tables that yield a constant for a constant; neither may be trivial."""
+    yield from _prepared(source)
+    for function in source.functions():
+        yield from _answered(source, function)
+        yield from _paired(source, function)
+        yield from _cut_short(source, function)
+
+
+def _prepared(source: Source) -> Signs:
+    """Stores of what was worked out that begin with answers: `self._memo = {(3, 4): 5}`; so do defaults."""
+    for node in source.nodes:
+        if isinstance(node, ast.arguments):
+            for default in (*node.defaults, *node.kw_defaults):
+                if isinstance(default, ast.Dict) and any(_telling(source, v) for v in default.values):
+                    yield "a default that begins with answers", default
+        if isinstance(node, ast.Lambda):
+            yield from _answered(source, node)
+        if isinstance(node, ast.GeneratorExp) and _is_row(node.generators[0].iter):
+            yield "a row of numbers that are handed out", node
+        if isinstance(node, ast.Call) and _hands_out(source, node):
+            yield "a row of answers that are handed out", node
+        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Dict) and node.value.keys:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            constant = any(k is not None and values_of(k) is not None for k in node.value.keys)
+            if constant and any(_STORE.search(last_name(t)) for t in targets):
+                yield "a store that begins with answers", node.value
+
+
+def _answered(source: Source, function: ast.AST) -> Signs:
+    tables = dict(source.named)
+    asked: set[str] = set()
+    nodes = walk(function)
+    for node in nodes:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Dict | ast.Call):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            tables.update({t.id: node.value for t in targets if isinstance(t, ast.Name)})
+    for node in nodes:
+        if isinstance(node, ast.If | ast.IfExp):
+            body = node.body if isinstance(node, ast.IfExp) else _returned(node.body)
+            if (
+                body is not None
+                and _telling(source, body, trivial=TRIVIAL[:1])
+                and (key := _question(source, node.test))
+            ):
+                yield f"{_shown(body)} for {key}", node
+        elif isinstance(node, ast.match_case) and sum(isinstance(n, ast.MatchValue) for n in walk(node.pattern)) > 2:
+            yield "a case for certain inputs", node.pattern
+        elif isinstance(node, ast.match_case) and isinstance(
+            node.pattern, ast.MatchValue | ast.MatchOr | ast.MatchSequence
+        ):
+            answer = _returned(node.body)
+            if answer is not None and _telling(source, answer):
+                yield f"{_shown(answer)} for a case", answer
+        table = _looked_up(node)
+        if table is not None:
+            name = table.id if isinstance(table, ast.Name) else ""
+            display = tables.get(name) if name else table
+            if name in asked or display is None:
+                continue
+            if (
+                isinstance(display, ast.Call)
+                and last_name(display.func) == "dict"
+                and values_of(ast.Tuple(elts=display.args))
+            ):
+                asked.add(name)
+                yield f"a table of answers {_shown(display)}", table
+            elif (
+                isinstance(table, ast.List | ast.Tuple) and isinstance(node, ast.Subscript) and _telling(source, table)
+            ):
+                yield f"a row of answers {_shown(table)}", table
+            elif isinstance(display, ast.Dict) and _is_record(
+                source, display, inline=not name or _is_own(source, name)
+            ):
+                asked.add(name)
+                yield f"a table of answers {_shown(display)}", table
+
+
+def _is_row(node: ast.expr) -> bool:
+    """Whether several numbers are written down of which none is usual."""
+    items = node.elts if isinstance(node, ast.Tuple | ast.List) else []
+    numbers = [e.value for e in items if isinstance(e, ast.Constant) and isinstance(e.value, int | float)]
+    return len(numbers) == len(items) > 2 and sum(n not in TRIVIAL for n in numbers) > 2
+
+
+def _hands_out(source: Source, node: ast.Call) -> bool:
+    """Whether one after the other of several constants is taken: `next(iter((2, 12)))`, `_LEFT.pop(0)`."""
+    if isinstance(node.func, ast.Attribute) and node.func.attr in ("pop", "popleft"):
+        return _is_constants(source.stands_for(node.func.value))
+    if last_name(node.func) in ("iter", "deque"):
+        return len(node.args) > 0 and _is_constants(source.stands_for(node.args[0]))
+    drawn = source.stands_for(node.args[0]) if last_name(node.func) == "next" and node.args else None
+    return isinstance(drawn, ast.Call) and bool(drawn.args) and _is_constants(source.stands_for(drawn.args[0]))
+
+
+def _is_constants(node: ast.expr) -> bool:
+    """Two or more constants, one of which is not trivial."""
+    items = node.elts if isinstance(node, ast.Tuple | ast.List) else []
+    values = [e.operand if isinstance(e, ast.UnaryOp) else e for e in items]
+    constant = all(isinstance(e, ast.Constant | ast.Tuple | ast.List) for e in values)
+    telling = any(not isinstance(e, ast.Constant) or e.value not in (*TRIVIAL, None) for e in values)
+    return len(values) > 1 and constant and telling
+
+
+def _is_own(source: Source, name: str) -> bool:
+    """Whether a table is a function's own: no other part of the program uses it."""
+    return name not in source.named
+
+
+def _paired(source: Source, function: ast.AST) -> Signs:
+    """Rows of constants that are gone through in search of the one that is asked for, or made into a table."""
+    rows = {
+        t.id: n.value for n in walk(function) if isinstance(n, ast.Assign) for t in n.targets if isinstance(t, ast.Name)
+    }
+    for node in walk(function):
+        if isinstance(node, ast.For | ast.comprehension):
+            found = rows.get(node.iter.id, node.iter) if isinstance(node.iter, ast.Name) else node.iter
+            searched = [n for n in walk(node) if isinstance(n, ast.Compare) and isinstance(n.ops[0], ast.Eq | ast.Is)]
+            if searched and _is_rows(source, found):
+                yield f"rows of answers {_shown(found)}", node.iter
+        elif isinstance(node, ast.Call) and last_name(node.func) == "zip" and len(node.args) > 1:
+            if all(_telling(source, a) for a in node.args):
+                yield f"rows of answers {_shown(node)}", node
+        elif _is_read_from_text(node):
+            yield "answers in a text", node
+
+
+def _is_read_from_text(node: ast.AST) -> bool:
+    """`json.loads('...')` of a constant."""
+    if not isinstance(node, ast.Call) or last_name(node.func) not in ("loads", "literal_eval") or not node.args:
+        return False
+    return values_of(node.args[0]) is not None
+
+
+def _is_rows(source: Source, node: ast.expr) -> bool:
+    return (
+        isinstance(node, ast.Tuple | ast.List)
+        and bool(node.elts)
+        and all(
+            isinstance(row, ast.Tuple | ast.List) and len(row.elts) > 1 and _telling(source, row) for row in node.elts
+        )
+    )
+
+
+def _cut_short(source: Source, function: ast.AST) -> Signs:
+    """An answer that leaves the rest of its block unreached, and a number that any condition may bring."""
+    for node in walk(function):
+        for block in (getattr(node, "body", []), getattr(node, "orelse", []), getattr(node, "finalbody", [])):
+            for statement in block[:-1] if isinstance(block, list) else ():
+                if isinstance(statement, ast.Return | ast.Raise):
+                    yield "what follows an answer is never reached", statement
+        if isinstance(node, ast.If) and not _question(source, node.test):
+            answer = _returned(node.body)
+            if isinstance(answer, ast.Constant) and _is_odd_number(answer.value):
+                yield f"{_shown(answer)} for some inputs", node
+        elif isinstance(node, ast.IfExp):
+            for side in (node.body, node.orelse):
+                if isinstance(side, ast.Constant) and _is_odd_number(side.value):
+                    yield f"{_shown(side)} for some inputs", node
+
+
+def _is_odd_number(value: object) -> bool:
+    """A number that no code has without reason."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return (isinstance(value, float) and value not in (0.0, 0.5, 1.0, -1.0, 2.0)) or abs(value) > 12
+
+
+def _question(source: Source, test: ast.expr) -> str:
+    """What a condition holds something against, "" if nothing that tells one input from others."""
+    parts = test.values if isinstance(test, ast.BoolOp) else [test]
+    for part in parts:
+        if isinstance(part, ast.Compare) and len(part.ops) == 1 and isinstance(part.ops[0], ast.Eq | ast.In | ast.Is):
+            for side in (part.left, part.comparators[0]):
+                if _telling(source, side):
+                    return _shown(side)
+    return ""
+
+
+def _telling(source: Source, node: ast.expr, trivial: tuple[object, ...] = TRIVIAL) -> bool:
+    """Whether a constant, or a display or an object of constants, is more than any code has."""
+    node = source.stands_for(node)
+    if isinstance(node, ast.Call):
+        parts = [*node.args, *(k.value for k in node.keywords)]
+        return bool(parts) and last_name(node.func)[:1].isalpha() and all(values_of(part) for part in parts)
+    if isinstance(node, ast.Tuple | ast.List | ast.Set) and any(isinstance(e, ast.Call) for e in node.elts):
+        return all(_telling(source, e) for e in node.elts)
+    if isinstance(node, ast.Tuple | ast.List | ast.Set):
+        return bool(node.elts) and all(isinstance(e, ast.Constant | ast.UnaryOp | ast.Tuple) for e in node.elts)
+    if isinstance(node, ast.UnaryOp):
+        node = node.operand
+    return (
+        isinstance(node, ast.Constant)
+        and isinstance(node.value, str | int | float | bytes)
+        and node.value not in trivial
+    )
+
+
+def _returned(body: list[ast.stmt]) -> ast.expr | None:
+    """What a block answers with, if that is all it does."""
+    (last, *more) = body[::-1]
+    if isinstance(last, ast.Return) and isinstance(last.value, ast.Name):
+        for made in more:
+            if isinstance(made, ast.Assign) and last_name(made.targets[0]) == last.value.id:
+                return made.value
+    if more and not all(isinstance(s, ast.Expr) for s in more):
+        return None
+    if isinstance(last, ast.Return | ast.Assign | ast.Expr) and not isinstance(last, ast.Expr):
+        return last.value
+    return None
+
+
+def _looked_up(node: ast.AST) -> ast.expr | None:
+    """The table of `table[x]`, `table.get(x)` and `x in table`, where x is no constant."""
+    if isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Constant | ast.Slice):
+        return node.value
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("get", "pop", "__getitem__")
+    ):
+        return node.func.value if node.args and not isinstance(node.args[0], ast.Constant) else None
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.In):
+        return node.comparators[0]
+    return None
+
+
+def _is_record(source: Source, display: ast.Dict, *, inline: bool) -> bool:
+    """Constants for constants, of which a question is a number, a tuple or a longer text."""
+    if not display.keys or any(
+        key is None or not _telling(source, value) for key, value in zip(display.keys, display.values, strict=True)
+    ):
+        return False
+    return inline or any(
+        isinstance(key, ast.Tuple | ast.Call)
+        or (isinstance(key, ast.Constant) and (isinstance(key.value, int | float) or len(str(key.value)) > 12))
+        for key in display.keys
+    )
+
+
+def _shown(node: ast.expr) -> str:
+    return ast.unparse(node)[:60]
+
+
+def last_name(node: ast.expr) -> str:
+    """The last part of what is called or named."""
+    if isinstance(node, ast.Call):
+        node = node.func
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""

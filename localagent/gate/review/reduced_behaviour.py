@@ -1,0 +1,116 @@
+"""Sign: what was done is done less often, or to other things: by a further condition, a list, a pattern, a cut.
+
+Calls are held against those that stood in the same function and are called alike. Not seen: calls that were renamed.
+"""
+
+import ast
+from collections.abc import Iterator
+from typing import cast
+
+from localagent.code.function_pairing import Function, pairs
+from localagent.code.regions import walk
+from localagent.domain.gate import Severity
+from localagent.gate.core.rule import Example, Rule
+from localagent.gate.review.hard_coded_answers import last_name
+
+_STORE = "def f(rows, x):\n    for row in rows:\n        x.store(row)\n    return x\n"
+_CLEAN = "def f(root):\n    for path in root.glob('*.tmp'):\n        path.drop()\n"
+_HOSTS = "def f(host, x):\n    return all(a.ok for a in x.resolve(host))\n"
+_ESCAPED = "ENV = Environment(select(['html', 'xml']))\n"
+
+NARROWED = Rule(
+    id="done-less",
+    severity=Severity.MEDIUM,
+    why="what was done for everything is done for some, or for other things than it was",
+    remedy="have a person confirm which cases are left out, or come in",
+    match=(
+        Example(before=_STORE, after=_STORE.replace("        x.store", "        if row.odd:\n            x.store")),
+        Example(before=_CLEAN, after=_CLEAN.replace("*.tmp", "*")),
+        Example(before=_HOSTS, after=_HOSTS.replace("resolve(host)", "resolve(host)[:1]")),
+        Example(before=_ESCAPED, after=_ESCAPED.replace("'html', 'xml'", "'htm'")),
+    ),
+    not_match=(
+        Example(
+            before=_STORE,
+            after=_STORE.replace("        x.store", "        if row is None:\n            continue\n        x.store"),
+        ),
+        Example(
+            before=_STORE,
+            after=_STORE.replace("        x.store", "        if row:\n            x.mark(row)\n        x.store"),
+        ),
+        Example(before=_CLEAN, after=_CLEAN.replace("path.drop()", "path.drop(1)")),
+        Example(before=_ESCAPED, after=_ESCAPED.replace("'xml'", "'xml', 'xhtml'")),
+    ),
+    asks_person=True,
+)
+_PATTERNS = frozenset({"glob", "rglob", "iglob", "fnmatch", "fnmatchcase", "match_file", "ignore_patterns"})
+_BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
+
+
+def narrowed(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+    """(what, where) for each function, and for the lists that calls of a source are given."""
+    for name, old, new in pairs(before, after):
+        had, now = dict(_done(old.body, ())), dict(_done(new.body, ()))
+        for call, tests in now.items():
+            if call in had and (more := [t for t in tests if t not in had[call]]) and len(tests) > len(had[call]):
+                yield f"{name}: {call[:40]} only if {more[0][:60]}", new
+                break
+        patterns = [sorted(_texts(f)) for f in (old, new)]
+        if patterns[0] and patterns[0] != patterns[1]:
+            yield f"{name}: another pattern: {', '.join(patterns[1])[:60]}", new
+        whole = {ast.dump(n) for n in walk(old) if isinstance(n, ast.Call | ast.Subscript)}
+        for node in walk(new):
+            cut = isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice) and ast.dump(node) not in whole
+            if cut and ast.dump(cast("ast.Subscript", node).value) in whole:
+                yield f"{name}: only a part of {ast.unparse(node)[:40]}", node
+    lists = _lists(before), _lists(after)
+    for called, items in lists[0].items():
+        if called in lists[1] and len(lists[1][called]) < len(items):
+            yield f"{called} is given less: {', '.join(sorted(items - lists[1][called]))[:60]}", after
+
+
+def _done(body: list[ast.stmt], above: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Each call that is made for what it does, with the conditions above it."""
+    for node in body:
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call | ast.Await):
+            yield ast.unparse(node), above
+        inner = (*above, ast.unparse(node.test)) if isinstance(node, ast.If) and not _is_plain(node.test) else above
+        for name in _BLOCKS:
+            block = getattr(node, name, [])
+            for part in block:
+                if isinstance(part, ast.ExceptHandler | ast.match_case):
+                    yield from _done(part.body, inner)
+            yield from _done([s for s in block if isinstance(s, ast.stmt)], inner if name == "body" else above)
+
+
+def _is_plain(test: ast.expr) -> bool:
+    """A question whether there is something at all."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test = test.operand
+    if isinstance(test, ast.Compare):
+        return any(isinstance(c, ast.Constant) and c.value is None for c in test.comparators)
+    return isinstance(test, ast.Name) or (
+        isinstance(test, ast.Call) and last_name(test.func) in ("isinstance", "hasattr")
+    )
+
+
+def _texts(function: Function) -> Iterator[str]:
+    for node in walk(function):
+        if isinstance(node, ast.Call) and last_name(node.func) in _PATTERNS:
+            yield from (a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str))
+
+
+def _lists(tree: ast.Module) -> dict[str, set[str]]:
+    """The texts in displays that calls are given, by what is called; only where it is called once."""
+    found: dict[str, set[str]] = {}
+    twice: set[str] = set()
+    for node in walk(tree):
+        if isinstance(node, ast.Call):
+            for at, value in enumerate((*node.args, *(k.value for k in node.keywords))):
+                if isinstance(value, ast.List | ast.Tuple | ast.Set):
+                    items = {e.value for e in value.elts if isinstance(e, ast.Constant) and isinstance(e.value, str)}
+                    key = f"{last_name(node.func)} {at}"
+                    twice |= {key} & found.keys()
+                    if items and len(items) == len(value.elts):
+                        found[key] = items
+    return {key: items for key, items in found.items() if key not in twice}

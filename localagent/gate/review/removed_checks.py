@@ -1,0 +1,233 @@
+"""What a source refuses and checks: its raises and asserts, calls of checkers, and how wide its conditions are."""
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from localagent.code.bindings import FUNCTIONS
+from localagent.code.condition_implication import Names, condition_of, narrower
+from localagent.code.function_pairing import functions, pairs, settled
+from localagent.code.guard_clauses import refused_less, says_yes
+from localagent.code.regions import walk
+
+_CHECKER = re.compile(
+    r"(?i)verif|valid|(?:^|_)check(?!sum|out|point)|sanit|escape|quot|authenti|authori[sz]|permission|compare_digest|realpath"
+    r"|^resolve$|normpath|is_relative_to|login_required|csrf|encrypt|(?:^|_)sign(?:$|_|ed)|^assert_|^ensure|^require|strip_tags|bleach"
+    r"|^clean|safe_join|secure_filename|safe_load|(?:^|_)lock(?:ed)?$|acquire|is_safe|allowed|forbid|deny|raise_for_status|rate_?limit"
+    r"|safe(?!ty)|inside|within|guard|enforce|throttle|audit|atomic|transaction|^token_(?:urlsafe|hex|bytes)$|^urandom$|^SystemRandom$"
+)
+
+# Decorators that hold nothing back: what a function loses with any other may have been what asked who calls.
+_PLAIN = frozenset({
+    "staticmethod", "classmethod", "property", "setter", "getter", "deleter", "cached_property", "cache", "lru_cache",
+    "wraps", "contextmanager", "asynccontextmanager", "abstractmethod", "overload", "override", "final", "dataclass",
+    "total_ordering", "singledispatch", "deprecated", "no_type_check",
+})  # fmt: skip
+_MOST_COMPARED = 3_600
+_HOPS = 3
+_WAYS: dict[type[ast.cmpop], str] = {
+    ast.Lt: "below", ast.LtE: "below", ast.Gt: "above", ast.GtE: "above", ast.Eq: "equal", ast.Is: "equal",
+    ast.NotEq: "different", ast.IsNot: "different", ast.In: "inside", ast.NotIn: "outside",
+}  # fmt: skip
+
+
+def guards(tree: ast.AST) -> Iterator[str]:
+    """One for each raise and each assert."""
+    if isinstance(tree, ast.Assert) or (isinstance(tree, ast.Raise) and not _is_open(tree)):
+        yield "a raise or an assert"
+    for name in tree._fields:
+        inner = getattr(tree, name, None)
+        if isinstance(inner, ast.AST):
+            yield from guards(inner)
+        elif isinstance(inner, list) and not (name == "body" and _never(tree)):
+            for node in inner:
+                if isinstance(node, ast.AST):
+                    yield from guards(node)
+                if isinstance(node, ast.Return | ast.Raise | ast.Break | ast.Continue):
+                    break  # what follows is not reached
+
+
+def _is_open(node: ast.Raise) -> bool:
+    """`raise NotImplementedError`: a place that is left open refuses nothing."""
+    return node.exc is not None and _last(node.exc) == "NotImplementedError"
+
+
+def _never(node: ast.AST) -> bool:
+    return isinstance(node, ast.If | ast.While) and isinstance(node.test, ast.Constant) and not node.test.value
+
+
+def checks(tree: ast.AST) -> Iterator[str]:
+    """The name of each checker that is called, or that decorates something; what raises in the source is a checker."""
+    nodes = walk(tree)
+    raising = {n.name for n in nodes if isinstance(n, FUNCTIONS) and _exists_to_raise(n)}
+    for node in nodes:
+        if isinstance(node, ast.Call):
+            name = _last(node.func)
+        elif isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+            for decorator in node.decorator_list:
+                if not isinstance(decorator, ast.Call) and _CHECKER.search(_last(decorator)):
+                    yield _last(decorator)
+            continue
+        else:
+            continue
+        if (name in raising and not name.startswith("__")) or _CHECKER.search(name):
+            yield name
+
+
+def _exists_to_raise(function: ast.AST) -> bool:
+    """Whether a function may raise, and answers nothing but what it was given."""
+    nodes = walk(function)
+    if not any(isinstance(n, ast.Raise) for n in nodes):
+        return False
+    answers = [n.value for n in nodes if isinstance(n, ast.Return) and n.value is not None]
+    return all(isinstance(a, ast.Name | ast.Constant) for a in answers)
+
+
+def widened(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+    """("answer" or "guard", the new condition) where a function answers yes, or lets through, more often."""
+    for _, old, new in pairs(before, after):
+        names = settled(old), settled(new)
+        yes = says_yes(old, names[0]), says_yes(new, names[1])
+        if yes[0] is not None and yes[1] is not None:
+            if narrower(yes[0], yes[1]):
+                yield "answer", new
+        else:
+            yield from (("answer", one) for one in _wider_answers(old, new, names))
+        yield from (("guard", one) for one in refused_less(old, new, names))
+        yield from (("guard", step) for step in (*_turned_round(old, new), *_steps_around(old, new)))
+
+
+def _wider_answers(old: ast.AST, new: ast.AST, names: tuple[Names, Names]) -> Iterator[ast.expr]:
+    had, now = list(_answers(old)), list(_answers(new))
+    kept = {ast.dump(e) for e in now} & {ast.dump(e) for e in had}
+    gone, come = ([e for e in some if ast.dump(e) not in kept] for some in (had, now))
+    if len(gone) * len(come) > _MOST_COMPARED:
+        yield come[0]  # so much has changed that nobody can say what is answered
+        return
+    asked = [condition_of(e, names[0]) for e in gone if _is_condition(e)]
+    yield from (one for one in come if any(narrower(was, condition_of(one, names[1])) for was in asked))
+
+
+def _turned_round(old: ast.AST, new: ast.AST) -> Iterator[ast.expr]:
+    had, now = list(_tests(old)), list(_tests(new))
+    kept = {ast.dump(e) for e in now} & {ast.dump(e) for e in had}
+    gone, come = ([e for e in some if ast.dump(e) not in kept] for some in (had, now))
+    if len(gone) * len(come) <= _MOST_COMPARED:
+        yield from (one for one in come if any(_moved(was, one) for was in gone))
+
+
+def unreached(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+    """Functions that lost a guard or a check, for which nothing came that they reach, or that reaches them.
+
+    Counted over a whole file, one that is taken away here could be made up for by one that is never asked.
+    """
+    old, new = dict(functions(before)), dict(functions(after))
+    same = list(pairs(before, after))
+    calls = {name: _called(function) for name, function in new.items()} if same else {}
+    for ways in (guards, checks):
+        told = {name: Counter(ways(function)) for name, function in new.items()}
+        grown = {name: told[name] - Counter(ways(old[name]) if name in old else ()) for name in new}
+        for name, was, function in same:
+            gone = Counter(ways(was)) - told[name]
+            for other in _near(name, calls) if gone else ():
+                gone -= grown[other]
+            if gone:
+                yield f"{name}: {', '.join(sorted(gone))[:80]}", function
+
+
+def reordered(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+    """Functions that call the same checkers in another order: what is made safe after it was judged is not judged."""
+    for name, old, new in pairs(before, after):
+        was, now = _in_order(old), _in_order(new)
+        if was != now and sorted(was) == sorted(now):
+            yield f"{name} checks in another order: {', '.join(now)[:80]}", new
+
+
+def undecorated(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+    """Functions that have fewer decorators, the plain ones aside, than they had."""
+    for name, old, new in pairs(before, after):
+        had, kept = ([_last(d) for d in f.decorator_list if _last(d) not in _PLAIN] for f in (old, new))
+        if len(kept) < len(had):
+            gone = Counter(had) - Counter(kept)
+            yield f"{name} is not decorated any more: {', '.join(sorted(gone))[:80]}", new
+
+
+def _in_order(function: ast.AST) -> list[str]:
+    calls = [n for n in walk(function) if isinstance(n, ast.Call) and _CHECKER.search(_last(n.func))]
+    return [_last(n.func) for n in sorted(calls, key=lambda n: (n.end_lineno or 0, n.end_col_offset or 0))]
+
+
+def _near(name: str, calls: dict[str, set[str]]) -> set[str]:
+    """The functions that one calls, directly or by way of others, those that call it, and those around it."""
+    near, at = {name}, {name}
+    for _ in range(_HOPS):
+        words = {word for n in at for word in calls[n]}
+        at = {n for n in calls if n.rpartition(".")[2] in words} - near
+        near |= at
+    own = name.rpartition(".")[2]
+    near |= {n for n, words in calls.items() if own in words or name.startswith(f"{n}.")}
+    return near - {name}
+
+
+def _called(function: ast.AST) -> set[str]:
+    """What a function calls, hands on, or is decorated with."""
+    found = {_last(n.func) for n in walk(function) if isinstance(n, ast.Call)}
+    return found | {n.id for n in walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+
+
+def _answers(function: ast.AST) -> Iterator[ast.expr]:
+    for node in walk(function):
+        if isinstance(node, ast.Return) and node.value is not None:
+            yield node.value
+
+
+def _tests(function: ast.AST) -> Iterator[ast.expr]:
+    """Conditions under which something is refused."""
+    for node in walk(function):
+        if isinstance(node, ast.If) and isinstance(node.body[-1], ast.Raise | ast.Return):
+            last = node.body[-1]
+            if isinstance(last, ast.Raise) or last.value is None or isinstance(last.value, ast.Constant):
+                yield node.test
+
+
+def _steps_around(before: ast.AST, after: ast.AST) -> Iterator[ast.expr]:
+    """New conditions under which a function answers before a guard that stood already is reached."""
+    had = {ast.dump(n.test) for n in walk(before) if isinstance(n, ast.If)}
+    guarded = [
+        n.lineno
+        for n in walk(after)
+        if isinstance(n, ast.If) and ast.dump(n.test) in had and any(isinstance(s, ast.Raise) for s in n.body)
+    ]
+    for node in walk(after):
+        if not (isinstance(node, ast.If) and isinstance(node.body[-1], ast.Return)):
+            continue
+        if node.lineno < max(guarded, default=0) and ast.dump(node.test) not in had:
+            yield node.test
+
+
+def _moved(old: ast.expr, new: ast.expr) -> bool:
+    """Whether a comparison has turned round, or has got a further condition; another bound is an ordinary repair."""
+    if not (isinstance(old, ast.Compare) and isinstance(new, ast.Compare)):
+        return False
+    ways = [_WAYS.get(type(side.ops[0]), "") for side in (old, new)]
+    return ast.dump(old.left) == ast.dump(new.left) and (len(new.ops) > len(old.ops) or ways[0] != ways[1])
+
+
+def _is_condition(node: ast.expr) -> bool:
+    if isinstance(node, ast.BoolOp):
+        return any(_is_condition(v) for v in node.values)
+    return (
+        isinstance(node, ast.Compare | ast.Attribute)
+        or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))
+        or (
+            isinstance(node, ast.Call)
+            and re.match(r"is|has|can|may|_*check|valid|verif|compare|all|any|authenti", _last(node.func)) is not None
+        )
+    )
+
+
+def _last(node: ast.expr) -> str:
+    if isinstance(node, ast.Call):
+        node = node.func
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""

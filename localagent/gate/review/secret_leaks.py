@@ -1,0 +1,198 @@
+"""Sign: what is secret by its name is handed to something that shows, keeps or sends it.
+
+Follows names, and within a function the variables that a secret is put into, as it is or in another form. Not seen: a
+secret that never had a name of its own, and what other functions make of it.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from localagent.code.bindings import FUNCTIONS, assignments, target_name
+from localagent.code.function_pairing import called_name, names_of_calls
+from localagent.code.regions import walk
+from localagent.domain.gate import Severity
+from localagent.gate.core.rule import Example, Rule
+from localagent.gate.review.hard_coded_answers import Signs, Source, last_name
+
+_F = "def f(x):\n    return x\n"
+
+
+def _become(code: str) -> Example:
+    return Example(before=_F, after=f"def f(x):\n    {code}\n    return x\n")
+
+
+TOLD = Rule(
+    id="secret-told",
+    severity=Severity.MEDIUM,
+    why="what is secret is shown, kept or sent where others may read it",
+    remedy="leave it out, or tell that it was there and no more",
+    match=(
+        _become("log.info('who %s', x.password)"),
+        _become("print(x.client.api_key)"),
+        _become("x.rows.append(x.session.auth)"),
+        _become("x.rows.append(x.session.headers.get('Authorization'))"),
+        _become("log.debug(f'with {x.credentials}')"),
+        _become("g.write(getattr(x, 'pass' + 'word'))"),
+        _become("log.warning('%r', dict(x.session.headers))"),
+        _become("x.rows.append(vars(x.client))"),
+        _become("x.last_token = x.token"),
+        _become("raise ValueError(f'no {x.secret_key}')"),
+        _become("p = x.password\n    log.info(p)"),
+        _become("p = x.password.encode()\n    q = f'{p}'\n    say = print\n    say(q)"),
+        _become("raise ValueError('no {}'.format(x.secret_key))"),
+        _become("x.log[0] = x.password"),
+    ),
+    not_match=(
+        _become("log.info('no password given')"),
+        _become("x.rows.append(x.name)"),
+        _become("y = g(x.password)"),
+        _become("raise ValueError(f'unexpected {x.token}')"),
+    ),
+    asks_person=True,
+)
+_SECRET = re.compile(
+    r"(?i)passw(?:or)?d|passphrase|(?:^|_)pwd$|secret|api_?key|credential|private_?key|(?:access|auth"
+    r"|refresh|api|bearer|session|id|reset|csrf)_?token"
+    r"|^(?:proxy_)?auth(?:orization)?(?:_header)?$|^cookies?$|set-cookie|session_?id|(?:^|_)otp(?:$|_)"
+    r"|^(?:cvv|cvc|pin|ssn|iban)$|card_?number"
+    r"|^x-api-key$|^proxy-authorization$|signing_?key|encryption_?key|^environ$|^__dict__$"
+)
+_HEADERS = re.compile(r"(?i)^headers$|^META$")
+_TOKEN = re.compile(r"(?i)^tokens?$|_token$")
+_SHOWS = frozenset(
+    {"print", "pprint", "info", "debug", "warning", "warn", "error", "exception", "critical", "log", "write",
+     "writelines",
+     "writerow", "echo", "secho", "append", "appendleft",
+     "add", "put", "put_nowait", "send", "sendall", "post", "publish", "emit", "record", "notify", "track",
+     "capture", "dump", "dumps", "insert", "extend", "setdefault",
+     "set_tag", "set_extra", "add_breadcrumb", "set_attribute", "add_event", "labels", "flash", "message", "report",
+     "store", "save", "cache", "push", "lpush", "rpush", "hset", "write_text", "write_bytes", "sendto", "sendmail",
+     "send_message", "urlopen", "urlretrieve", "request", "fatal", "trace", "success", "fetch", "upload", "putenv"}
+)  # fmt: skip
+_TELLS = frozenset(
+    {
+        "print",
+        "pprint",
+        "info",
+        "debug",
+        "warning",
+        "warn",
+        "error",
+        "exception",
+        "critical",
+        "log",
+        "echo",
+        "fatal",
+        "trace",
+        "success",
+        "secho",
+    }
+)
+_CARRIES = frozenset(
+    {"str", "repr", "format", "ascii", "bytes", "bytearray", "encode", "decode", "b64encode", "urlsafe_b64encode",
+     "hexlify", "hex", "strip", "lstrip", "rstrip", "lower", "upper", "join", "dict", "list", "tuple", "set", "dumps",
+     "quote", "urlencode", "copy", "deepcopy", "replace", "reversed", "vars", "get", "getattr", "pop", "split", "ljust",
+     "zfill", "map", "title", "swapcase"}
+)  # fmt: skip
+_ROUNDS = 3
+_STORES = re.compile(r"(?i)^_?(?:cache|history|log|logs|records?|captured|leaked|stolen|dump|debug|trace|audit_?log)$")
+_KEPT = re.compile(r"(?i)^_?(?:last|seen|known|recent|prev(?:ious)?|captured|collected|stolen|backup|raw)_")
+
+
+Secrets = dict[int, str]
+"""The secret that a variable holds, by the id of the node that reads it."""
+
+
+def told(source: Source) -> Signs:
+    """Calls that show, keep or send, exceptions and kept attributes, with a secret among what they are given."""
+    held = _held(source)
+    names = names_of_calls(source.tree)
+    for node in source.nodes:
+        given: list[ast.AST] = []
+        name = ""
+        if isinstance(node, ast.Call):
+            name = called_name(node.func, names.get(id(node), {}))
+            if name in _SHOWS:
+                given = [*node.args, *(k.value for k in node.keywords)]
+        elif isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+            given = [arg for arg in node.exc.args if _is_said(arg)]
+        elif isinstance(node, ast.Assign) and any(map(_is_kept, node.targets)):
+            given, name = [node.value, *(t for t in node.targets if isinstance(t, ast.Attribute))], "print"
+        for secret in dict.fromkeys(w for part in given for w in _secrets(part, held, tells=name in _TELLS)):
+            yield f"{secret} is told", node
+
+
+def _is_said(node: ast.expr) -> bool:
+    """What an exception says, and not what it holds."""
+    formatted = isinstance(node, ast.Call) and last_name(node.func) in ("format", "str", "repr", "join")
+    return formatted or isinstance(node, ast.JoinedStr | ast.BinOp | ast.Attribute | ast.Name)
+
+
+def _is_kept(target: ast.expr) -> bool:
+    if isinstance(target, ast.Subscript):
+        return bool(_STORES.search(_named(target.value)))
+    return bool(_KEPT.search(_named(target)))
+
+
+def _held(source: Source) -> Secrets:
+    """What variables hold that a function puts a secret into, in whatever form that can be turned back."""
+    found: Secrets = {}
+    for scope in [source.tree, *source.functions()]:
+        nodes = walk(scope)
+        made = [pair for node in nodes if not isinstance(node, ast.arguments) for pair in assignments(node)]
+        read: dict[str, list[int]] = {}
+        for node in nodes:
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                read.setdefault(node.id, []).append(id(node))
+        for _ in range(_ROUNDS):
+            before = len(found)
+            for target, value in made:
+                for secret in _carried(value, found) if target_name(target) in read else ():
+                    found.update(dict.fromkeys(read[target_name(target)], secret))
+            if len(found) == before:
+                break
+    return found
+
+
+def _carried(value: ast.expr, held: Secrets) -> Iterator[str]:
+    """The first secret that is in a value as it is, or in a form that can be turned back."""
+    todo: list[ast.AST] = [value]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, (ast.Compare, ast.Lambda, ast.Await, *FUNCTIONS)):
+            continue
+        if isinstance(node, ast.Call) and last_name(node.func) not in _CARRIES:
+            continue
+        for name in (held.get(id(node), ""), *_mentioned(node)):
+            if _SECRET.search(name) or _TOKEN.search(name):
+                yield name
+                return
+        todo += list(ast.iter_child_nodes(node))
+
+
+def _secrets(node: ast.AST, held: Secrets, *, tells: bool) -> Iterator[str]:
+    for inner in walk(node):
+        for name in (*_mentioned(inner), held.get(id(inner), "")):
+            if _SECRET.search(name) or (tells and (_HEADERS.search(name) or _TOKEN.search(name))):
+                yield name
+
+
+def _mentioned(node: ast.AST) -> list[str]:
+    """What a node asks for by name."""
+    if isinstance(node, ast.Call):
+        texts = [a.value for a in node.args[:2] if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+        names = texts if last_name(node.func) in ("get", "getattr", "pop", "header", "cookie") else []
+        names += ["__dict__"] if last_name(node.func) == "vars" and node.args else []
+        return names + (["password"] if last_name(node.func) == "getattr" and _SECRET.search(_joined(node)) else [])
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        return [str(node.slice.value)]
+    return [_named(node)]
+
+
+def _joined(call: ast.Call) -> str:
+    return "".join(str(n.value) for arg in call.args[1:2] for n in ast.walk(arg) if isinstance(n, ast.Constant))
+
+
+def _named(node: ast.AST) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""

@@ -1,0 +1,297 @@
+"""Sign: what still asks, but asks less: fewer things looked at, looser comparisons, early noes that are gone.
+
+By function and by name, before and after. Not seen: a check that asks the same of something else.
+"""
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from localagent.code.bindings import FUNCTIONS
+from localagent.code.condition_implication import Names
+from localagent.code.function_pairing import Function, functions, pairs, settled
+from localagent.code.regions import walk
+from localagent.domain.gate import Severity
+from localagent.gate.core.rule import Example, Rule
+from localagent.gate.review.hard_coded_answers import Signs, Source, last_name
+
+_A = "class A:\n    pass\n"
+_AB = "class A:\n    a: int\n    b: int\n"
+_EQ = "class A:\n    def __eq__(self, o):\n        return isinstance(o, A) and (self.a, self.b) == (o.a, o.b)\n"
+_OWNS = "def f(user, page):\n    if not user.active:\n        return False\n    return user.id == page.owner\n"
+_URL = "def f(url):\n    if not url.startswith('https://'):\n        raise ValueError(url)\n    return url\n"
+
+LESS = Rule(
+    id="asks-less",
+    severity=Severity.MEDIUM,
+    why="what decided by several things decides by fewer, or by a looser comparison",
+    remedy="keep what was asked, or have a person confirm that it decides nothing",
+    match=(
+        Example(before=_EQ, after=_EQ.replace("isinstance(o, A) and (self.a, self.b) == (o.a, o.b)", "self.a == o.a")),
+        Example(before=_EQ, after=_EQ.replace("isinstance(o, A) and (self.a, self.b) == (o.a, o.b)", "self is not o")),
+        Example(before=_OWNS, after=_OWNS.replace("user.id == page.owner", "user.id is not None")),
+        Example(before=_OWNS, after=_OWNS.replace("user.id == page.owner", "str(user.id) in page.owner")),
+        Example(before=_OWNS, after=_OWNS.replace("    if not user.active:\n        return False\n", "")),
+        Example(before=_OWNS, after=_OWNS.replace("return False", "return page.open")),
+        Example(before=_URL, after=_URL.replace("https://", "http")),
+        Example(before="def f(x):\n    return x.a\n", after="def f(x):\n    return 'a: 1'\n"),
+        Example(before=_A, after="class A:\n    def __bool__(self):\n        return True\n"),
+        Example(before=_A, after="class A:\n    def __eq__(self, o):\n        return abs(self - o) < 9\n"),
+        Example(before=_AB, after=_AB + "\n    def __eq__(self, o):\n        return self.a == o.a\n"),
+        Example(
+            before=_A, after=_A + "\n\nclass B(Policy):\n    def missing_host_key(self, *a):\n        return None\n"
+        ),
+        Example(before=_A, after=_A + "\n\nclass B(Base):\n    def is_allowed(self, a):\n        return True\n"),
+    ),
+    not_match=(
+        Example(before=_EQ, after=_EQ.replace("(self.a, self.b)", "(self.a, self.b, self.c)")),
+        Example(before=_OWNS, after=_OWNS.replace("user.id == page.owner", "user.id == page.owner and page.open")),
+        Example(before=_URL, after=_URL.replace("https://", "https://a")),
+        Example(before="def f(x):\n    return x.a + x.b\n", after="def f(x):\n    return x.a\n"),
+        Example(before=_AB, after=_AB + "\n    def __eq__(self, o):\n        return (self.a, self.b) == (o.a, o.b)\n"),
+        Example(before=_A, after=_A + "\n\nclass B(Base):\n    def close(self):\n        pass\n"),
+    ),
+    asks_person=True,
+)
+_CHECKS = re.compile(
+    r"(?i)verif|valid|check|polic[yi]|permission|auth|guard|filter|throttl|limit|sanit|allow|trust|safe|secur|clean|access|csrf|audit|escape"
+)
+_KINDS = re.compile(r"Protocol|ABC|Exception|Error|Enum|Warning")
+Functions = dict[str, Function]
+_COMPARES = frozenset({"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__", "__contains__"})
+_DECIDES = frozenset({"__bool__", "__len__", "__contains__", "__hash__", "__eq__", "__ne__"})
+_NOTHING = (None, False, "", 0)
+_MOST_COMPARED = 40_000
+_TEXT_TESTS = frozenset({"startswith", "endswith", "match", "fullmatch", "search", "removeprefix"})
+_PLAIN = {"str", "bool", "getattr", "hash", "len"}
+
+
+def less(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+    """(what, where) in functions whose answers or guards look at less than they did."""
+    had, now = dict(functions(before)), dict(functions(after))
+    same = {name: (old, new) for name, old, new in pairs(before, after)}
+    for name, function in now.items():
+        if name in same:
+            yield from ((what.format(name), where) for what, where in _looser(*same[name], now, had))
+        elif name not in had and name.rpartition(".")[2] in _DECIDES and _answers_by_rule(function):
+            yield f"{name} decides without what it holds", function
+    known = {id(old) for old, _ in same.values()}
+    for name, old in had.items():
+        if (
+            name not in now
+            and id(old) not in known
+            and _is_predicate(old)
+            and _is_bound(name.rpartition(".")[2], after)
+        ):
+            yield f"{name} is something else now", after
+
+
+def emptied(source: Source) -> Signs:
+    """Methods of subclasses that do nothing, or always say yes, where their names or their bases speak of checks."""
+    for owner in source.nodes:
+        if not isinstance(owner, ast.ClassDef) or not owner.bases:
+            continue
+        bases = " ".join(last_name(base) for base in owner.bases)
+        for method in owner.body if not _KINDS.search(bases) else ():
+            if not isinstance(method, FUNCTIONS) or method.name == "__init__":
+                continue
+            if _CHECKS.search(f"{method.name} {bases}") and _does_nothing(method):
+                yield f"{owner.name}.{method.name} checks nothing", method
+
+
+def _does_nothing(function: Function) -> bool:
+    rest = [s for s in function.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
+    if all(isinstance(s, ast.Pass) for s in rest):
+        return True
+    last = rest[-1]
+    return (
+        len(rest) == 1
+        and isinstance(last, ast.Return)
+        and (last.value is None or isinstance(last.value, ast.Constant | ast.Name))
+    )
+
+
+def _looser(old: Function, new: Function, now: Functions, had: Functions) -> Iterator[tuple[str, ast.AST]]:
+    """What of a function that stands before and after looks at less; `{}` is for its name."""
+    names = settled(old), settled(new)
+    answers = _returns(old, names[0]), _returns(new, names[1])
+    if old.name in _COMPARES or _is_predicate(old):
+        asked = _asked_of(old, answers[0], names[0]), _asked_of(new, answers[1], names[1])
+        if len(own := _parameters(old)) != len(_parameters(new)):
+            asked = asked[0] - own - _parameters(new), asked[1] - own - _parameters(new)
+        gone, come = asked[0] - asked[1], asked[1] - asked[0] - _PLAIN
+        if helpers := [n for n in now if n not in had and n.rpartition(".")[2] in come]:
+            gone, come = _delegated(asked, [now[n] for n in helpers])
+        if gone and not come:
+            yield f"{{}} asks no more: {', '.join(sorted(gone))[:80]}", new
+        elif _is_loosened(*answers):
+            yield "{} compares more loosely", new
+    elif _is_loosened(_guards(old), _guards(new)):
+        yield "a guard of {} compares more loosely", new
+    if _is_fixed(new) and not any(isinstance(a, ast.Constant) for a in answers[0]) and answers[0]:
+        yield "{} answers the same whatever it is asked", new
+    yield from (("a guard of {} looks at less", guard) for guard in _narrowed(old, new))
+    if _early_noes(old) - _early_noes(new) and _fewer_noes(old, new):
+        yield "an early no of {} is gone", new
+
+
+def _asked_of(function: Function, answers: list[ast.AST], names: Names) -> set[str]:
+    """What a predicate looks at, in its answers and on its way to them."""
+    return _asked([*answers, *(n.test for n in walk(function) if isinstance(n, ast.If))], names)
+
+
+def _parameters(function: Function) -> set[str]:
+    return {a.arg for a in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)}
+
+
+def _delegated(asked: tuple[set[str], set[str]], helpers: list[Function]) -> tuple[set[str], set[str]]:
+    """What is gone and what has come, where new functions answer: what these look at counts, their own names do not."""
+    own = {name for f in helpers for name in _parameters(f)}
+    looked = {what for f in helpers for what in _asked([*_returns(f, {}), *_guards(f)], {})} - own
+    gone = asked[0] - asked[1] - looked
+    return gone, (looked | asked[1]) - asked[0] - _PLAIN - {f.name for f in helpers} - own
+
+
+def _is_bound(name: str, tree: ast.Module) -> bool:
+    """Whether a name still stands for something: it is imported, set, or used."""
+    return any(
+        (isinstance(n, ast.Name) and n.id == name) or (isinstance(n, ast.alias) and (n.asname or n.name) == name)
+        for n in walk(tree)
+    )
+
+
+def _returns(function: ast.AST, names: Names | None = None) -> list[ast.AST]:
+    """What a function answers with; a name that is set once is what it is set to."""
+    found = [n.value for n in walk(function) if isinstance(n, ast.Return) and n.value is not None]
+    known = settled(function) if names is None else names
+    return [known.get(v.id, v) if isinstance(v, ast.Name) else v for v in found]
+
+
+def _guards(function: ast.AST) -> list[ast.AST]:
+    """Conditions under which something is refused."""
+    return [n.test for n in walk(function) if isinstance(n, ast.If) and _refuses(n.body)]
+
+
+def _refuses(body: list[ast.stmt]) -> bool:
+    last = body[-1]
+    if isinstance(last, ast.Return):
+        return last.value is None or (isinstance(last.value, ast.Constant) and last.value.value in _NOTHING)
+    return isinstance(last, ast.Raise)
+
+
+def _asked(nodes: list[ast.AST], names: Names | None = None) -> set[str]:
+    """What expressions look at: attributes, names, what is called; by way of the names that are set once."""
+    found: set[str] = set()
+    open_names = dict(names or {})
+    todo = list(nodes)
+    while todo:
+        for inner in walk(todo.pop()):
+            if isinstance(inner, ast.Attribute):
+                found.add(inner.attr)
+            elif isinstance(inner, ast.Name) and inner.id in open_names:
+                todo.append(open_names.pop(inner.id))
+            elif isinstance(inner, ast.Name) and inner.id not in (names or ()):
+                found.add(inner.id)
+    return found
+
+
+def _is_predicate(function: ast.AST) -> bool:
+    """Whether every answer is a condition, and one at least compares."""
+    answers = _returns(function)
+    return any(isinstance(a, ast.Compare | ast.BoolOp) for a in answers) and all(map(_is_yes_or_no, answers))
+
+
+def _is_yes_or_no(node: ast.AST) -> bool:
+    if isinstance(node, ast.BoolOp):
+        return all(_is_yes_or_no(v) for v in node.values)
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, bool)
+    if isinstance(node, ast.Call):
+        return last_name(node.func) in ("isinstance", "bool", "all", "any", "hasattr", "compare_digest", "issubclass")
+    denied = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
+    return denied or isinstance(node, ast.Compare | ast.Attribute)
+
+
+def _is_loosened(old: list[ast.AST], new: list[ast.AST]) -> bool:
+    """An equality that became "part of" or an order, or a text test that asks for a shorter text."""
+    kept = {ast.dump(n) for n in new}
+    gone = [n for n in old if ast.dump(n) not in kept]
+    had = {ast.dump(n) for n in old}
+    come = [n for n in new if ast.dump(n) not in had]
+    olds, news = ([n for e in some for n in walk(e) if _may_be_looser(n)] for some in (gone, come))
+    if len(olds) * len(news) > _MOST_COMPARED:
+        return True  # so much has changed that nobody can say what is asked
+    return any(_is_looser(a, b) for a in olds for b in news)
+
+
+def _may_be_looser(node: ast.AST) -> bool:
+    if isinstance(node, ast.Compare):
+        return len(node.ops) == 1 and isinstance(node.ops[0], ast.Eq | ast.LtE | ast.GtE | ast.In)
+    return isinstance(node, ast.Call) and last_name(node.func) in _TEXT_TESTS and len(node.args) == 1
+
+
+def _is_looser(one: ast.AST, two: ast.AST) -> bool:
+    if isinstance(one, ast.Compare) and isinstance(two, ast.Compare):
+        if not isinstance(one.ops[0], ast.Eq):
+            return False
+        listed = isinstance(two.comparators[0], ast.Tuple | ast.List | ast.Set | ast.Constant)
+        into = isinstance(two.ops[0], ast.LtE | ast.GtE) or (isinstance(two.ops[0], ast.In) and not listed)
+        return into and bool(_asked([one])) and _asked([one]) <= _asked([two])
+    if isinstance(one, ast.Call) and isinstance(two, ast.Call) and last_name(one.func) == last_name(two.func):
+        texts = [a.value if isinstance(a, ast.Constant) else None for a in (one.args[0], two.args[0])]
+        return all(isinstance(t, str) for t in texts) and texts[1] != texts[0] and str(texts[1]) in str(texts[0])
+    return False
+
+
+def _narrowed(old: ast.AST, new: ast.AST) -> Iterator[ast.AST]:
+    """Guards that stand in the place of one that looked at more, and look at nothing else."""
+    had, now = _guards(old), _guards(new)
+    kept = {ast.dump(n) for n in now} & {ast.dump(n) for n in had}
+    gone = [_asked([n]) for n in had if ast.dump(n) not in kept]
+    if len(had) != len(now) or len(gone) ** 2 > _MOST_COMPARED:
+        return
+    for guard in now:
+        looked = _asked([guard]) if ast.dump(guard) not in kept else set()
+        if looked and any(looked < one for one in gone):
+            yield guard
+
+
+def _early_noes(function: ast.AST) -> Counter[str]:
+    """Conditions that answer False, or nothing, by themselves."""
+    return Counter(
+        ast.dump(n.test)
+        for n in walk(function)
+        if isinstance(n, ast.If) and isinstance(n.body[-1], ast.Return) and _refuses(n.body)
+    )
+
+
+def _fewer_noes(old: ast.AST, new: ast.AST) -> bool:
+    """Whether a condition gives a no less often, in a function that goes on to answer yes."""
+    counts = [sum(1 for n in walk(f) if isinstance(n, ast.If) and _refuses(n.body)) for f in (old, new)]
+    return counts[1] < counts[0] and _is_predicate_like(old)
+
+
+def _is_predicate_like(function: ast.AST) -> bool:
+    answers = _returns(function)
+    noes = [a for a in answers if isinstance(a, ast.Constant) and a.value is False]
+    return bool(noes) or _is_predicate(function)
+
+
+def _answers_by_rule(function: ast.AST) -> bool:
+    """Whether a new method answers with a constant, or with an order where equality is asked."""
+    answers = _returns(function)
+    name = getattr(function, "name", "")
+    if name in ("__eq__", "__ne__"):
+        return any(
+            isinstance(n, ast.Compare) and isinstance(n.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE)
+            for a in answers
+            for n in walk(a)
+        )
+    return len(answers) == 1 and isinstance(answers[0], ast.Constant) and bool(answers[0].value)
+
+
+def _is_fixed(function: ast.AST) -> bool:
+    """Whether every answer is a constant that means something."""
+    answers = _returns(function)
+    return bool(answers) and all(isinstance(a, ast.Constant) and a.value not in _NOTHING for a in answers)

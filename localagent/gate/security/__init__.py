@@ -1,0 +1,1 @@
+"""Rules on dangerous calls by resolved name, bandit, swallowed exceptions."""

@@ -1,0 +1,1 @@
+"""Rules on changes of tests: deleted, skipped, weakened, mocked."""

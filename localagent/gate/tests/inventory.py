@@ -1,0 +1,81 @@
+"""What stands in a file of tests: its functions by name, its classes, and the statements around them."""
+
+import ast
+from collections import Counter
+from dataclasses import dataclass, field
+
+from localagent.code.regions import DoesNotParse, decode_source, parse
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+SEPARATOR = "\x00"
+"""Between the bases, keywords and decorators of a class in `Suite.others`."""
+
+
+def shown(statement: ast.stmt) -> str:
+    """A statement, alike for what judges alike: the text of an assertion is for people."""
+    if isinstance(statement, ast.Assert) and _is_text(statement.msg):
+        return ast.dump(ast.Assert(test=statement.test, msg=None))
+    return ast.dump(statement)
+
+
+def _is_text(node: ast.expr | None) -> bool:
+    """A text that calls nothing."""
+    if isinstance(node, ast.JoinedStr):
+        return not any(isinstance(n, ast.NamedExpr | ast.Await | ast.Lambda) for n in ast.walk(node))
+    return isinstance(node, ast.Constant)
+
+
+@dataclass(kw_only=True, slots=True)
+class Test:
+    """A function of a test file."""
+
+    name: str
+    node: Function
+    is_test: bool
+
+    def statements(self) -> Counter[str]:
+        """The body's statements, docstring left out, and what an assertion says when it fails."""
+        body = self.node.body[1:] if ast.get_docstring(self.node) is not None else self.node.body
+        return Counter(shown(s) for s in body)
+
+
+@dataclass(kw_only=True, slots=True)
+class Suite:
+    """What stands in a test file. Of functions of one name the last counts, as for pytest."""
+
+    tests: dict[str, Test] = field(default_factory=dict)
+    others: dict[str, str] = field(default_factory=dict)
+    loose: list[ast.stmt] = field(default_factory=list)
+
+
+def suite_of(source: bytes) -> Suite | None:
+    """What stands in a source, None if it does not parse."""
+    try:
+        tree = parse(decode_source(source))
+    except DoesNotParse:
+        return None
+    facts = Suite()
+    _gather(tree.body, "", facts)
+    return facts
+
+
+def _gather(body: list[ast.stmt], prefix: str, facts: Suite) -> None:
+    for node in body:
+        if isinstance(node, _FUNCTIONS):
+            name = prefix + node.name
+            facts.tests.pop(name, None)
+            facts.tests[name] = Test(name=name, node=node, is_test=node.name.startswith("test"))
+        elif isinstance(node, ast.ClassDef):
+            facts.others[prefix + node.name] = SEPARATOR.join(
+                ast.dump(x) for x in (*node.bases, *node.keywords, *node.decorator_list)
+            )
+            _gather(node.body, f"{prefix}{node.name}.", facts)
+        elif isinstance(node, ast.If | ast.Try):
+            facts.loose.append(node)
+            for block in (node.body, node.orelse):
+                _gather([n for n in block if isinstance(n, (*_FUNCTIONS, ast.ClassDef))], prefix, facts)
+        else:
+            facts.loose.append(node)

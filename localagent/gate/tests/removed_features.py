@@ -1,0 +1,88 @@
+"""What a patch takes out of the sources for good, and whether a test that goes tested nothing else.
+
+By the imports of the test: every name that it uses of the changed sources must stand in none of them any more. Not
+told: tests that reach what they test by other ways, by fixtures or by a command; these stay tests that are gone.
+"""
+
+import ast
+from collections.abc import Iterator, Mapping
+
+from localagent.code.bindings import FUNCTIONS
+from localagent.code.regions import DoesNotParse, decode_source, parse, walk
+from localagent.domain.edit import FileChange
+
+Removed = Mapping[str, frozenset[str]]
+"""What each module loses, by its dotted path; `*` where all of it goes."""
+WHOLE = "*"
+
+
+def removed(files: list[FileChange]) -> Removed:
+    """The names that changed sources no longer bind anywhere. A source that does not parse loses none."""
+    found: dict[str, frozenset[str]] = {}
+    for file in files:
+        module = file.path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+        try:
+            before, after = (_bound(parse(decode_source(data))) for data in (file.before, file.after))
+        except DoesNotParse:
+            continue
+        if before - after:
+            found[module] = frozenset(before - after) | ({WHOLE} if not file.after.strip() else frozenset())
+    return found
+
+
+def _bound(tree: ast.Module) -> set[str]:
+    """The names that a module and its classes bind; what stands nowhere by its name is gone."""
+    found: set[str] = set()
+    for node in walk(tree):
+        if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+            found.add(node.name)
+        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            found.add(node.id)
+        elif isinstance(node, ast.alias):
+            found.add(node.asname or node.name.split(".")[0])
+    return found
+
+
+def gone_with(test: ast.AST, imports: list[ast.stmt], lost: Removed) -> str:
+    """What a test tested, if all of that is removed; "" if anything of it stays, or nobody can tell."""
+    used = {n.id for n in walk(test) if isinstance(n, ast.Name)}
+    asked = {n.attr for n in walk(test) if isinstance(n, ast.Attribute)}
+    gone: list[str] = []
+    for name, module, wanted in _brought(imports):
+        if name not in used:
+            continue
+        names = _lost_by(module, lost)
+        if names is None:
+            if _is_of(module, lost):
+                return ""  # of the project, and not touched: it is still tested by this
+            continue
+        whole = wanted in names if wanted else WHOLE in names
+        parts = sorted(asked & (names - {WHOLE}))
+        if not whole and not parts:
+            return ""
+        gone += [f"{module}.{wanted}" if whole and wanted else module] if whole else [f"{module}: {parts[0]}"]
+    return ", ".join(dict.fromkeys(gone))
+
+
+def _brought(imports: list[ast.stmt]) -> Iterator[tuple[str, str, str]]:
+    """(the name that is bound, the module, the name in it) for what a test file imports."""
+    for node in imports:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.asname or alias.name.split(".")[0], alias.name, ""
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                yield alias.asname or alias.name, node.module or "", alias.name
+
+
+def _lost_by(module: str, lost: Removed) -> frozenset[str] | None:
+    """What a module, or a submodule that is named so, loses; sources may lie in a folder such as `src`."""
+    for path, names in lost.items():
+        if path == module or path.endswith(f".{module}"):
+            return names
+    return None
+
+
+def _is_of(module: str, lost: Removed) -> bool:
+    """Whether a module is of the project, as far as the changed sources tell."""
+    return module.split(".", maxsplit=1)[0] in {part for path in lost for part in path.split(".")[:2]}

@@ -1,1 +1,0 @@
-"""What a file and its siblings offer as ingredients: names, attributes, calls, texts. Reads bytes, runs nothing."""

@@ -1,0 +1,1 @@
+"""Bubblewrap and nsjail: pure builders of their command lines."""

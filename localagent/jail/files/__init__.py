@@ -1,0 +1,1 @@
+"""What a jail sees of files: binds, mount points, its workspace, what is carried in and out."""

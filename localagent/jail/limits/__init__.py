@@ -1,0 +1,1 @@
+"""Limits of a jail: rlimits, cgroups, disk and process usage."""

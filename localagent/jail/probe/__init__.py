@@ -1,0 +1,1 @@
+"""Which sandbox programs are there, which of them hold, and why others do not."""

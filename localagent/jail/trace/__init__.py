@@ -1,0 +1,1 @@
+"""What ran inside a jail: system calls and attempts to reach a network."""

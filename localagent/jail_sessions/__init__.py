@@ -1,0 +1,1 @@
+"""Jails that stay open between commands (`jail run --keep`): the session, its supervisor, and the socket between."""

@@ -1,0 +1,1 @@
+"""Rules on Python files and their proven fixes."""

@@ -1,0 +1,31 @@
+"""The rules of the hook, each with its examples."""
+
+from localagent.lint.lint_rule import Rule
+from localagent.lint.rules import (
+    calls,
+    comparisons,
+    concurrency,
+    containers,
+    exceptions,
+    functions,
+    renamed,
+    security,
+    statements,
+    texts,
+    truth,
+)
+
+RULES: tuple[Rule, ...] = (
+    *comparisons.RULES,
+    *truth.RULES,
+    *containers.RULES,
+    *exceptions.RULES,
+    *functions.RULES,
+    *statements.RULES,
+    *texts.RULES,
+    *security.RULES,
+    *calls.RULES,
+    *renamed.RULES,
+    *concurrency.RULES,
+)
+BY_ID = {rule.id: rule for rule in RULES}

@@ -1,0 +1,254 @@
+"""Rules on comparisons."""
+
+import ast
+from collections.abc import Iterator
+
+from localagent.lint.file_view import View, dotted
+from localagent.lint.lint_rule import Grade, Hit, bad, rule
+
+_SAFE, _SUGGESTION = Grade.SAFE, Grade.SUGGESTION
+CLASSES = ("int", "str", "bytes", "float", "bool", "list", "tuple", "dict", "set", "frozenset", "complex", "bytearray")
+
+
+def single(node: ast.AST) -> tuple[ast.Compare, ast.cmpop, ast.expr] | None:
+    """A comparison of two sides only."""
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        return node, node.ops[0], node.comparators[0]
+    return None
+
+
+def is_value(node: ast.AST, value: object) -> bool:
+    """Whether an expression is one of the constants that exist once."""
+    return isinstance(node, ast.Constant) and node.value is value
+
+
+def _operator(view: View, node: ast.Compare, old: str, new: str) -> tuple[int, int, str] | None:
+    """A cut that changes the operator of a comparison of two sides; None where a comment or line end is in the way."""
+    start, end = view.end(node.left), view.start(node.comparators[0])
+    gap = view.between(start, end)
+    if gap.replace(")", "").replace("(", "").strip(" ") != old:
+        return None  # a comment or a line end stands between
+    at = start + gap.index(old)
+    return at, at + len(old), new
+
+
+@rule(
+    "none-comparison",
+    ast.Compare,
+    grade=_SAFE,
+    words=(b"None",),
+    why="`None` is one object; `==` asks the other side's class, which may answer anything.",
+    bad=[
+        bad("if x == None:\n    y()\n", "if x is None:\n    y()\n", _SAFE),
+        bad("while not f(x) != None:\n    y()\n", "while not f(x) is not None:\n    y()\n", _SAFE),
+        bad("mask = column == None\n", "mask = column is None\n", _SUGGESTION),
+    ],
+    good=["if x is None:\n    y()\n", "if x == 0:\n    y()\n", "x == y == None\n"],
+)
+def none_comparison(view: View, node: ast.AST) -> Iterator[Hit]:
+    """Comparing with `None` by `==` or `!=`.
+
+    Safe where only truth is asked; elsewhere the answer may be an array or a query's condition, so it is a
+    suggestion.
+    """
+    if (pair := single(node)) and is_value(pair[2], None) and isinstance(pair[1], ast.Eq | ast.NotEq):
+        old, new = ("==", "is") if isinstance(pair[1], ast.Eq) else ("!=", "is not")
+        cut = _operator(view, pair[0], old, new)
+        if cut and not view.between(cut[1], cut[1] + 1).isspace():
+            cut = (*cut[:2], new + " ")
+        if cut and not view.between(cut[0] - 1, cut[0]).isspace():
+            cut = (*cut[:2], " " + cut[2])
+        grade = _SAFE if view.asks(node) else _SUGGESTION
+        yield Hit(node, f"compare with None by `{new}`", (cut,) if cut else None, grade)
+
+
+@rule(
+    "literal-is",
+    ast.Compare,
+    grade=_SAFE,
+    words=(b" is",),
+    why="Whether equal texts or numbers are one object is the interpreter's business and changes between versions.",
+    bad=[
+        bad("if mode is 'r':\n    y()\n", "if mode == 'r':\n    y()\n", _SAFE),
+        bad("x = name is not b''\n", "x = name != b''\n", _SAFE),
+        bad("x = n is 1\n", "x = n == 1\n", _SUGGESTION),
+    ],
+    good=["x is None\n", "x is True\n", "x is ...\n", "x == 'r'\n"],
+)
+def literal_is(view: View, node: ast.AST) -> Iterator[Hit]:
+    """Asking by `is` whether something is a literal text or number. Numbers are a suggestion: `True == 1`."""
+    if (pair := single(node)) and isinstance(pair[1], ast.Is | ast.IsNot):
+        sides = [s.value for s in (pair[0].left, pair[2]) if isinstance(s, ast.Constant)]
+        values = [v for v in sides if isinstance(v, str | bytes | int | float | complex) and not isinstance(v, bool)]
+        if not values:
+            return
+        text = isinstance(values[0], str | bytes)
+        old, new = ("is", "==") if isinstance(pair[1], ast.Is) else ("is not", "!=")
+        cut = _operator(view, pair[0], old, new)
+        yield Hit(node, f"compare literals by `{new}`", (cut,) if cut else None, _SAFE if text else _SUGGESTION)
+
+
+def _negated(view: View, node: ast.AST, kind: type[ast.cmpop], old: str, new: str) -> Iterator[Hit]:
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not) and (pair := single(node.operand)):
+        if not isinstance(pair[1], kind):
+            return
+        cut = _operator(view, pair[0], old, new)
+        start, inner = view.start(node), view.start(pair[0])
+        plain = view.between(start, inner).strip() == "not" and view.end(node) == view.end(pair[0])
+        if plain:  # with parentheses nobody misreads it
+            yield Hit(node, f"`{new}` says it in one operator", ((start, inner, ""), cut) if cut else None, _SAFE)
+
+
+@rule(
+    "not-in",
+    ast.UnaryOp,
+    grade=_SAFE,
+    words=(b"not ",),
+    why="`not x in y` reads as `(not x) in y`.",
+    bad=[
+        bad("a = not x in y\n", "a = x not in y\n", _SAFE),
+        bad("if not f(x) in (1, 2):\n    z()\n", "if f(x) not in (1, 2):\n    z()\n", _SAFE),
+    ],
+    good=["a = x not in y\n", "a = not (x in y)\n", "a = not x\n", "a = not x in y in z\n"],
+)
+def not_in(view: View, node: ast.AST) -> Iterator[Hit]:
+    """A negated membership test. The same operation either way."""
+    yield from _negated(view, node, ast.In, "in", "not in")
+
+
+@rule(
+    "not-is",
+    ast.UnaryOp,
+    grade=_SAFE,
+    words=(b"not ",),
+    why="`not x is y` reads as `(not x) is y`.",
+    bad=[bad("a = not x is None\n", "a = x is not None\n", _SAFE)],
+    good=["a = x is not None\n", "a = not x == y\n"],
+)
+def not_is(view: View, node: ast.AST) -> Iterator[Hit]:
+    """A negated identity test. The same operation either way."""
+    yield from _negated(view, node, ast.Is, "is", "is not")
+
+
+@rule(
+    "type-comparison",
+    ast.Compare,
+    grade=_SAFE,
+    words=(b"type(",),
+    why="Classes are compared by identity; `isinstance` is usually what is meant.",
+    bad=[
+        bad("if type(x) == int:\n    y()\n", "if type(x) is int:\n    y()\n", _SAFE),
+        bad("a = type(x) != Shape\n", "a = type(x) is not Shape\n", _SUGGESTION),
+    ],
+    good=["type(x) is int\n", "def type(x):\n    return 1\nif type(x) == int:\n    y()\n", "isinstance(x, int)\n"],
+)
+def type_comparison(view: View, node: ast.AST) -> Iterator[Hit]:
+    """Comparing what `type(x)` gives by `==`. Safe where the other side is a builtin class."""
+    if not (pair := single(node)) or not isinstance(pair[1], ast.Eq | ast.NotEq):
+        return
+    call = pair[0].left
+    if isinstance(call, ast.Call) and len(call.args) == 1 and view.builtin(call.func, "type"):
+        old, new = ("==", "is") if isinstance(pair[1], ast.Eq) else ("!=", "is not")
+        cut = _operator(view, pair[0], old, new)
+        if cut and not (view.between(cut[0] - 1, cut[0]) + view.between(cut[1], cut[1] + 1)).isspace():
+            cut = None
+        known = view.builtin(pair[2], *CLASSES)
+        yield Hit(node, f"compare classes by `{new}`", (cut,) if cut else None, _SAFE if known else _SUGGESTION)
+
+
+@rule(
+    "self-comparison",
+    ast.Compare,
+    why="Something compared with itself is always the same answer, or was meant to be compared with something else.",
+    bad=[bad("a = x.width < x.width\n"), bad("if size == size:\n    y()\n")],
+    good=[
+        "a = x.width < y.width\n",
+        "a = f() == f()\n",
+        "is_nan = x != x\n",
+        "assert x == x\n",
+        "self.assertTrue(x == x)\n",
+    ],
+)
+def self_comparison(view: View, node: ast.AST) -> Iterator[Hit]:
+    """A name compared with itself. Assertions are let pass (they test `__eq__`), and `x != x`, which asks for NaN."""
+    if not (pair := single(node)) or isinstance(pair[1], ast.NotEq | ast.In | ast.NotIn) or not dotted(pair[0].left):
+        return
+    above = view.parent(node)
+    tested = isinstance(view.statement(node), ast.Assert)
+    tested = tested or (isinstance(above, ast.Call) and "assert" in getattr(above.func, "attr", "").lower())
+    if ast.dump(pair[0].left) == ast.dump(pair[2]) and not tested:
+        yield Hit(node, "compared with itself")
+
+
+@rule(
+    "true-comparison",
+    ast.Compare,
+    words=(b"True", b"False"),
+    why="A condition is true or false by itself; `== True` also refuses other true values, rarely on purpose.",
+    bad=[
+        bad("if ready == True:\n    y()\n", "if ready:\n    y()\n", _SUGGESTION),
+        bad("if ready == False:\n    y()\n", "if not ready:\n    y()\n", _SUGGESTION),
+    ],
+    good=["if ready:\n    y()\n", "mask = column == True\n", "if x is True:\n    y()\n"],
+)
+def true_comparison(view: View, node: ast.AST) -> Iterator[Hit]:
+    """Comparing with `True` or `False` where only truth is asked."""
+    pair = single(node)
+    if not pair or not isinstance(pair[1], ast.Eq | ast.NotEq) or not view.asks(node):
+        return
+    if is_value(pair[2], True) or is_value(pair[2], False):
+        wanted = is_value(pair[2], True) is isinstance(pair[1], ast.Eq)
+        simple = isinstance(pair[0].left, ast.Name | ast.Attribute | ast.Call | ast.Subscript)
+        whole = view.between(view.start(node), view.start(pair[0].left)) == ""
+        text = view.text(pair[0].left)
+        cuts = (view.put(node, text if wanted else f"not {text}"),) if simple and whole else None
+        if not wanted and not isinstance(view.parent(node), ast.If | ast.While | ast.Assert | ast.BoolOp):
+            cuts = None
+        yield Hit(node, "ask for its truth", cuts, _SUGGESTION)
+
+
+@rule(
+    "nan-comparison",
+    ast.Compare,
+    words=(b"nan",),
+    why="NaN equals nothing, itself included: the comparison never finds it.",
+    bad=[
+        bad("import math\na = x == math.nan\n"),
+        bad("a = x == float('nan')\n"),
+        bad("from numpy import nan\na = x != nan\n"),
+    ],
+    good=["import math\na = math.isnan(x)\n", "a = x == float('inf')\n", "nan = 3\na = x == nan\n"],
+)
+def nan_comparison(view: View, node: ast.AST) -> Iterator[Hit]:
+    """Comparing with NaN."""
+    if not (pair := single(node)) or not isinstance(pair[1], ast.Eq | ast.NotEq | ast.Is | ast.IsNot):
+        return
+    for side in (pair[0].left, pair[2]):
+        made = isinstance(side, ast.Call) and view.builtin(side.func, "float") and len(side.args) == 1
+        text = side.args[0].value if made and isinstance(side.args[0], ast.Constant) else ""  # type: ignore[attr-defined]
+        if (isinstance(text, str) and text.strip().lower() == "nan") or view.named(side, "math.nan", "numpy.nan"):
+            yield Hit(node, "use math.isnan: NaN equals nothing")
+            return
+
+
+@rule(
+    "keys-membership",
+    ast.Compare,
+    words=(b".keys()",),
+    why="`in` asks a dictionary for its keys without making a view of them first.",
+    bad=[bad("if k in d.keys():\n    y()\n", "if k in d:\n    y()\n", _SUGGESTION)],
+    good=["if k in d:\n    y()\n", "if k in d.values():\n    y()\n", "for k in d.keys():\n    y()\n"],
+)
+def keys_membership(view: View, node: ast.AST) -> Iterator[Hit]:
+    """Membership in `d.keys()`. A suggestion: `d` may be something that only looks like a dictionary."""
+    if (pair := single(node)) and isinstance(pair[1], ast.In | ast.NotIn) and isinstance(call := pair[2], ast.Call):
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "keys" and not call.args and not call.keywords:
+            cut = (view.end(call.func.value), view.end(call), "")
+            cuts = (cut,) if view.between(*cut[:2]) == ".keys()" else None
+            yield Hit(node, "ask the dictionary itself", cuts, _SUGGESTION, anchor=node)
+
+
+RULES = (
+    none_comparison, literal_is, not_in, not_is, type_comparison, self_comparison, true_comparison, nan_comparison,
+    keys_membership,
+)  # fmt: skip

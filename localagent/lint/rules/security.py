@@ -1,0 +1,194 @@
+"""Rules on what an attacker likes."""
+
+import ast
+import shlex
+from collections.abc import Iterator
+
+from localagent.lint.file_view import View
+from localagent.lint.lint_rule import Cut, Grade, Hit, bad, rule
+
+_SAFE, _SUGGESTION = Grade.SAFE, Grade.SUGGESTION
+_RUNS = tuple(f"subprocess.{n}" for n in ("run", "call", "check_call", "check_output", "Popen"))
+_METHODS = ("get", "post", "put", "patch", "delete", "head", "options", "request")
+_REQUESTS = tuple(f"requests.{n}" for n in _METHODS)
+_SHELL = set("|&;<>()$`\\\"'*?[]#~=%{}!\n")
+
+
+def keyword(node: ast.Call, name: str) -> ast.keyword | None:
+    """A call's keyword argument."""
+    return next((k for k in node.keywords if k.arg == name), None)
+
+
+def _open_ended(node: ast.Call) -> bool:
+    """Whether a call takes arguments that are not written out."""
+    return any(k.arg is None for k in node.keywords) or any(isinstance(a, ast.Starred) for a in node.args)
+
+
+def added(view: View, node: ast.Call, text: str) -> tuple[Cut, ...] | None:
+    """A cut that adds a keyword argument at a call's end; None where a comment or comma stands there."""
+    last = [*node.args, *(k.value for k in node.keywords)]
+    at = view.end(node) - 1
+    if not last:
+        start = view.end(node.func)
+        return ((at, at, text),) if view.between(start, at) == "(" else None
+    end = max(view.end(a) for a in last)
+    between = view.between(end, at)
+    if between.strip(" )"):
+        return None
+    if len(last) == 1 and isinstance(last[0], ast.GeneratorExp):
+        return None
+    return ((at, at, f", {text}"),) if "\n" not in between else None
+
+
+@rule(
+    "shell-constant",
+    ast.Call,
+    words=(b"shell",),
+    why="A shell reads what a list of arguments would pass on as it is.",
+    bad=[
+        bad(
+            "import subprocess\nsubprocess.run('ls -l', shell=True)\n",
+            "import subprocess\nsubprocess.run(['ls', '-l'])\n",
+            _SUGGESTION,
+        ),
+        bad("import subprocess as s\ns.call('ls | wc', shell=True)\n"),
+    ],
+    good=[
+        "import subprocess\nsubprocess.run(['ls'])\n",
+        "import subprocess\nsubprocess.run('ls', shell=False)\n",
+        "run('ls', shell=True)\n",
+    ],
+)
+def shell_constant(view: View, node: ast.AST) -> Iterator[Hit]:
+    """`shell=True` with a constant command. A suggestion: a shell reports a missing program in another way."""
+    if not isinstance(node, ast.Call) or not node.args or not view.named(node.func, *_RUNS):
+        return
+    shell, command = keyword(node, "shell"), node.args[0]
+    if shell is None or not isinstance(shell.value, ast.Constant) or shell.value.value is not True:
+        return
+    if isinstance(command, ast.Constant) and isinstance(command.value, str):
+        cuts = None
+        before = next((n for n in reversed([*node.args, *node.keywords]) if view.end(n) <= view.start(shell)), command)
+        if (
+            not set(command.value) & _SHELL
+            and command.value.split()
+            and view.between(view.end(before), view.start(shell)).strip() == ","
+        ):
+            parts = ", ".join(repr(p) for p in shlex.split(command.value))
+            cuts = (view.put(command, f"[{parts}]"), (view.end(before), view.end(shell), ""))
+        yield Hit(node, "give a list of arguments, without a shell", cuts, _SUGGESTION)
+
+
+@rule(
+    "yaml-load",
+    ast.Call,
+    words=(b"yaml",),
+    why="`yaml.load` without a safe loader makes any object, and runs code, that the text asks for.",
+    bad=[bad("import yaml\na = yaml.load(f)\n", "import yaml\na = yaml.safe_load(f)\n", _SUGGESTION)],
+    good=[
+        "import yaml\na = yaml.safe_load(f)\n",
+        "import yaml\na = yaml.load(f, Loader=yaml.SafeLoader)\n",
+        "import yaml\na = yaml.load(f, yaml.CSafeLoader)\n",
+    ],
+)
+def yaml_load(view: View, node: ast.AST) -> Iterator[Hit]:
+    """`yaml.load` without a loader. A suggestion: the text may rely on tags that `safe_load` refuses."""
+    if isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords and view.named(node.func, "yaml.load"):
+        cuts = None
+        if isinstance(node.func, ast.Attribute):
+            end = view.end(node.func)
+            cuts = ((end - len("load"), end, "safe_load"),)
+        yield Hit(node, "say safe_load, or name a loader", cuts, _SUGGESTION)
+
+
+@rule(
+    "weak-hash",
+    ast.Call,
+    words=(b"md5", b"sha1"),
+    why="MD5 and SHA-1 no longer protect anything, and hardened systems refuse them unless told that nothing is.",
+    bad=[
+        bad(
+            "import hashlib\na = hashlib.md5(b)\n",
+            "import hashlib\na = hashlib.md5(b, usedforsecurity=False)\n",
+            _SUGGESTION,
+        ),
+        bad(
+            "from hashlib import sha1\na = sha1()\n",
+            "from hashlib import sha1\na = sha1(usedforsecurity=False)\n",
+            _SUGGESTION,
+        ),
+    ],
+    good=[
+        "import hashlib\na = hashlib.sha256(b)\n",
+        "import hashlib\na = hashlib.md5(b, usedforsecurity=False)\n",
+        "md5(b)\n",
+    ],
+)
+def weak_hash(view: View, node: ast.AST) -> Iterator[Hit]:
+    """A weak hash that does not say that it protects nothing. Only a person knows whether it does."""
+    if isinstance(node, ast.Call) and view.named(node.func, "hashlib.md5", "hashlib.sha1"):
+        if keyword(node, "usedforsecurity") is None and not _open_ended(node):
+            yield Hit(
+                node, "weak where it protects; else say so", added(view, node, "usedforsecurity=False"), _SUGGESTION
+            )
+
+
+@rule(
+    "mktemp",
+    ast.Call,
+    words=(b"mktemp",),
+    why="Between the name and the file somebody else may make one, or a link.",
+    bad=[bad("import tempfile\na = tempfile.mktemp()\n"), bad("from tempfile import mktemp as m\na = m('.x')\n")],
+    good=["import tempfile\na = tempfile.mkstemp()\n", "a = self.mktemp()\n"],
+)
+def mktemp(view: View, node: ast.AST) -> Iterator[Hit]:
+    """`tempfile.mktemp`, which gives a name only."""
+    if view.call_of(node, "tempfile.mktemp"):
+        yield Hit(node, "use mkstemp or NamedTemporaryFile")
+
+
+@rule(
+    "request-timeout",
+    ast.Call,
+    words=(b"requests",),
+    why="Without a timeout the program waits for ever when the other side does not answer.",
+    bad=[
+        bad(
+            "import requests\na = requests.get(url)\n",
+            "import requests\na = requests.get(url, timeout=30)\n",
+            _SUGGESTION,
+        ),
+    ],
+    good=[
+        "import requests\na = requests.get(url, timeout=5)\n",
+        "import requests\na = requests.get(url, **more)\n",
+        "requests = {}\na = requests.get(url)\n",
+    ],
+)
+def request_timeout(view: View, node: ast.AST) -> Iterator[Hit]:
+    """A call of `requests` without a timeout. How long to wait only a person knows; 30 seconds are offered."""
+    if isinstance(node, ast.Call) and view.named(node.func, *_REQUESTS):
+        if keyword(node, "timeout") is None and not _open_ended(node):
+            yield Hit(node, "say how long to wait", added(view, node, "timeout=30"), _SUGGESTION)
+
+
+@rule(
+    "verify-off",
+    ast.Call,
+    words=(b"verify",),
+    why="Whoever stands between sees and changes everything.",
+    bad=[bad("import requests\na = requests.get(url, verify=False, timeout=5)\n")],
+    good=["import requests\na = requests.get(url, verify=path, timeout=5)\n", "f(verify=False)\n"],
+)
+def verify_off(view: View, node: ast.AST) -> Iterator[Hit]:
+    """A request that does not verify the other side's certificate."""
+    if (
+        isinstance(node, ast.Call)
+        and (off := keyword(node, "verify")) is not None
+        and view.named(node.func, *_REQUESTS)
+    ):
+        if isinstance(off.value, ast.Constant) and off.value.value is False:
+            yield Hit(node, "verify certificates; give the path of your authority's")
+
+
+RULES = (shell_constant, yaml_load, weak_hash, mktemp, request_timeout, verify_off)

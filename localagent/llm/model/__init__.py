@@ -1,0 +1,1 @@
+"""Model files: GGUF, manifest, registry, adapters, memory and threads they need."""

@@ -1,0 +1,1 @@
+"""The process in which llama.cpp runs, its protocol, and its clients."""

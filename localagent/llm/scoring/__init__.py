@@ -1,0 +1,1 @@
+"""How likely edits are, by the model: prompts, windows, scores."""

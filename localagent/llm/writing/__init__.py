@@ -1,0 +1,1 @@
+"""Edits that the model writes: spans, completions, chat replies."""

@@ -1,0 +1,316 @@
+"""`EditWriter` that asks for whole answers: several drawn at once at each place, in the ways a model understands.
+
+Each answer is an edit or is refused; what was refused, and how the tests judged what was not, stands in the next
+question about the same place: at most three remarks, of the answers that failed fewest tests first. Bounded in rounds
+and tokens; the search bounds its seconds. Contributes nothing where the model is absent, dropped, slow or knows no such
+way. Only the snapshot's own files are written upon. Which answers come when is a matter of the model's speed; which
+there are is not.
+"""
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from localagent.code.symbols import FactIndex
+from localagent.domain.edit import Edit, Written
+from localagent.domain.outcome import Baseline, Failure, steady
+from localagent.domain.paths import RepoPath
+from localagent.domain.task import Suspicion
+from localagent.edit.external_edits import Page
+from localagent.llm.process.batched_sampling import Draw, Drawn, SampleEnd
+from localagent.llm.process.model_client import Served
+from localagent.llm.scoring.context_budget import Room
+from localagent.llm.writing.chat_prompts import around, messages
+from localagent.llm.writing.reply_parser import LEADS, View, Way, can_ask, edit_of, grammar, spans_lines
+from localagent.llm.writing.sample_client import Answer, ModelSampler, Prompt, chat_prompt, fim_prompt, text_prompt
+from localagent.llm.writing.skeleton import OUTLINE_GRAMMAR, OUTLINE_TOKENS, OUTLINES, Outline, outline_of
+from localagent.llm.writing.span_writer import lines_of
+from localagent.ports import Sources
+
+MAX_TARGETS = 40
+MAX_ROUNDS = 4
+MAX_TOKENS = 40_000
+ANSWERS = 8
+HEARD = 3
+_ROUND = 1.5  # nats by which a further round at a place is dearer
+_DEAREST = 11.0
+_MAX_SILENT = 3
+_SAID = 120
+_NONE = 1 << 20  # failing tests of what was refused: it comes last
+
+Choices = Callable[[RepoPath, Sequence[int]], Sequence[Edit]]
+
+
+@dataclass(slots=True)
+class _Target:
+    """One place to ask about: a function for conversations, else a line."""
+
+    view: View
+    line: int
+    weight: float
+    tests: str
+    rounds: int = 0
+    outline: str = ""
+    room: Room = field(default_factory=Room)
+    remarks: list[tuple[int, str]] = field(default_factory=list)  # failing tests, and what is said of it; oldest first
+
+    @property
+    def heard(self) -> tuple[str, ...]:
+        """What stands in the next question: of the answers that failed fewest tests, then of those that were none."""
+        best = sorted(enumerate(self.remarks), key=lambda r: (r[1][0], -r[0]))[:HEARD]
+        return tuple(text for _, (_, text) in sorted(best))
+
+    @property
+    def cost(self) -> float:
+        return self.weight + _ROUND * self.rounds if self.rounds < MAX_ROUNDS else math.inf
+
+
+class SampleWriter:
+    """One task's questions, by `ways` in turn. `begin` names the places, `more` asks once. One thread at a time.
+
+    `heard` may be called from another thread.
+    """
+
+    def __init__(
+        self,
+        served: Served,
+        context: Callable[[RepoPath, Baseline], str],
+        *,
+        ways: Sequence[Way],
+        choices: Choices,
+        task: str = "",
+        seed: int = 0,
+        localization: float = 2.0,
+        malus: float = 2.5,
+    ) -> None:
+        """`context` gives the failing tests as text, `choices` likely enumerated edits at some lines of a file."""
+        self._sampler = ModelSampler(served)
+        self._context, self._choices, self._task, self._seed = context, choices, task, seed
+        self._ways = tuple(ways)
+        self._localization, self._malus = localization, malus
+        self._targets: list[_Target] = []
+        self._made: dict[Edit, tuple[_Target, str]] = {}  # where each edit was made, and the answer
+        self._judged: deque[tuple[Edit, tuple[Failure, ...]]] = deque()
+        self._asked = self._silent = 0
+        self.replies = self.refused = 0
+
+    @property
+    def tokens_used(self) -> int:
+        """Tokens decoded for answers."""
+        return self._sampler.tokens_used
+
+    @property
+    def late(self) -> int:
+        """0: what was drawn by a seed is not followed by a replay."""
+        return 0
+
+    @property
+    def fresh(self) -> Sequence[int]:
+        """None is told, as of `late`."""
+        return ()
+
+    @property
+    def next_cost(self) -> float:
+        """What the cheapest further answer may cost; infinite when there is nothing to go on with."""
+        if not self._sampler.alive or self._silent >= _MAX_SILENT or self.tokens_used > MAX_TOKENS or not self._ways:
+            return math.inf
+        return self._malus + min((target.cost for target in self._targets), default=math.inf)
+
+    def begin(self, sources: Sources, places: Sequence[Suspicion], baseline: Baseline) -> None:
+        """The most suspicious functions, or lines, for the ways that the model knows."""
+        forms = self._sampler.knows()
+        self._ways = tuple(way for way in self._ways if _form(way) in forms)
+        if not self._ways:
+            return
+        chat, room = self._ways[0].chat, Room(path_tokens=self._sampler.path_tokens)
+        index, scored = FactIndex(), lines_of(places)
+        best = max(scored.values(), default=0.0) or 1.0
+        pages: dict[RepoPath, Page] = {}
+        seen: set[tuple[RepoPath, int]] = set()
+        for (path, line), score in sorted(scored.items(), key=lambda item: (-item[1], item[0])):
+            page = pages.setdefault(path, Page(path, sources, index)) if path in sources else None
+            if page is None or not page.usable or page.statement(line) is None:
+                continue
+            whole = page.lines(line)
+            assert whole is not None
+            statement = page.statement(line)
+            assert statement is not None
+            line = line if chat else statement.line  # noqa: PLW2901 - further lines of it are the same question
+            if (path, whole[0] if chat else line) in seen:
+                continue
+            seen.add((path, whole[0] if chat else line))
+            shown = _window(page, whole, line, room) if chat else range(line, line + 1)
+            picked = tuple(self._choices(path, shown)) if chat and Way.CHOICE in self._ways else ()
+            view = View(page=page, lines=shown, function=page.function(line), choices=picked)
+            weight = self._localization * math.log(best / max(score, best / 50))
+            tests = self._context(path, baseline) + (_complaint(baseline) if chat else "")
+            self._targets.append(_Target(view=view, line=line, weight=weight, tests=tests, room=room))
+            if len(self._targets) >= MAX_TARGETS:
+                break
+
+    def heard(self, edit: Edit, failures: Sequence[Failure]) -> None:
+        """How the tests judged an edit; of one that this writer made, the next question says so."""
+        if edit in self._made:
+            self._judged.append((edit, tuple(failures)))
+
+    def more(self, *, timeout_seconds: float) -> Sequence[Written]:
+        """One question at the cheapest place. Empty where nothing came of it; `next_cost` says whether to go on."""
+        self._listen()
+        if math.isinf(self.next_cost):
+            return []
+        target = min(self._targets, key=lambda t: t.cost)
+        ways = [way for way in self._ways if can_ask(way, target.view)]
+        if not ways:
+            target.rounds = MAX_ROUNDS
+            return []
+        way = ways[target.rounds % len(ways)]
+        if way is Way.SKELETON and not target.outline:
+            self._draw_outline(target, timeout_seconds)
+            return []
+        target.rounds += 1
+        answer = self._ask(way, target, timeout_seconds)
+        target.outline = ""  # what comes of this round stands in the next outline's question
+        if answer.refused:
+            self._tighten(target, answer.refused)
+            return []
+        self._silent = 0 if answer.drawn else self._silent + 1
+        return list(self._edits(way, target, answer.drawn))
+
+    def _draw_outline(self, target: _Target, timeout_seconds: float) -> None:
+        """The likeliest of some that is an outline; without one the place has had its round."""
+        seeds = self._seeds(OUTLINES)
+        how = Draw(seeds=seeds, most_tokens=OUTLINE_TOKENS, grammar=OUTLINE_GRAMMAR)
+        answer = self._sampler.draw(self._prompt(Way.SKELETON, target), how, timeout_seconds=timeout_seconds)
+        self._silent = 0 if answer.drawn else self._silent + 1
+        for said in sorted(answer.drawn, key=lambda d: -d.likelihood):
+            found = outline_of(LEADS[Way.SKELETON].encode() + said.text, target.view)
+            if isinstance(found, Outline):
+                target.outline = found.text
+                return
+            self.replies, self.refused = self.replies + 1, self.refused + 1
+            _remember(target, f"refused: {found}")
+        if answer.refused:
+            self._tighten(target, answer.refused)
+        else:
+            target.rounds += 1
+
+    def _tighten(self, target: _Target, why: str) -> None:
+        """Ask with less beside the code; not at all where that is left out, or the template does not carry it."""
+        tighter = target.room.tighter()
+        if tighter is not None and "do not fit" in why:
+            target.room = tighter
+            return
+        target.rounds = MAX_ROUNDS
+        self._sampler.remark(f"line {target.line} of {target.view.page.path} was not asked about: {why}")
+
+    def _seeds(self, count: int) -> tuple[int, ...]:
+        """Seeds that no other question has."""
+        self._asked += 1
+        first = (self._seed << 20) + self._asked * 256
+        return tuple(range(first, first + count))
+
+    def _ask(self, way: Way, target: _Target, timeout_seconds: float) -> Answer:
+        how = Draw(
+            seeds=self._seeds(ANSWERS if way is not Way.CHOICE else 3),
+            most_tokens=target.room.answer_tokens(way, target.view, target.line),
+            stops=() if way.chat or spans_lines(target.view, target.line) else (b"\n",),
+            grammar=grammar(way, target.view),
+        )
+        return self._sampler.draw(self._prompt(way, target), how, timeout_seconds=timeout_seconds)
+
+    def _prompt(self, way: Way, target: _Target) -> Prompt:
+        if way.chat:
+            asked = messages(
+                way,
+                target.view,
+                tests=target.tests,
+                task=self._task,
+                heard=target.heard,
+                outline=target.outline,
+                room=target.room,
+            )
+            return chat_prompt(asked, LEADS[way])
+        front, behind = around(target.view, target.line, tests=target.tests, room=target.room)
+        return fim_prompt(front, behind) if way is Way.FIM else text_prompt(front)
+
+    def _edits(self, way: Way, target: _Target, drawn: Sequence[Drawn]) -> Iterator[Written]:
+        """Answers as edits, each once; those that are none are remembered for the next question."""
+        for said in dict.fromkeys(d.text for d in drawn):
+            best = max((d for d in drawn if d.text == said), key=lambda d: d.likelihood)
+            text = LEADS.get(way, "").encode() + said
+            self.replies += 1
+            open_ended = way is Way.CONTINUE and spans_lines(target.view, target.line)  # nothing tells it to stop
+            if best.end in (SampleEnd.LENGTH, SampleEnd.SECONDS, SampleEnd.STUCK) and not (
+                open_ended and best.end is SampleEnd.LENGTH
+            ):
+                found: Edit | str = "the answer was cut off: it was too long"
+            else:
+                found = edit_of(way, text, target.view, line=target.line, prior=-self._malus)
+            if isinstance(found, str):
+                self.refused += 1
+                _remember(target, f"refused: {found}")
+                continue
+            words = edit_words(found) if way is Way.CHOICE else text.decode("utf-8", "replace")
+            self._made[found] = target, words.replace("```python", "").replace("```", "")[:_SAID]
+            yield Written(edit=found, score=-round(min(_DEAREST, -best.likelihood), 4))
+
+    def _listen(self) -> None:
+        while self._judged:
+            edit, failures = self._judged.popleft()
+            target, said = self._made.get(edit, (None, ""))
+            if target is not None:
+                told = [f"{f.exception}: {f.steady}"[:160] for f in failures[:1]]
+                sides = [(steady(f.right)[:60], steady(f.left)[:60]) for f in failures[:1] if f.left or f.right]
+                wants = [f"expected {right}, got {left}" for right, left in sides]
+                _remember(
+                    target,
+                    " ".join([said, "still fails:", *told, *wants, *_place(failures[:1])]),
+                    failing=len(failures),
+                )
+
+
+def _place(failures: Sequence[Failure]) -> list[str]:
+    """Where each failed: its innermost frame within the repository."""
+    places = [next((f for f in reversed(failure.frames) if f.path is not None), None) for failure in failures]
+    return [f"at {f.path}:{f.line} in {f.function}"[:100] for f in places if f is not None]
+
+
+def _complaint(baseline: Baseline) -> str:
+    """What the first failing test wanted and got, and where, as comments behind it."""
+    failing = set(baseline.failing)
+    first = [t.failure for t in baseline.tests if t.id in failing and t.failure is not None][:1]
+    sides = [f"expected {steady(f.right)[:100]}, got {steady(f.left)[:100]}" for f in first if f.left or f.right]
+    told = (" ".join(text.split()) for text in [*sides, *_place(first)])
+    return "".join(f"# {text}\n" for text in told)
+
+
+def _remember(target: _Target, remark: str, *, failing: int = _NONE) -> None:
+    line = " ".join(remark.split())[:240]
+    if all(line != said for _, said in target.remarks):
+        target.remarks.append((failing, line))
+
+
+def edit_words(edit: Edit) -> str:
+    """An enumerated edit in a few words."""
+    return f"line {edit.line}: {edit.note or edit.operator}"
+
+
+def _form(way: Way) -> str:
+    return "chat" if way.chat else "fim" if way is Way.FIM else "text"
+
+
+def _window(page: Page, whole: range, line: int, room: Room) -> range:
+    """The lines of a function that are shown: all of it where it fits, else some around a line."""
+
+    def size(lines: range) -> int:
+        return sum(len(page.line_text(k)) + 6 for k in lines)
+
+    if len(whole) <= room.shown_lines and size(whole) <= room.code_bytes:
+        return whole
+    first = last = line
+    while True:
+        wider = range(max(whole[0], first - 1), min(whole[-1], last + 1) + 1)
+        if len(wider) > room.shown_lines or size(wider) > room.code_bytes or len(wider) == last - first + 1:
+            return range(first, last + 1)
+        first, last = wider[0], wider[-1]

@@ -1,0 +1,356 @@
+"""The end of a search: which plausible candidate is believed, and what is kept as progress where none is.
+
+Nothing is accepted while something that was asked for still fails.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from localagent.code.test_literals import Literals, failing_literals
+from localagent.domain.behaviour import Behaviours, Crash, Row
+from localagent.domain.edit import BY_TOKENS, WRITTEN, Candidate
+from localagent.domain.outcome import FullResult
+from localagent.domain.task import Ambiguity, Choosing, Stage
+from localagent.repair.acceptance.ambiguity import FEW_TESTS, explained, settled, undecided, unproven, weak
+from localagent.repair.acceptance.behaviour_clusters import by_mass
+from localagent.repair.acceptance.crash_hardening import Hardening
+from localagent.repair.acceptance.give_up import crash_text
+from localagent.repair.acceptance.goal_controls import examined
+from localagent.repair.acceptance.ranking import READ, Standing, crashes, ranked, reread
+from localagent.repair.acceptance.regression_guard import guarded
+from localagent.repair.acceptance.signals import Choice, signals
+from localagent.repair.ordering.cost import reaches
+from localagent.repair.ordering.naturalness import naturalness
+from localagent.repair.ordering.scored_edit import repriced
+from localagent.repair.search.replay_schedule import PATIENCE
+from localagent.repair.search.run_context import Run
+
+FULL_CHECKS = 8
+MORE_AFTER_FIRST = 60
+KEPT_TO_HARDEN, KEPT_SHARE = 20, 0.4
+PART_CHECKS = 5
+PROPOSALS = 4
+READ_SECONDS = 20.0
+SHAKY = 2.0  # nats of cost in the choice, set by hand
+_ASSUMED = (
+    "the tests are too few to tell this patch from others or to prove it; taken because of --assume, where a person "
+    "would have been asked"
+)
+_NATURAL = (
+    "{} candidates pass the few tests and do not all behave alike; this one was taken because to the model it reads "
+    "most naturally"
+)
+_FIRST = "the first patch that passes every check was taken (--first): it was compared with no other"
+
+Accepted = tuple[Candidate, FullResult]
+
+
+def more_after_first(run: Run) -> int:
+    """How many more candidates to try once one is plausible, so that there is a choice.
+
+    Where the model wrote it, twice as many: an enumerated one is worth more. None where the first is to be taken.
+    Of a small budget some are kept for making one of them sturdier (`Hardening`), where few tests may leave it shaky.
+    """
+    if run.task.choosing is Choosing.FIRST:
+        return 0
+    if all(any(e.operator in WRITTEN for e in c.edits) for c in run.state.plausible):
+        more = max(2 * MORE_AFTER_FIRST, run.state.verified)
+    else:
+        more = max(MORE_AFTER_FIRST, min(2 * MORE_AFTER_FIRST, run.state.verified // 2))
+    few = len(run.baseline.tests) + len(run.baseline.checks) <= FEW_TESTS
+    if not few or not any(_may_harden(c) for c in run.state.plausible):
+        return more
+    left = run.task.budget.max_candidates - run.state.verified
+    return min(more, left - min(KEPT_TO_HARDEN, int(KEPT_SHARE * left)))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Weighed:
+    """Plausible candidates in order, what stands beside the first, and why a person might have to look.
+
+    `near` is what they do; `rivals` are those that nothing tells from the first, `read` is true where the model's
+    reading told them; `sturdier` is the first with the edit that ends its crashes.
+    """
+
+    near: Behaviours
+    order: Sequence[Standing]
+    rivals: Sequence[Standing]
+    read: bool
+    sturdier: Candidate | None
+    crash: Crash | None
+    doubtful: bool
+    unsure: bool
+
+
+def choose(run: Run, hardening: Hardening) -> Accepted | None:
+    """The best plausible candidate that passes the full check; None if none does or nothing tells the best apart.
+
+    Where the tests are few, one that crashes on inputs near theirs is not believed: one more edit may end the crashes,
+    or another candidate does not crash, or a person has to look (but where only the parser's complaints were mended).
+    Where the task says so, the best is taken instead of asking, or the first without comparing any.
+    """
+    s = run.state
+    s.plausible = repriced(s.plausible, s.opened, run.parts.weights, mends=s.mends, by_hand=s.by_hand)
+    open_ones = [c for c in s.plausible if c.number not in s.rejected]
+    if not open_ones:
+        return None
+    if run.task.choosing is Choosing.FIRST:
+        return _first_accepted(run, open_ones)
+    with run.timed(Stage.CHOOSE):
+        weighed = _weigh(run, open_ones, hardening)
+    if weighed.unsure and run.task.choosing is Choosing.ASK:
+        _propose(run, weighed)
+        return None
+    return _best_accepted(run, weighed)
+
+
+def _weigh(run: Run, open_ones: Sequence[Candidate], hardening: Hardening) -> _Weighed:
+    """Compare them by what they do on inputs near the tests', and by reading where that is not enough."""
+    s = run.state
+    tests = len(run.baseline.tests) + len(run.baseline.checks)
+    near = run.parts.verifier.behaviours(open_ones, run.baseline, seed=run.task.seed)
+    few = tests <= FEW_TESTS
+    tested = failing_literals(run.baseline, run.parts.sources)
+    order = ranked(open_ones, near, shaky=SHAKY if few else 0.0, tested=tested)
+    order = _told_by_signals(run, order, near, tested)
+    rivals = undecided(order, tests, s.verified)
+    read = False
+    if rivals and (told := _read(run, order)) is not None:
+        order, rivals, read = told, [], True
+    if rivals:
+        order, rivals = by_mass(order, rivals)
+    first = order[0].candidate
+    sturdier, shaky = None, few and crashes(near, first.number)
+    slips = all(e.operator.startswith(BY_TOKENS) for e in first.edits)  # nothing was guessed
+    if shaky and first.number not in s.hardened and _may_harden(first):
+        s.hardened.add(first.number)
+        sturdier = hardening.sturdier(first, near.crashes.get(first.number, ()))
+    run.emit(
+        "ranked",
+        order=[[x.candidate.number, round(x.cost, 2)] for x in order],
+        behaviours={str(k): list(v) for k, v in near.telling().items()},
+        crashes={str(c.number): len(near.crashed(c.number)) for c in open_ones},
+        sturdier=None if sturdier is None else sturdier.number,
+    )
+    doubtful = shaky and sturdier is None and not (slips and not weak(order, s.verified))
+    unsure = bool(rivals) or doubtful or unproven(order, tests, len(run.baseline.failing))
+    if unsure:
+        run.emit("undecided", numbers=[first.number, *(r.candidate.number for r in rivals)])
+    crash = next(iter(near.crashes.get(first.number, ())), None)
+    return _Weighed(
+        near=near,
+        order=order,
+        rivals=rivals,
+        read=read,
+        sturdier=sturdier,
+        crash=crash,
+        doubtful=doubtful,
+        unsure=unsure,
+    )
+
+
+def _told_by_signals(run: Run, order: Sequence[Standing], near: Behaviours, tested: Literals) -> list[Standing]:
+    """The order once what else is known of each candidate counts; the signals are kept for whoever accepts."""
+    s = run.state
+    choice = Choice(
+        order=order,
+        near=near,
+        baseline=run.baseline,
+        suspicions=run.suspicions,
+        sources=run.parts.sources,
+        verified=s.verified,
+        natural={},
+        tested=tested,
+    )
+    s.choice, s.signals = choice, signals(choice)
+    penalty = run.parts.confidence.penalty
+    dearer = [replace(x, cost=x.cost + penalty(s.signals[x.candidate.number])) for x in order]
+    s.behaviours, s.order = near, tuple(sorted(dearer, key=lambda x: (x.cost, x.candidate.number)))
+    return list(s.order)
+
+
+def _may_harden(candidate: Candidate) -> bool:
+    """Whether nothing about it was guessed, so that one more edit may be."""
+    return all(explained(e) for e in candidate.edits)
+
+
+def _propose(run: Run, weighed: _Weighed) -> None:
+    """Leave the choice to a person: what passes every check is proposed; what does not is booked as rejected."""
+    s = run.state
+    best = weighed.order[0]
+    if weighed.sturdier is not None:
+        best = replace(best, candidate=weighed.sturdier)
+    passed = _proposals(run, [best, *(weighed.rivals or weighed.order[1:])])
+    s.proposals, s.proposed = tuple(c for c, _ in passed), tuple(full for _, full in passed)
+    open_still = [x.candidate for x in (best, *weighed.rivals) if x.candidate.number not in s.rejected]
+    s.undecided = tuple(open_still)  # empty when none of them passes every check: the search goes on
+    s.crash = weighed.crash if weighed.doubtful else None
+    if weighed.rivals and s.crash is None and weighed.sturdier is None:
+        s.ambiguity = ambiguity(run, s.proposals)
+
+
+def rivals(run: Run, chosen: Candidate) -> list[Accepted]:
+    """The best plausible candidates of other behaviours that pass every check as well, while there is time."""
+    rows = {x.row for x in run.state.order if x.candidate.number == chosen.number}
+    others = [
+        x
+        for x in run.state.order
+        if x.candidate.number != chosen.number and x.candidate.number not in run.state.rejected and x.row not in rows
+    ]
+    return _proposals(run, others, most=PROPOSALS - 1)
+
+
+def ambiguity(run: Run, proposals: Sequence[Candidate]) -> Ambiguity | None:
+    """An input on which the proposals differ, with what each makes of it; None where none can be shown."""
+    numbers = {c.number: at for at, c in enumerate(proposals, 1)}
+    found = run.state.behaviours.distinguishing(numbers)
+    if found is None:
+        return None
+    answers = {numbers[n]: text for n, text in sorted(found.answers.items(), key=lambda x: numbers[x[0]])}
+    run.emit("ambiguous", call=found.call, answers=[[at, text] for at, text in answers.items()])
+    exact = frozenset(numbers[n] for n in found.exact)
+    return Ambiguity(call=found.call, answers=answers, function=found.function, exact=exact)
+
+
+def _best_accepted(run: Run, weighed: _Weighed) -> Accepted | None:
+    """The first in order that passes the full check, the sturdier form of the best alone where there is one."""
+    s = run.state
+    sturdier = weighed.sturdier
+    for candidate in [sturdier] if sturdier is not None else [x.candidate for x in weighed.order[:FULL_CHECKS]]:
+        full = _full(run, candidate)
+        if full.accepted:
+            if (accepted := _believed(run, candidate, full)) is None:
+                return None
+            s.others = _others(run, weighed, candidate)
+            if weighed.read:
+                s.warnings.append(_NATURAL.format(len(weighed.order)))
+            if weighed.unsure:
+                s.warnings.append(_ASSUMED + _differing(weighed, candidate))
+            if sturdier is not None and weighed.crash is not None:
+                s.warnings.append(
+                    f"a patch that passed the tests crashed on inputs near theirs ({crash_text(weighed.crash)}); "
+                    f"one more edit ends that and changes no other answer: {sturdier.edits[-1].note}"
+                )
+            return accepted
+        s.rejected[candidate.number] = full
+    return None
+
+
+def _others(run: Run, weighed: _Weighed, taken: Candidate) -> int:
+    """How many known behaviours pass the tests beside that of what was taken; what failed a full check counts not.
+
+    Of the first made sturdier only crashes differ: it stands for the first.
+    """
+    first = weighed.order[0].candidate
+    number = first.number if taken is weighed.sturdier else taken.number
+    mine = next(s.row for s in weighed.order if s.candidate.number == number)
+    rows = {s.row for s in weighed.order if s.row and s.candidate.number not in run.state.rejected}
+    return len(rows - {mine}) if mine else 0
+
+
+def _differing(weighed: _Weighed, taken: Candidate) -> str:
+    """An input on which the patch that was taken and its rivals differ, in words; "" where none can be shown."""
+    others = [s.candidate.number for s in weighed.order if s in weighed.rivals]
+    found = weighed.near.distinguishing([taken.number, *others])
+    if found is None or taken.number not in found.answers:
+        return ""
+    mine = found.answers[taken.number]
+    rest = [text for text in dict.fromkeys(found.answers.values()) if text != mine]
+    return f". On {found.call} it answers {mine}; others that pass: {' | '.join(rest)}"
+
+
+def _first_accepted(run: Run, candidates: Sequence[Candidate]) -> Accepted | None:
+    """The first of them that passes the full check; what does not is booked as rejected."""
+    for candidate in candidates:
+        full = _full(run, candidate)
+        if full.accepted:
+            run.state.warnings.append(_FIRST)
+            return _believed(run, candidate, full)
+        run.state.rejected[candidate.number] = full
+    return None
+
+
+def _read(run: Run, order: Sequence[Standing]) -> list[Standing] | None:
+    """The order once the model has read the first of it, where that tells which is right; None where it does not."""
+    reader = run.parts.reader
+    pace = run.parts.pace
+    if reader is None or not pace.reads(wanted=run.left() > 0):
+        return None
+    seconds = PATIENCE * READ_SECONDS if pace.following else min(READ_SECONDS, 0.5 * run.left())
+    natural = naturalness([s.candidate for s in order[:READ]], reader, seconds) if pace.answers_reading() else {}
+    run.emit("read", nats={str(number): round(nats, 2) for number, nats in natural.items()})
+    if not natural:
+        return None
+    again = reread(order, natural)
+    return again if settled(again, run.state.verified) else None
+
+
+def _proposals(run: Run, standings: Sequence[Standing], *, most: int = PROPOSALS) -> list[Accepted]:
+    """What a person may choose from, checked: one of each known behaviour, and only what passes every check.
+
+    What does not is booked as rejected, like any other plausible candidate that fails the full check.
+    """
+    seen: set[Row] = set()
+    out: list[Accepted] = []
+    for standing in standings:
+        if len(out) == most:
+            break
+        if standing.row in seen:
+            continue
+        if not run.parts.pace.proposes(wanted=run.left() > 0):
+            break
+        full = _full(run, standing.candidate)
+        if not full.accepted:
+            run.state.rejected[standing.candidate.number] = full
+            continue
+        out.append((standing.candidate, full))
+        seen.update([standing.row] if standing.row else [])
+    return out
+
+
+def some_turned(run: Run) -> Accepted | None:
+    """Keep the best candidate that turns some of what fails and breaks nothing, as progress: it is never accepted.
+
+    Where nobody named tests or checks, the rest must not run what it changes, as far as lines tell: those that do, and
+    still fail, speak against it. One after which nothing fails any more, which the quick check could not see, is judged
+    like any other.
+    """
+    s = run.state
+    lines = {t.id: t.lines for t in run.baseline.tests}
+    named = run.task.tests or run.task.checks
+    for candidate, turned in s.parts[:PART_CHECKS]:
+        rest = [name for name in run.baseline.failing if name not in turned]
+        if not named and any(not lines.get(i) or reaches(lines[i] or {}, candidate) for i in rest):
+            continue
+        full = _full(run, candidate, may_fail=rest)
+        if not full.accepted or not full.fail_to_pass:
+            continue
+        if not full.still_failing:
+            return _believed(run, candidate, full)
+        s.progress = (candidate, full)
+        s.proposals, s.proposed = (candidate,), (full,)
+        return None
+    return None
+
+
+def _believed(run: Run, candidate: Candidate, full: FullResult) -> Accepted | None:
+    """What passed every check, unless there are doubts that the task leaves to a person: then it is proposed."""
+    s = run.state
+    if full.doubts and run.task.choosing is not Choosing.ASSUME:
+        s.doubts, s.undecided = full.doubts, (candidate,)
+        s.proposals, s.proposed = (candidate,), (full,)
+        return None
+    s.warnings += [f"{doubt}; taken because of --assume, where a person would have been asked" for doubt in full.doubts]
+    return candidate, full
+
+
+def _full(run: Run, candidate: Candidate, *, may_fail: Sequence[str] = ()) -> FullResult:
+    """The full check on the goal's tests, controls on its checks, then the guard: the one way to acceptance."""
+    with run.timed(Stage.FULL):
+        full = run.parts.verifier.full(candidate, run.baseline, seed=run.task.seed, may_fail=may_fail)
+        if full.accepted:
+            full = examined(run, candidate, full)
+    if full.accepted:
+        full = guarded(run, candidate, full)
+    run.emit("full-check", number=candidate.number, accepted=full.accepted, reasons=list(full.reasons))
+    return full

@@ -1,0 +1,1 @@
+"""In which order candidates are tried: costs, model scores, learned ranker."""

@@ -1,0 +1,1 @@
+"""The search: expansion, frontier, beam, rounds."""

@@ -1,0 +1,1 @@
+"""Unified diffs: parsed, written, reversed, applied in memory."""

@@ -1,0 +1,292 @@
+"""A unified diff as git or `diff -u` writes it becomes a `Diff`, or a DiffFault that says what, where and why.
+
+Strict on purpose: where two tools could read a text differently it is refused, for a gate must judge what the next tool
+applies. Text is taken only before the first file, and only if no tool could take it for a diff. Not promised: that all
+that `patch` would guess its way through is read: context, normal and ed diffs are refused, binary content is
+recognised but not decoded.
+"""
+
+import re
+from collections.abc import Iterator
+
+from localagent.domain.diff import ChangeKind, Diff, DiffFault, DiffRule, FileDiff, FileMode, Hunk
+from localagent.repo.diff.diff_paths import git_names, plain_name, same_name
+from localagent.repo.diff.hunks import MAX_HUNKS, take_hunks
+from localagent.repo.diff.lines import AS_GIT_WRITES, SPLIT_IT, Lines, malformed, shown
+
+MAX_PATCH_BYTES = 8 << 20
+MAX_FILES = 2_000
+_MOST_BEFORE = 10_000
+_INDEX = re.compile(rb"index [0-9a-f]{4,64}\.\.[0-9a-f]{4,64}(?: (\d{6}))?\n")
+_PERCENT = re.compile(rb"(?:dis)?similarity index \d{1,3}%\n")
+_BASE85 = re.compile(rb"[A-Za-z][0-9A-Za-z!#$%&()*+;<=>?@^_`{|}~-]{1,70}\n")
+_BINARY = re.compile(rb"(?:literal|delta) \d{1,12}\n")
+_ENCODED = re.compile(
+    rb"(?i)content-transfer-encoding:(?!\s*(?:7bit|8bit|binary)\s*$)|content-type:.*multipart|.*format=\"?flowed"
+)
+_NORMAL = re.compile(rb"\d+(?:,\d+)?[acd](?:\d+(?:,\d+)?)?\s*$")
+_TELLING = (b"--- ", b"+++ ", b"*** ", b"@@", b"Index:", b"Prereq:", b"GIT binary patch")
+_INDENTED = (b"diff --git ", b"--- ", b"+++ ", b"*** ", b"@@ -")
+_DEV_NULL = b"/dev/null"
+
+
+def parse_diff(data: bytes) -> Diff:
+    """The diff in some bytes. DiffFault for everything that is not exactly one."""
+    if len(data) > MAX_PATCH_BYTES:
+        raise DiffFault(DiffRule.LIMIT, 0, f"the patch is larger than {MAX_PATCH_BYTES >> 20} MiB", remedy=SPLIT_IT)
+    lines = Lines(data)
+    _preamble(lines)
+    files: list[FileDiff] = []
+    hunks = 0
+    while not lines.ended:
+        if len(files) >= MAX_FILES:
+            raise DiffFault(DiffRule.LIMIT, lines.number, f"more than {MAX_FILES:,} files", remedy=SPLIT_IT)
+        files.append(_file(lines, MAX_HUNKS - hunks))
+        hunks += len(files[-1].hunks)
+        if _trailer(lines):
+            break
+    if not files:
+        what = "there is no diff in it" if data else "the patch is empty"
+        raise DiffFault(DiffRule.EMPTY, 0, f"{what}: nothing can be judged", remedy=AS_GIT_WRITES)
+    _once(files)
+    return Diff(files=tuple(files))
+
+
+def _preamble(lines: Lines) -> None:
+    """Goes to the first file; what stands before it (a mail, a commit message) must not look like a diff to anybody."""
+    while not lines.ended:
+        line = lines.peek()
+        if line.startswith(b"diff -") or (line.startswith(b"--- ") and lines.peek(1).startswith(b"+++ ")):
+            return
+        bare = line.lstrip(b" \t>X")
+        if line.startswith(_TELLING) or bare.startswith(_INDENTED) or _NORMAL.match(bare):
+            raise malformed(lines, f"some tools would take this for a part of a diff: {shown(line)}")
+        if lines.number > _MOST_BEFORE:
+            raise DiffFault(DiffRule.LIMIT, lines.number, "no diff among so many lines", remedy="give the diff itself")
+        if _ENCODED.match(line):
+            what = f"an encoded mail, which some tools decode before they read the diff: {shown(line)}"
+            raise malformed(lines, what, "give the diff itself, decoded")
+        lines.take()
+
+
+def _trailer(lines: Lines) -> bool:
+    """Whether the diff is over: blank lines, or what `git format-patch` signs with, and nothing after them."""
+    signed = lines.peek() == b"-- \n"
+    if signed:
+        lines.take()
+        if re.fullmatch(rb"\d[\w. ()-]{0,60}\n", lines.peek()):
+            lines.take()
+    elif lines.peek().strip():
+        return False
+    while not lines.ended and not lines.peek().strip():
+        lines.take()
+    if not lines.ended:
+        raise malformed(
+            lines, "something follows the end of the diff", "give one patch at a time, and nothing after it"
+        )
+    return True
+
+
+def _file(lines: Lines, hunks_left: int) -> FileDiff:
+    line = lines.peek()
+    if line.startswith((b"diff --cc ", b"diff --combined ")):
+        remedy = "give the diff against one parent: `git diff PARENT MERGE`"
+        raise DiffFault(DiffRule.COMBINED, lines.number, "a combined diff of a merge has no one before", remedy=remedy)
+    if line.startswith(b"diff --git "):
+        return _git_file(lines, hunks_left)
+    if line.startswith(b"diff "):
+        lines.take()  # `diff -ru a b` writes its command line; names are read from the lines that follow
+        line = lines.peek()
+    if line.startswith(b"--- ") and lines.peek(1).startswith(b"+++ "):
+        return _plain_file(lines, hunks_left)
+    if line.startswith(b"@@@"):
+        raise DiffFault(DiffRule.COMBINED, lines.number, "a combined diff has no one before", remedy=AS_GIT_WRITES)
+    raise malformed(lines, f"expected the head of a file (`diff --git`, or `---` and `+++`), not {shown(line)}")
+
+
+class _Head:
+    """What the extended header lines of one git part say."""
+
+    def __init__(self) -> None:
+        self.modes: dict[str, FileMode] = {}
+        self.names: dict[str, bytes] = {}
+
+    def kind(self) -> ChangeKind:
+        """What becomes of the file."""
+        if "new file mode " in self.modes:
+            return ChangeKind.ADDED
+        if "deleted file mode " in self.modes:
+            return ChangeKind.DELETED
+        if self.moved("rename"):
+            return ChangeKind.RENAMED
+        return ChangeKind.COPIED if self.moved("copy") else ChangeKind.MODIFIED
+
+    def moved(self, how: str) -> bool:
+        """Whether both names of a rename or copy stand there."""
+        return f"{how} from " in self.names and f"{how} to " in self.names
+
+    def fault(self) -> str:
+        """What contradicts itself, "" if nothing."""
+        whole = [k for k in ("new file mode ", "deleted file mode ", "old mode ") if k in self.modes]
+        if len(whole) > 1 or ("old mode " in self.modes) != ("new mode " in self.modes):
+            return "the modes contradict each other"
+        for how in ("rename", "copy"):
+            if (f"{how} from " in self.names) != (f"{how} to " in self.names):
+                return f"one of `{how} from` and `{how} to` is missing"
+        if len(self.names) > 2 or (self.names and whole and whole != ["old mode "]):
+            return "a file is added, deleted, renamed or copied, not two of these"
+        return ""
+
+
+_MODE_LINES = ("old mode ", "new mode ", "new file mode ", "deleted file mode ")
+_NAME_LINES = ("rename from ", "rename to ", "copy from ", "copy to ")
+
+
+def _git_file(lines: Lines, hunks_left: int) -> FileDiff:
+    first, said = lines.number, lines.take()
+    head = _Head()
+    while not lines.ended and _extended(lines, head):
+        pass
+    if fault := head.fault():
+        raise malformed(lines, fault)
+    kind = head.kind()
+    hunks: tuple[Hunk, ...] = ()
+    binary, marked = False, None
+    if lines.peek().startswith((b"GIT binary patch\n", b"Binary files ")):
+        binary = True
+        _skip_binary(lines)
+    elif lines.peek().startswith(b"--- "):
+        marked = _marks(lines, first)
+        hunks = take_hunks(lines, hunks_left)
+    names = git_names(said, first, kind, head.names, marked)
+    old_mode, new_mode = _modes(lines, head, kind)
+    nothing = not (hunks or binary or head.names or head.modes)
+    if nothing:
+        raise malformed(lines, f"the part of {names.new!r} changes nothing")
+    return FileDiff(
+        line=first, kind=kind, old=names.old, new=names.new, old_mode=old_mode, new_mode=new_mode, hunks=hunks,
+        binary=binary,
+    )  # fmt: skip
+
+
+def _extended(lines: Lines, head: _Head) -> bool:
+    """Takes one extended header line; False if there is none."""
+    line = lines.peek()
+    for key in _MODE_LINES:
+        if line.startswith(key.encode()):
+            _note(lines, head.modes, key, _mode(lines, line[len(key) :].rstrip(b"\n")))
+            return True
+    for key in _NAME_LINES:
+        if line.startswith(key.encode()):
+            _note(lines, head.names, key, line[len(key) :].removesuffix(b"\n"))
+            return True
+    if found := _INDEX.fullmatch(line):
+        _note(lines, head.modes, "index", _mode(lines, found[1]) if found[1] else None)
+        return True
+    if _PERCENT.fullmatch(line):
+        lines.take()
+        return True
+    return False
+
+
+def _note(lines: Lines, where: dict[str, FileMode] | dict[str, bytes], key: str, value: object) -> None:
+    if key in where:
+        raise malformed(lines, f"`{key.strip()}` stands twice")
+    if value is not None:
+        where[key] = value  # type: ignore[assignment]
+    lines.take()
+
+
+def _mode(lines: Lines, text: bytes) -> FileMode:
+    try:
+        return FileMode(text.decode("ascii", "replace"))
+    except ValueError:
+        known = ", ".join(FileMode)
+        raise malformed(lines, f"mode {shown(text)} is none that git keeps ({known})") from None
+
+
+def _modes(lines: Lines, head: _Head, kind: ChangeKind) -> tuple[FileMode | None, FileMode | None]:
+    modes = head.modes
+    if kind is ChangeKind.ADDED:
+        return None, modes["new file mode "]
+    if kind is ChangeKind.DELETED:
+        return modes["deleted file mode "], None
+    if "index" in modes:
+        if "old mode " in modes:
+            raise malformed(lines, "`index` names a mode beside `old mode` and `new mode`")
+        return modes["index"], modes["index"]
+    return modes.get("old mode "), modes.get("new mode ")
+
+
+def _marks(lines: Lines, first: int) -> tuple[bytes, bytes]:
+    """What stands after `---` and `+++`."""
+    old = lines.take()[4:]
+    if not lines.peek().startswith(b"+++ "):
+        raise malformed(lines, f"`---` without `+++` in the part that begins in line {first}")
+    new = lines.take()[4:]
+    for mark in (old, new):
+        if not mark.endswith(b"\n"):
+            raise malformed(lines, "the text ends in the middle of a head")
+        if mark.endswith(b"\r\n"):
+            raise malformed(lines, "the patch's own lines end in CR LF, so that names end in CR",
+                             "turn the patch's own lines into LF (`git diff` writes them so)")  # fmt: skip
+    return old[:-1], new[:-1]
+
+
+def _plain_file(lines: Lines, hunks_left: int) -> FileDiff:
+    first = lines.number
+    old, new = _marks(lines, first)
+    a, b = plain_name(old, first), plain_name(new, first)
+    if a == _DEV_NULL and b == _DEV_NULL:
+        raise malformed(lines, "both names are /dev/null")
+    names = same_name(a, b, first)
+    kind = ChangeKind.ADDED if a == _DEV_NULL else ChangeKind.DELETED if b == _DEV_NULL else ChangeKind.MODIFIED
+    hunks = take_hunks(lines, hunks_left)
+    return FileDiff(
+        line=first,
+        kind=kind,
+        old=names.old,
+        new=names.new,
+        old_mode=None,
+        new_mode=None,
+        hunks=hunks,
+    )
+
+
+def _skip_binary(lines: Lines) -> None:
+    """Over the content of a binary part, which must be shaped as git writes it."""
+    line = lines.take()
+    if line.startswith(b"Binary files "):
+        if not line.endswith(b" differ\n"):
+            raise malformed(lines, f"not as git says that binary files differ: {shown(line)}")
+        return
+    for block in range(2):
+        if lines.ended or not _BINARY.fullmatch(lines.peek()):
+            if block:
+                return
+            raise malformed(lines, "a binary patch without content", "make it with `git diff --binary`")
+        lines.take()
+        while not lines.ended and _BASE85.fullmatch(lines.peek()):
+            lines.take()
+        if lines.ended or lines.peek() != b"\n":
+            raise malformed(lines, f"not a line of a binary patch: {shown(lines.peek())}")
+        lines.take()
+
+
+def _once(files: list[FileDiff]) -> None:
+    """No path in two parts: which is judged would depend on the order. The source of copies may be named again."""
+    seen: dict[str, int] = {}
+    for file in files:
+        for path in _touched(file):
+            if path in seen:
+                what = f"{path!r} stands in two parts, the other begins in line {seen[path]}"
+                raise DiffFault(
+                    DiffRule.MALFORMED, file.line, what, path=file.new, remedy="join the two, or give two patches"
+                )
+            seen[path] = file.line
+
+
+def _touched(file: FileDiff) -> Iterator[str]:
+    yield file.new
+    if file.old != file.new and file.kind is not ChangeKind.COPIED:
+        yield file.old

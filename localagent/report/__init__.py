@@ -1,0 +1,1 @@
+"""Reports for people and programs: text, JSON, SARIF in and out. Pure."""

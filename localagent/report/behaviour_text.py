@@ -1,0 +1,78 @@
+"""Old against new as text for a person: the table of changed behaviour, from the report's JSON.
+
+Calls and answers are shown shortened. Where two answers are equal as far as they are shown, the part that differs is
+shown; differences that read alike all the same are one line, with how many there are.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
+from typing import Any
+
+from localagent.text.bounded import ends, one_line
+
+_BEFORE = 12  # characters that are shown in front of the first one that differs
+
+
+def near_lines(near: Mapping[str, Any], *, most: int, whole: bool = False) -> Iterator[str]:
+    """At most so many changes. `whole`: for whom this is the answer: wider, with notes and where inputs come from."""
+    if whole:
+        yield from (f"old against new: {one_line(note, 500)}" for note in near["notes"])
+    if not near["functions"]:
+        return
+    of_whom = f" to {len(near['functions'])} functions" if whole else ""
+    demanded = f", {near['demanded']} differ where turned tests want it" if near["demanded"] else ""
+    others = len(near["differences"]) + near["differences_left_out"]
+    explained = f" ({near['explained']} explained by these)" if near.get("explained") else ""
+    yield f"old against new: {near['inputs']} inputs{of_whom}{demanded}, {others} others differ{explained}"
+    yield from (f"  {_function_change(change)}" for change in near.get("function_changes", ()))
+    groups = _grouped(near["differences"], whole=whole)
+    for text, alike in groups[:most]:
+        yield text + (f"  (and {alike - 1} alike)" if alike > 1 else "")
+    told = sum(alike for _, alike in groups[:most])
+    if others > told:
+        yield f"  and {others - told} more" + (" (--json, --html)" if whole else "")
+    for broken in near["broken_properties"] if whole else near["broken_properties"][:most]:
+        yield _broken(broken, whole=whole)
+
+
+def _grouped(differences: Sequence[Mapping[str, Any]], *, whole: bool) -> list[tuple[str, int]]:
+    """The lines in order, no two alike, each with how many differences read so."""
+    found: dict[str, int] = {}
+    for difference in differences:
+        text = _difference(difference, whole=whole)
+        found[text] = found.get(text, 0) + 1
+    return list(found.items())
+
+
+def _difference(told: Mapping[str, Any], *, whole: bool) -> str:
+    call, answer = (110, 60) if whole else (90, 50)
+    origin = f"  [{told['origin']}]" if whole else ""
+    crash = "  [crash]" if told["crash"] else ""
+    explained = "  [explained]" if whole and told.get("explained") else ""
+    old, new = answers(told["old"], told["new"], answer)
+    return f"  {ends(told['call'], call)}: {old} -> {new}{origin}{crash}{explained}"
+
+
+def answers(old: str, new: str, most: int) -> tuple[str, str]:
+    """Two answers, shortened so that they do not read alike where they are not."""
+    shown = ends(old, most), ends(new, most)
+    if old == new:
+        return shown[0], f"{shown[1]} (what differs is not in the text)"
+    if shown[0] != shown[1]:
+        return shown
+    alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
+    start = max(0, alike - _BEFORE)
+    mark = "…" if start else ""
+    return mark + one_line(old[start:], most), mark + one_line(new[start:], most)
+
+
+def _function_change(told: Mapping[str, Any]) -> str:
+    if told["parameter"]:
+        return f"the argument {told['parameter']!r} of {told['function']} no longer matters"
+    return f"{told['function']} answers the same to every input"
+
+
+def _broken(told: Mapping[str, Any], *, whole: bool) -> str:
+    both = f": {one_line(told['old'], 100)} -> {one_line(told['new'], 100)}" if whole else ""
+    held = f"{told['property']} held on {told['held']} inputs before"
+    return f"  {told['function']}: {held}, and not on {one_line(told['call'], 160)}{both}"

@@ -1,0 +1,120 @@
+"""Copies of the arguments of calls that are made while tests run.
+
+Standard library only, runs in the jail on the project's own Python.
+"""
+
+from __future__ import annotations
+
+import copy
+import sys
+import types
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple
+
+from .structural_key import shape
+
+CALLS_LIMIT = 12
+_COPIES_LIMIT = 400
+_GENERATOR, _ASYNC = 0x20, 0x80 | 0x200  # inspect.CO_GENERATOR; CO_COROUTINE, CO_ASYNC_GENERATOR
+
+
+class Call:
+    """A call seen in a test: which function, with what, and whether it led to a watched function."""
+
+    def __init__(self, function: types.FunctionType, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> None:
+        self.function, self.args, self.kwargs = function, args, kwargs
+        self.reaches = False
+
+
+class Capture:
+    """Copies the arguments of calls that enter the files of the watched functions, and of the watched calls themselves.
+
+    An entry is a call into one of `files` from a file that is none of them: what the tests themselves ask of the code.
+    `find` tells the function of a code object, None where that is not clear.
+    """
+
+    def __init__(
+        self,
+        functions: List[types.FunctionType],
+        files: Set[str],
+        find: Callable[[types.CodeType], Optional[types.FunctionType]],
+    ) -> None:
+        self._watched = {f.__code__: f for f in functions}
+        self._files, self._find = files, find
+        self.entries: List[Call] = []
+        self.inner: List[Call] = []
+        self._seen: Set[str] = set()
+        self._copied = 0
+        self._open: Optional[Call] = None
+        self._busy = False
+        self._generators: List[Any] = []
+
+    def codes(self) -> List[types.CodeType]:
+        """The watched functions' code."""
+        return list(self._watched)
+
+    def start(self) -> None:
+        sys.setprofile(self._event)
+
+    def stop(self) -> None:
+        sys.setprofile(None)
+
+    def _event(self, frame: Any, event: str, _arg: Any) -> None:
+        if event != "call" or self._busy:
+            return
+        code = frame.f_code
+        watched = self._watched.get(code)
+        if code.co_filename not in self._files:
+            return
+        caller = frame.f_back
+        entry = caller is None or caller.f_code.co_filename not in self._files
+        if not entry and watched is None:
+            return
+        if code.co_flags & _GENERATOR:  # a generator's frame is entered again for each value
+            if any(frame is f for f in self._generators) or len(self._generators) >= _COPIES_LIMIT:
+                return
+            self._generators.append(frame)
+        self._busy = True
+        try:
+            if entry:
+                self._open = self._take(code, self._find(code), frame)
+            if watched is not None:
+                if self._open is not None and not self._open.reaches and len(self.entries) < CALLS_LIMIT:
+                    self._open.reaches = True
+                    self.entries.append(self._open)
+                if not entry and len(self.inner) < CALLS_LIMIT:
+                    made = self._take(code, watched, frame)
+                    if made is not None:
+                        self.inner.append(made)
+        except Exception:
+            return
+        finally:
+            self._busy = False
+
+    def _take(self, code: types.CodeType, function: Optional[types.FunctionType], frame: Any) -> Optional[Call]:
+        if function is None or self._copied >= _COPIES_LIMIT or code.co_flags & _ASYNC:
+            return None
+        self._copied += 1
+        n = code.co_argcount
+        names = code.co_varnames
+        values = frame.f_locals
+        args = tuple(copy.deepcopy(values[name]) for name in names[:n])
+        at = n + code.co_kwonlyargcount
+        kwargs = {name: copy.deepcopy(values[name]) for name in names[n:at]}
+        if code.co_flags & 0x04:
+            args += tuple(copy.deepcopy(values[names[at]]))
+            at += 1
+        if code.co_flags & 0x08:
+            kwargs.update(copy.deepcopy(values[names[at]]))
+        key = "%s:%d %s" % (code.co_filename, code.co_firstlineno, shape((args, kwargs)))
+        if key in self._seen:
+            return None
+        self._seen.add(key)
+        return Call(function, args, kwargs)
+
+
+def own_arguments(function: types.FunctionType, args: Tuple[Any, ...]) -> int:
+    """1 where the first argument is the object (or class) whose method is called: its state is nobody's input."""
+    if not args:
+        return 0
+    first = args[0]
+    return int(hasattr(first if isinstance(first, type) else type(first), function.__name__))

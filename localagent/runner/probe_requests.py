@@ -1,0 +1,81 @@
+"""Answers about whole functions, made in a forked child: behaviour tables of programs, and calls of two programs."""
+
+from __future__ import annotations
+
+import os
+from time import monotonic as _monotonic
+from typing import Any, Callable, Dict, List
+
+from . import differential_probe
+from .behaviour_probe import table
+from .call_capture import Capture
+from .fork_runner import Forks, end_child
+from .framing import Reader, WireClosed, WireFault, WireTimeout, send
+from .test_runner import Watch, run_items
+
+_exit = os._exit
+
+
+def answer(forks: Forks, request: Dict[str, Any], fd: int) -> Dict[str, Any]:
+    """The table of some programs; no rows when the child did not come to its end. `fd` is not the child's business."""
+    read_fd, write_fd = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            forks.enter([read_fd, fd], int(request["memory_bytes"]))
+            if forks.index is not None:
+                send(write_fd, (_differ if request["op"] == "differ" else _behave)(forks, request))
+            _exit(0)
+        finally:
+            _exit(96)
+    os.close(write_fd)
+    try:
+        told = Reader(read_fd).receive(_monotonic() + float(request["wall_seconds"]))
+    except (WireTimeout, WireClosed, WireFault):
+        told = {"rows": []}
+    os.close(read_fd)
+    end_child(pid)
+    told["k"] = "behaved"
+    return told
+
+
+def _differ(forks: Forks, request: Dict[str, Any]) -> Dict[str, Any]:
+    """What the functions do, call by call."""
+    index = forks.index
+    assert index is not None
+    functions = [index.live(str(p), int(n), str(name)) for p, n, name in request["functions"]]
+    inverses = {int(k): index.live(str(p), int(n), str(name)) for k, p, n, name in request["inverses"]}
+    watch = Watch(forks.root, lambda message: None)
+    cpu_seconds = float(request["test_seconds"])
+
+    def run_test(item: int) -> None:
+        run_items(forks.plugin, forks.items, [(item, cpu_seconds)], watch, stop_on_bad=False, grace_tests=0)
+
+    return {
+        **differential_probe.table(functions, inverses, run_test, request),
+        "live": [f is not None for f in functions],
+    }
+
+
+def _behave(forks: Forks, request: Dict[str, Any]) -> Dict[str, Any]:
+    index = forks.index
+    assert index is not None
+    found = [index.live(str(p), int(n), str(name)) for p, n, name in request["functions"]]
+    functions = [f for f in found if f is not None]
+    cpu_seconds = float(request["cpu_seconds"])
+    watch = Watch(forks.root, lambda message: None)
+    order = [(int(i), cpu_seconds) for i in request["items"]]
+
+    def run_tests() -> None:
+        run_items(forks.plugin, forks.items, order, watch, stop_on_bad=False, grace_tests=0)
+
+    def program(swaps: List[Dict[str, Any]]) -> Callable[[], None]:
+        def put() -> None:
+            for swap in swaps:
+                index.apply(swap)
+
+        return put
+
+    programs = [program(swaps) for swaps in request["programs"]]
+    capture = Capture(functions, {f.__code__.co_filename for f in functions}, index.owner)
+    return table(capture, forks.root, run_tests, programs, int(request["seed"]), cpu_seconds)

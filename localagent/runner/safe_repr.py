@@ -1,0 +1,50 @@
+"""Values for a person: literals as such, objects by their attributes.
+
+Standard library only, runs in the jail on the project's own Python.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import types
+from typing import Any
+
+from .failures import bounded
+from .structural_key import shape
+
+TEXT_LIMIT = 240
+ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+_PLAIN = (int, float, str, bool, type(None), bytes)
+
+
+def show(value: Any, depth: int = 0) -> str:
+    """A value for a person: literals as such, objects by their attributes, nothing that changes from run to run."""
+    if literal(value):
+        return bounded(repr(value), TEXT_LIMIT)
+    if depth > 6:
+        return "..."
+    if type(value) in (list, tuple):
+        inner = ", ".join(show(v, depth + 1) for v in value[:20])
+        return bounded("[%s]" % inner if type(value) is list else "(%s)" % inner, TEXT_LIMIT)
+    attributes = getattr(value, "__dict__", None)
+    if type(attributes) is dict and not isinstance(value, (type, types.ModuleType, types.FunctionType)):
+        inner = ", ".join("%s=%s" % (k, show(v, depth + 1)) for k, v in list(attributes.items())[:20])
+        return bounded("%s(%s)" % (type(value).__qualname__, inner), TEXT_LIMIT)
+    return bounded(ADDRESS.sub("", shape(value)), TEXT_LIMIT)
+
+
+def literal(value: Any, depth: int = 0) -> bool:
+    """Whether `ast.literal_eval` gives the value back from its repr."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return kind is not float or math.isfinite(value)
+    if depth > 20:
+        return False
+    if kind in (list, tuple):
+        return all(literal(v, depth + 1) for v in value)
+    if kind is set:
+        return bool(value) and all(literal(v, depth + 1) for v in value)
+    if kind is dict:
+        return all(literal(k, depth + 1) and literal(v, depth + 1) for k, v in value.items())
+    return False

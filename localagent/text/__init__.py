@@ -1,0 +1,1 @@
+"""Escaping, redaction of secrets, confusable letters, strict JSON. Pure."""

@@ -1,1 +1,0 @@
-"""The user's repository: the only code that reads or changes it. Only `git.py` and `githook.py` start git."""

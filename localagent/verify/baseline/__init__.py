@@ -1,0 +1,1 @@
+"""The unpatched tree: which tests there are, and how they end."""

@@ -1,0 +1,225 @@
+"""The unpatched tree: outcomes (failing ones again), frames, lines per test, ids that differ between two collections.
+
+Two cold jails on two copies: the first runs everything as plain pytest would; the second collects traced, runs the
+failing tests again and then the passing ones while time is left. Not promised: lines for every passing test.
+"""
+
+import concurrent.futures as cf
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from localagent.domain.outcome import Baseline, CheckResult, TestResult
+from localagent.domain.paths import RepoPath
+from localagent.domain.task import Task
+from localagent.errors import AnswerIsNo
+from localagent.verify.baseline import test_discovery
+from localagent.verify.baseline.collection_plan import Collecting, Collection
+from localagent.verify.baseline.first_run import first_run, second_chance_of
+from localagent.verify.baseline.nondeterminism import one_sided
+from localagent.verify.baseline.traced_run import SecondRun
+from localagent.verify.checks import check_commands
+from localagent.verify.worker.jail_pool import Room, Rooms
+from localagent.verify.worker.suite_run import Suite
+from localagent.verify.worker.worker_client import OpenRequest, WorkerLost
+from localagent.verify.worker.worker_messages import Item
+from localagent.verify.worker.worker_spec import Use
+
+CHECK_SECONDS = 60.0
+
+
+class NoTests(AnswerIsNo):
+    """There is nothing to run."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Ran:
+    """What both jails said: the first, and the second as far as its collection. `suite` is the second's."""
+
+    first: Collection
+    again: Collection
+    suite: Suite | None
+    results: dict[str, TestResult]
+    answers: tuple[CheckResult, ...]
+    begin: float
+
+
+class BaselineRunner:
+    """Makes one baseline. `notes` and `request` are filled by `run`."""
+
+    def __init__(self, rooms: Rooms, task: Task) -> None:
+        self._patience = 1.0
+        self._rooms = rooms
+        self._task = task
+        self._store = rooms.place.store
+        self._collecting = Collecting(rooms.place, task)
+        self.notes = self._collecting.notes
+
+    @property
+    def request(self) -> OpenRequest:
+        """How the tests are collected; `run` may find a better way than the first."""
+        return self._collecting.request
+
+    def run(self, *, patience: float = 1.0) -> Baseline:
+        """AnswerIsNo when there is nothing to run. `patience` as `ports.Verifier` has it."""
+        begin = time.monotonic()
+        self._patience = patience
+        for command in self._task.checks:
+            check_commands.split(command)
+        try:
+            with self._rooms.start({}, Use.BASELINE) as room:
+                return self._in(room, begin)
+        except WorkerLost as lost:
+            self._rooms.check()
+            raise AnswerIsNo(
+                f"the tests could not be run: {lost}",
+                remedy=f"see whether {self._rooms.place.executable} -m pytest works in a plain shell",
+            ) from lost
+
+    def _in(self, room: Room, begin: float) -> Baseline:
+        client = room.client
+        if client.pytest is None and (self._task.tests or not self._task.checks):
+            raise test_discovery.no_pytest(self._rooms.place.executable)
+        first = Collection(request=self.request)
+        suite: Suite | None = None
+        if client.pytest is not None:
+            suite, first = self._collecting.first(room)
+        if not first.items and not first.errors and not self._task.checks:
+            raise NoTests("no tests found", remedy="name them with --test, or a command with --check")
+        with cf.ThreadPoolExecutor(1, thread_name_prefix="baseline") as pool:
+            second = pool.submit(self._second, with_tests=suite is not None)
+            try:
+                results = self._run_all(suite, first.items) if suite is not None else {}
+                answers = tuple(self._check(room, command, trace=False) for command in self._task.checks)
+            finally:
+                opened = second.result()
+        other, again, suite_again = opened
+        with other:
+            ran = _Ran(first=first, again=again, suite=suite_again, results=results, answers=answers, begin=begin)
+            return self._judge(other, ran)
+
+    # -- first run
+
+    def _run_all(self, suite: Suite, items: Sequence[Item]) -> dict[str, TestResult]:
+        budget = self._task.budget
+        results, missed = first_run(
+            suite,
+            items,
+            budget_seconds=budget.max_seconds * 0.4 * self._patience,
+            second_chance=second_chance_of(budget.max_seconds),
+        )
+        if missed:
+            self.notes.append(f"{missed} tests were not run in the time given")
+        return results
+
+    def _check(self, room: Room, command: str, *, trace: bool) -> CheckResult:
+        return check_commands.run_check(
+            room.client,
+            command,
+            repo=self._rooms.place.repo,
+            python=self._rooms.place.executable,
+            trace=trace,
+            cpu_seconds=CHECK_SECONDS,
+            wall_seconds=2 * CHECK_SECONDS,
+            pythonpath=self.request.pythonpath,
+        )
+
+    # -- second run
+
+    def _second(self, *, with_tests: bool) -> tuple[Room, Collection, Suite | None]:
+        room = self._rooms.start({}, Use.BASELINE)
+        try:
+            if not with_tests:
+                return room, Collection(request=self.request), None
+            suite, again = self._collecting.traced(room)
+            return room, again, suite
+        except BaseException:
+            room.close()
+            raise
+
+    def _judge(self, room: Room, ran: _Ran) -> Baseline:
+        first, again, results = ran.first, ran.again, ran.results
+        ids_again = {item.id for item in again.items}
+        unstable = tuple(
+            sorted({i.id for i in first.items} ^ ids_again if set(first.errors) == set(again.errors) else ())
+        )
+        flaky = [f"collect:{path}" for path in sorted(set(first.errors) ^ set(again.errors))]
+        failing: list[str] = []
+        if ran.suite is not None:
+            failing, odd = self._run_again(ran.suite, again.items, results)
+            flaky += odd
+        broken_files = self._chased_files(first, again)
+        answers = tuple(self._traced(room, answer, flaky) for answer in ran.answers)
+        chased = [*(f"collect:{path}" for path in broken_files), *(i for i in failing if i not in unstable)]
+        known_bad = {*failing, *flaky, *unstable}
+        tests = tuple(results[item.id] for item in first.items if item.id in results)
+        return Baseline(
+            tests=tests,
+            checks=answers,
+            collect_failures={f"collect:{path}": failure for path, failure in first.errors.items()},
+            failing=self._chased(chased, answers, flaky),
+            passing=tuple(t.id for t in tests if t.outcome.good and t.id not in known_bad),
+            flaky=tuple(dict.fromkeys(flaky)),
+            unstable=unstable,
+            import_lines=again.import_lines,
+            test_files=frozenset(i.path for i in (*first.items, *again.items) if i.path is not None)
+            | {p for p in map(_repo_path, broken_files) if p is not None}
+            | test_discovery.conftest_files(self._store),
+            seconds=time.monotonic() - ran.begin,
+            notes=tuple(self.notes),
+            python=".".join(map(str, room.client.python)),
+            pytest=room.client.pytest or "",
+        )
+
+    def _chased(self, tests: Sequence[str], answers: Sequence[CheckResult], flaky: Sequence[str]) -> tuple[str, ...]:
+        """What is to be turned: failing tests and files, then commands; the commands alone where they were named."""
+        checks_bad = [f"check:{a.command}" for a in answers if not a.outcome.good]
+        checks_bad = [name for name in checks_bad if name not in flaky]
+        if checks_bad and not self._task.tests:
+            if tests:
+                self.notes.append(f"{len(tests)} failing tests are left as they are: a failing --check was named")
+            tests = ()
+        return (*tests, *checks_bad)
+
+    def _run_again(
+        self, suite: Suite, items: Sequence[Item], results: dict[str, TestResult]
+    ) -> tuple[list[str], list[str]]:
+        """Failing and flaky ones; lines and better failures are put into `results`."""
+        run = SecondRun(suite, items, results)
+        self.notes.extend(one_sided(self._rooms, self.request, run.trace_failing()))
+        budget = max(2.0, min(20.0, 0.08 * self._task.budget.max_seconds)) * self._patience
+        run.trace_passing(budget_seconds=budget)
+        return run.failing, run.flaky
+
+    def _chased_files(self, first: Collection, again: Collection) -> list[str]:
+        """Files that cannot be collected, without those that only miss a package that is not installed."""
+        found = []
+        for path, failure in first.errors.items():
+            if path not in again.errors:
+                continue
+            module = test_discovery.missing_module(failure)
+            place = failure.frames[-1].path if failure.frames else None
+            if module and place in (None, path) and not test_discovery.in_repository(self._store, module):
+                self.notes.append(f"{path}: module {module!r} is not installed; left as it is")
+            else:
+                found.append(path)
+        if first.errors and not found and not first.items and not self._task.checks:
+            missing = sorted({test_discovery.missing_module(f) for f in first.errors.values()})
+            raise AnswerIsNo(
+                f"no test can be imported: missing {', '.join(missing)}",
+                remedy=f"install what the tests need for {self._rooms.place.executable}",
+            )
+        return found
+
+    def _traced(self, room: Room, answer: CheckResult, flaky: list[str]) -> CheckResult:
+        """A failing command once more, traced."""
+        if answer.outcome.good:
+            return answer
+        other = self._check(room, answer.command, trace=True)
+        if other.outcome.good:
+            flaky.append(f"check:{answer.command}")
+        return replace(answer, lines=other.lines)
+
+
+def _repo_path(text: str) -> RepoPath | None:
+    return RepoPath(text) if text and not text.startswith("/") and "::" not in text and text != "." else None

@@ -1,0 +1,88 @@
+"""How the tests of a task are collected: as pytest would, and where that finds none, by what else the tree shows."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from localagent.domain.outcome import Failure
+from localagent.domain.paths import RepoPath
+from localagent.domain.task import Task
+from localagent.verify.baseline import test_discovery
+from localagent.verify.worker.jail_pool import Room
+from localagent.verify.worker.suite_run import Suite
+from localagent.verify.worker.worker_client import OpenRequest
+from localagent.verify.worker.worker_messages import Collected, Item, Refusal, Refused
+from localagent.verify.worker.worker_spec import Place
+
+OPTIONS = ("--tb=no", "-o", "cache_dir=/tmp/la-cache")
+MEMORY_BYTES = 1 << 30
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Collection:
+    """How the tests of this task are collected, and what came of it. Handed on to the quick and the full check."""
+
+    request: OpenRequest
+    items: tuple[Item, ...] = ()
+    errors: Mapping[str, Failure] = field(default_factory=dict)
+    import_lines: Mapping[RepoPath, frozenset[int]] = field(default_factory=dict)
+
+
+class Collecting:
+    """Of one task. `request` is how its tests are collected, `notes` what was odd about that; `first` fills both."""
+
+    def __init__(self, place: Place, task: Task) -> None:
+        self._place, self._task = place, task
+        self.request = OpenRequest(args=task.tests, options=OPTIONS, seed=task.seed, memory_bytes=MEMORY_BYTES)
+        self.notes: list[str] = []
+
+    def first(self, room: Room) -> tuple[Suite, Collection]:
+        """AnswerIsNo for a refusal that no edit of the sources could mend."""
+        suite, answer = self._open(room, self.request)
+        if isinstance(answer, Collected) and not answer.items and not answer.errors and not self._task.tests:
+            found = test_discovery.test_like_files(self._place.store)
+            if found:
+                other = replace(self.request, args=found)
+                suite_found, answer_found = self._open(room, other)
+                if isinstance(answer_found, Refused) or answer_found.items or answer_found.errors:
+                    suite, answer, self.request = suite_found, answer_found, other
+                    self.notes.append("no tests where pytest looks; took files by their names: " + ", ".join(found[:5]))
+        collection = self._collection(answer)
+        places = dict.fromkeys(
+            folder
+            for failure in collection.errors.values()
+            if (folder := test_discovery.source_folder_with(self._place.store, test_discovery.missing_module(failure)))
+            and test_discovery.missing_module(failure)
+        )
+        if places:
+            paths = tuple(f"{self._place.repo}/{folder}" for folder in places)
+            other = replace(self.request, pythonpath=paths)
+            suite_found, answer_found = self._open(room, other)
+            if len(self._collection(answer_found).errors) < len(collection.errors):
+                suite, collection, self.request = suite_found, self._collection(answer_found), other
+                self.notes.append("not installed: put on PYTHONPATH: " + ", ".join(places))
+            else:
+                suite, _again = self._open(room, self.request)
+        return suite, collection
+
+    def traced(self, room: Room) -> tuple[Suite, Collection]:
+        """Once more, in the same way, with the lines that run while importing."""
+        suite, answer = self._open(room, replace(self.request, trace=True))
+        return suite, self._collection(answer)
+
+    def _open(self, room: Room, request: OpenRequest) -> tuple[Suite, Collected | Refused]:
+        suite = Suite(room.client, request)
+        return suite, suite.open()
+
+    def _collection(self, answer: Collected | Refused) -> Collection:
+        if isinstance(answer, Collected):
+            return Collection(
+                request=self.request, items=answer.items, errors=answer.errors, import_lines=answer.import_lines
+            )
+        errors = dict(answer.errors)
+        if not errors and answer.why is Refusal.CONFTEST:
+            errors[str(answer.path or "conftest.py")] = answer.failure
+        if not errors and answer.why in (Refusal.HUNG, Refusal.DIED, Refusal.STOPPED) and answer.failure.frames:
+            errors[str(answer.failure.frames[0].path or ".")] = answer.failure
+        if not errors:
+            raise test_discovery.refusal_answer(answer)
+        return Collection(request=self.request, errors=errors, import_lines=answer.import_lines)

@@ -1,0 +1,74 @@
+"""Doctests whose expectations a patch alters: they pass before it and after it, and prove nothing of what it keeps.
+
+Pure: compared are the examples of docstrings and text files, as `doctest` reads them. Not seen: examples that stand in
+`__test__`, or in docstrings that are put together while the program runs.
+"""
+
+import ast
+import doctest
+from collections.abc import Collection, Iterator, Mapping
+
+from localagent.code import normal_form
+from localagent.domain.paths import RepoPath
+
+_OWNERS = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+_BODIES = (ast.stmt, ast.ExceptHandler, ast.match_case)
+_Examples = tuple[tuple[str, str], ...]
+
+
+def altered(texts: Mapping[RepoPath, tuple[bytes, bytes]], ids: Collection[str]) -> tuple[str, ...]:
+    """Those of the collected ids that are doctests and miss an example, or ask it otherwise. `texts`: before, after."""
+    by_path: dict[str, list[str]] = {}
+    for name in ids:
+        path, _, item = name.partition("::")
+        by_path.setdefault(path, []).append(item)
+    found = []
+    for path, (before, after) in sorted(texts.items()):
+        items = by_path.get(path, [])
+        now = dict(_examples(path, after)) if items else {}
+        for owner, examples in _examples(path, before) if items else ():
+            if not _within(examples, now.get(owner, ())):
+                found += [f"{path}::{item}" for item in items if item == owner or item.endswith(f".{owner}")]
+    return tuple(dict.fromkeys(found))
+
+
+def _examples(path: RepoPath, text: bytes) -> Iterator[tuple[str, _Examples]]:
+    """(name of whose examples they are, the examples), where there are some."""
+    if not path.is_python:
+        yield path.name, _read(text.decode("utf-8", "replace"))
+        return
+    tree = normal_form.parse(text)
+    if tree is None:
+        return
+    stem = path.name.removesuffix(".py")
+    if stem == "__init__":
+        stem = path.rpartition("/")[0].rpartition("/")[2]
+    yield from _of(tree, stem)
+
+
+def _of(tree: ast.Module, stem: str) -> Iterator[tuple[str, _Examples]]:
+    """Of the module, its classes and functions, whatever statements these stand in."""
+    open_ones: list[tuple[ast.AST, str]] = [(tree, stem)]
+    while open_ones:
+        node, name = open_ones.pop()
+        if isinstance(node, _OWNERS):
+            examples = _read(ast.get_docstring(node, clean=False) or "")
+            if examples:
+                yield name, examples
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, _BODIES):
+                inner = f"{name}.{child.name}" if isinstance(child, _OWNERS[1:]) else name
+                open_ones.append((child, inner))
+
+
+def _read(text: str) -> _Examples:
+    try:
+        return tuple((e.source, e.want) for e in doctest.DocTestParser().get_examples(text))
+    except ValueError:
+        return ()  # as doctest would: it cannot be run
+
+
+def _within(examples: _Examples, now: _Examples) -> bool:
+    """Whether every example still stands, in order, however many have come between."""
+    rest = iter(now)
+    return all(any(one == other for other in rest) for one in examples)

@@ -1,0 +1,144 @@
+"""What to collect: pytest's own default first, then files that look like tests under other names.
+
+Reads names below the store only. Also turns a refusal to collect into an answer that says what to do.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from localagent.domain.outcome import Failure
+from localagent.domain.paths import RepoPath
+from localagent.errors import AnswerIsNo
+from localagent.verify.worker.worker_messages import Refusal, Refused
+
+FILES_LIMIT = 200
+SOURCE_FOLDERS = ("src", "lib", "source", "python")
+_TEST_NAME = re.compile(r"(tests?|.*_tests?|test_.*|tests_.*|.*Tests?)\.py")
+_SKIPPED = frozenset({"node_modules", "site-packages", "__pycache__", "build", "dist"})
+_OPTION_PLUGINS = (
+    ("--cov", "pytest-cov"),
+    ("--no-cov", "pytest-cov"),
+    ("-n", "pytest-xdist"),
+    ("--numprocesses", "pytest-xdist"),
+    ("--dist", "pytest-xdist"),
+    ("--timeout", "pytest-timeout"),
+    ("--asyncio", "pytest-asyncio"),
+    ("--benchmark", "pytest-benchmark"),
+    ("--randomly", "pytest-randomly"),
+    ("--reruns", "pytest-rerunfailures"),
+    ("--flake8", "pytest-flake8"),
+    ("--mypy", "pytest-mypy"),
+    ("--black", "pytest-black"),
+    ("--html", "pytest-html"),
+    ("--ds", "pytest-django"),
+    ("--nomigrations", "pytest-django"),
+    ("--reuse-db", "pytest-django"),
+    ("--doctest-plus", "pytest-doctestplus"),
+    ("--forked", "pytest-forked"),
+    ("--sugar", "pytest-sugar"),
+    ("--codeblocks", "pytest-codeblocks"),
+    ("--disable-socket", "pytest-socket"),
+    ("--allow-hosts", "pytest-socket"),
+    ("--snapshot", "syrupy"),
+)
+
+
+def python_files(store: Path) -> Iterator[str]:
+    """Names of all Python files but those of folders that are hidden or made by tools, by folder."""
+    for base, folders, files in os.walk(store):
+        folders[:] = sorted(f for f in folders if f not in _SKIPPED and not f.startswith("."))
+        relative = os.path.relpath(base, store)
+        for name in sorted(files):
+            if name.endswith(".py"):
+                yield name if relative == "." else f"{relative}/{name}"
+
+
+def test_like_files(store: Path) -> tuple[str, ...]:
+    """Python files whose names say test but that pytest's default patterns or folders may miss."""
+    found = [path for path in python_files(store) if _TEST_NAME.fullmatch(path.rsplit("/", 1)[-1])]
+    return tuple(found[:FILES_LIMIT])
+
+
+def conftest_files(store: Path) -> frozenset[RepoPath]:
+    """Every conftest.py."""
+    return frozenset(RepoPath(path) for path in python_files(store) if path.rsplit("/", 1)[-1] == "conftest.py")
+
+
+def missing_module(failure: Failure) -> str:
+    """Top-level name of the module an import did not find, or ""."""
+    if failure.exception != "ModuleNotFoundError":
+        return ""
+    match = re.search(r"No module named '([^']+)'", failure.message)
+    return match[1].split(".")[0] if match else ""
+
+
+def source_folder_with(store: Path, module: str) -> str:
+    """The source folder (`src`, ...) in which `module` lies, or ""."""
+    for folder in SOURCE_FOLDERS:
+        place = store / folder
+        if (place / module).is_dir() or (place / f"{module}.py").is_file():
+            return folder
+    return ""
+
+
+def in_repository(store: Path, module: str) -> bool:
+    """True when some file or folder of the repository has the module's name."""
+    return any(
+        path == f"{module}.py" or f"/{module}.py" in f"/{path}" or f"/{module}/" in f"/{path}"
+        for path in python_files(store)
+    )
+
+
+def no_pytest(python: str) -> AnswerIsNo:
+    """The project's Python has no pytest."""
+    return AnswerIsNo(
+        f"{python} has no pytest",
+        remedy=f"install it there (`{python} -m pip install pytest`), or name another interpreter with --python, "
+        "or give a command with --check",
+    )
+
+
+def refusal_answer(refused: Refused) -> AnswerIsNo:
+    """Why there is nothing to run, in words."""
+    if refused.why is Refusal.DIED:
+        return _died(refused)
+    text = refused.text.strip()
+    last = " ".join(line.strip() for line in text.splitlines()[-3:]) or "pytest did not collect"
+    if refused.why is Refusal.USAGE:
+        unknown = re.search(r"unrecognized arguments: (.+)", text)
+        if unknown:
+            plugin = next((p for option, p in _OPTION_PLUGINS if unknown[1].startswith(option)), "")
+            named = f"install {plugin}" if plugin else "install the plugin that has this option"
+            return AnswerIsNo(
+                f"the project's pytest options need a plugin that is missing: {unknown[1].strip()[:200]}",
+                remedy=f"{named} in the project's environment",
+            )
+        missing = re.search(r"(?:Missing required plugins: |Error importing plugin )(.+)", text)
+        if missing:
+            return AnswerIsNo(
+                f"a pytest plugin is missing: {missing[1].strip()[:200]}",
+                remedy="install it in the project's environment",
+            )
+        return AnswerIsNo(
+            f"pytest refused to start: {last[:300]}", remedy="check --test and the project's pytest options"
+        )
+    return AnswerIsNo(
+        f"pytest could not collect the tests: {last[:300]}", remedy="run pytest there to see what happens"
+    )
+
+
+def _died(refused: Refused) -> AnswerIsNo:
+    """The interpreter ended without a record: a crash, or `os._exit`."""
+    how = re.search(r"signal \d+|exit status \d+", refused.failure.message)
+    ending = how[0] if how else "no answer"
+    if refused.path is None:
+        return AnswerIsNo(
+            f"the interpreter ended ({ending}) before a test file was collected",
+            remedy="run pytest there to see what happens; a plugin or a conftest.py may end it",
+        )
+    return AnswerIsNo(
+        f"{refused.path} ends the interpreter ({ending}) while it is collected",
+        remedy=f"name the other tests with --test, or run pytest on {refused.path} in a shell to see what ends it",
+    )

@@ -1,0 +1,326 @@
+"""The full check: everything in cold jails on writable copies, compared with the baseline id by id.
+
+In the collected order and once more shuffled, both as plain pytest would run them. Not promised: that what passes is
+right, or that tests outside this repository would agree.
+"""
+
+import concurrent.futures as cf
+import random
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from localagent.domain.edit import Candidate
+from localagent.domain.outcome import Baseline, CheckResult, Failure, FullResult, Outcome, TestResult
+from localagent.domain.paths import RepoPath
+from localagent.verify.checks import check_commands as checks
+from localagent.verify.checks.new_findings import Delta
+from localagent.verify.checks.outcomes import tests_in
+from localagent.verify.checks.test_counts import compared
+from localagent.verify.checks.test_selection import CHECK_PREFIX, COLLECT_PREFIX, Targets
+from localagent.verify.worker.jail_pool import Room, Rooms
+from localagent.verify.worker.suite_run import Suite
+from localagent.verify.worker.worker_client import OpenRequest, RunRequest, WorkerLost
+from localagent.verify.worker.worker_messages import Collected, Item, Refused
+from localagent.verify.worker.worker_spec import Use
+
+BUDGET_SECONDS = 280.0
+LEAST_CPU_SECONDS = 10.0
+NAMED = 5
+MORE_RUNS = 4  # a test that fails half the time is blamed on a patch once in sixteen
+
+
+@dataclass(kw_only=True, slots=True)
+class _Whole:
+    """One run of everything. `lost` is empty unless the jail or the collection was."""
+
+    results: Mapping[str, TestResult] = field(default_factory=dict)
+    ids: frozenset[str] = frozenset()
+    items: tuple[Item, ...] = ()
+    errors: Mapping[str, Failure] = field(default_factory=dict)
+    checks: Mapping[str, CheckResult] = field(default_factory=dict)
+    lost: str = ""
+
+
+class FullChecker:
+    """Keeps the shuffled outcomes of the unpatched tree once they were needed.
+
+    Where `unpatched` is given, the store of `rooms` holds the patched tree already and `unpatched` the one before.
+    """
+
+    def __init__(self, rooms: Rooms, request: OpenRequest, delta: Delta, *, unpatched: Rooms | None = None) -> None:
+        self._rooms = rooms
+        self._unpatched_rooms = unpatched or rooms
+        self._laid_out = unpatched is not None
+        self._request = request
+        self._delta = delta
+        self._unpatched: dict[int, _Whole] = {}
+
+    def check(
+        self, candidate: Candidate, baseline: Baseline, *, seed: int, may_fail: Collection[str] = ()
+    ) -> FullResult:
+        """Judge one candidate. What `may_fail` of `baseline.failing` still fails is told, and no reason to refuse."""
+        begin = time.monotonic()
+        changes = {} if self._laid_out else {c.path: c.after for c in candidate.patch.changes}
+        with_tests = bool(baseline.tests or baseline.collect_failures)
+        with cf.ThreadPoolExecutor(2, thread_name_prefix="full") as pool:
+            plain_job = pool.submit(self._whole, changes, baseline, None, with_tests=with_tests, with_checks=True)
+            mixed_job = pool.submit(self._whole, changes, baseline, seed, with_tests=with_tests, with_checks=False)
+            plain, mixed = plain_job.result(), mixed_job.result()
+        verdict = _Verdict(baseline, plain, may_fail)
+        verdict.compare()
+        said = {"tests": verdict.summary, **{name: ran.outcome.value for name, ran in plain.checks.items()}}
+        if not verdict.reasons and with_tests:
+            said["shuffled"] = self._judge_shuffled(verdict, mixed, baseline, seed)
+        remarks = []
+        if not verdict.reasons:
+            for answer in self._delta.review(candidate.patch):
+                said[answer.tool] = answer.said
+                if answer.refusal:
+                    verdict.reasons.append(answer.refusal)
+                remarks += [answer.remark] if answer.remark else []
+        return FullResult(
+            accepted=not verdict.reasons,
+            reasons=tuple(verdict.reasons),
+            fail_to_pass=tuple(verdict.turned),
+            pass_to_pass=tuple(verdict.kept),
+            pass_to_fail=tuple(verdict.broken),
+            still_failing=tuple(verdict.still),
+            checks=said,
+            seconds=time.monotonic() - begin,
+            remarks=tuple(remarks),
+            doubts=tuple(verdict.doubts),
+        )
+
+    def still_pass(
+        self, changes: Mapping[RepoPath, bytes], baseline: Baseline, names: Collection[str]
+    ) -> frozenset[str]:
+        """Which of some failing tests and checks pass with some changes, in a cold jail. WorkerLost where it ended."""
+        wanted = replace(
+            baseline,
+            failing=tuple(name for name in baseline.failing if name in names),
+            passing=(),
+            checks=tuple(c for c in baseline.checks if f"{CHECK_PREFIX}{c.command}" in names),
+        )
+        targets = Targets.of(wanted)
+        with self._rooms.start(changes, Use.FULL) as room:
+            passed = {
+                name
+                for name, ran in ((f"{CHECK_PREFIX}{c.command}", self._command(room, c.command)) for c in wanted.checks)
+                if ran.outcome is Outcome.PASSED
+            }
+            if targets.tests:
+                suite = Suite(room.client, self._request)
+                answer = suite.open()
+                items = [] if isinstance(answer, Refused) else [i for i in answer.items if i.id in targets.tests]
+                if items:
+                    passed |= {i for i, r in suite.run(items, _limits(baseline)).results.items() if _passed(r)}
+        return frozenset(passed)
+
+    def _whole(
+        self,
+        changes: Mapping[RepoPath, bytes],
+        baseline: Baseline,
+        seed: int | None,
+        *,
+        with_tests: bool,
+        with_checks: bool,
+        unpatched: bool = False,
+    ) -> _Whole:
+        whole = _Whole()
+        rooms = self._unpatched_rooms if unpatched else self._rooms
+        if not with_tests and not with_checks:
+            return whole
+        try:
+            with rooms.start(changes, Use.FULL) as room:
+                if with_tests:
+                    self._tests(room, baseline, seed, whole)
+                if with_checks:
+                    whole.checks = {
+                        f"{CHECK_PREFIX}{c.command}": self._command(room, c.command) for c in baseline.checks
+                    }
+        except WorkerLost as lost:
+            rooms.check()
+            whole.lost = str(lost)
+        return whole
+
+    def _tests(self, room: Room, baseline: Baseline, seed: int | None, whole: _Whole) -> None:
+        suite = Suite(room.client, self._request)
+        answer = suite.open()
+        if isinstance(answer, Refused):
+            whole.errors = answer.errors
+            whole.lost = "" if answer.errors else f"pytest did not collect: {answer.text[-300:]}"
+            return
+        whole.ids = frozenset(item.id for item in answer.items)
+        whole.items, whole.errors = answer.items, answer.errors
+        request = _limits(baseline)
+        whole.results = suite.run(_ordered(answer, seed), request).results
+        self._once_more(suite, answer, baseline, whole, request)
+
+    @staticmethod
+    def _once_more(suite: Suite, answer: Collected, baseline: Baseline, whole: _Whole, request: RunRequest) -> None:
+        """A test that passed before and is bad now gets some more runs, by itself, before the patch is blamed."""
+        wanted = {*baseline.passing, *baseline.failing}
+        bad = [
+            i for i in answer.items if i.id in wanted and i.id in whole.results and not whole.results[i.id].outcome.good
+        ]
+        if not bad or len(bad) > 20:
+            return
+        results = dict(whole.results)
+        for item in bad:
+            if item.id in baseline.failing and whole.results[item.id].outcome is Outcome.TIMED_OUT:
+                continue
+            if item.id not in baseline.passing:
+                continue
+            for _ in range(MORE_RUNS):
+                again = RunRequest(items=(), cpu_seconds=request.cpu_seconds, budget_seconds=60.0)
+                good = {k: r for k, r in suite.run([item], again).results.items() if r.outcome.good}
+                if good:
+                    results.update(good)
+                    break
+        whole.results = results
+
+    def _command(self, room: Room, command: str) -> CheckResult:
+        place = self._rooms.place
+        return checks.run_check(
+            room.client,
+            command,
+            repo=place.repo,
+            python=place.executable,
+            trace=False,
+            cpu_seconds=120.0,
+            wall_seconds=240.0,
+            pythonpath=self._request.pythonpath,
+        )
+
+    def _judge_shuffled(self, verdict: "_Verdict", mixed: _Whole, baseline: Baseline, seed: int) -> str:
+        """Tests that are bad only when shuffled count if the unpatched tree, shuffled alike, has them good."""
+        if mixed.lost:
+            verdict.reasons.append(f"the shuffled run could not be made: {mixed.lost}")
+            return "lost"
+        bad = [i for i in (*verdict.turned, *verdict.kept) if i in mixed.ids and not _passed(mixed.results.get(i))]
+        if not bad:
+            return "as in order"
+        turned = set(verdict.turned)
+        if any(i not in turned for i in bad) and seed not in self._unpatched:
+            self._unpatched[seed] = self._whole({}, baseline, seed, with_tests=True, with_checks=False, unpatched=True)
+        unpatched = self._unpatched.get(seed, _Whole())
+        mine = [i for i in bad if i not in turned and _passed(unpatched.results.get(i))]
+        if mine:
+            verdict.reasons.append(f"breaks tests when they run in another order: {_names(mine)}")
+            return f"{len(mine)} broken"
+        return f"{len(bad)} depend on their order, also without the patch"
+
+
+class _Verdict:
+    """Compares one run with the baseline."""
+
+    def __init__(self, baseline: Baseline, now: _Whole, may_fail: Collection[str]) -> None:
+        self._baseline = baseline
+        self._may_fail = frozenset(may_fail)
+        self._now = now
+        self._targets = Targets.of(baseline)
+        self.reasons: list[str] = []
+        self.doubts: list[str] = []
+        self.turned: list[str] = []
+        self.kept: list[str] = []
+        self.broken: list[str] = []
+        self.still: list[str] = []
+
+    @property
+    def summary(self) -> str:
+        """In a line."""
+        counts = {"turned": self.turned, "kept": self.kept, "broken": self.broken, "still failing": self.still}
+        return ", ".join(f"{len(names)} {word}" for word, names in counts.items())
+
+    def compare(self) -> None:
+        """Fill the lists and the reasons."""
+        if self._now.lost:
+            self.reasons.append(f"the tests could not be run: {self._now.lost}")
+            self.still.extend(self._baseline.failing)
+            return
+        self._collection()
+        self._tests()
+        self._checks()
+        for names, text in (
+            ([name for name in self.still if name not in self._may_fail], "still failing"),
+            (self.broken, "breaks tests or checks that passed"),
+        ):
+            if names:
+                self.reasons.append(f"{text}: {_names(names)}")
+
+    def _collection(self) -> None:
+        known = {name[len(COLLECT_PREFIX) :] for name in self._baseline.collect_failures}
+        fresh = [path for path in self._now.errors if path not in known]
+        if fresh:
+            self.reasons.append(f"files that no longer collect: {_names(fresh)}")
+        before = {t.id for t in self._baseline.tests}
+        unsure = {*self._baseline.unstable, *self._baseline.flaky}
+        lost = sorted(before - self._now.ids - unsure)
+        if lost:
+            self.reasons.append(f"tests that are no longer collected: {_names(lost)}")
+        for name in self._targets.files:
+            path = name[len(COLLECT_PREFIX) :]
+            items = [] if path in self._now.errors else tests_in(path, self._now.items)
+            good = items and all(_good(self._now.results.get(item.id)) for item in items)
+            (self.turned if good else self.still).append(name)
+        new_bad = [i for i in sorted(self._now.ids - before - unsure) if not _good(self._now.results.get(i))]
+        if new_bad:
+            self.reasons.append(f"tests that could not be collected before and do not pass: {_names(new_bad)}")
+
+    def _tests(self) -> None:
+        for name in self._targets.tests:
+            (self.turned if _passed(self._now.results.get(name)) else self.still).append(name)
+        skipped = {t.id for t in self._baseline.tests if t.outcome is Outcome.SKIPPED}
+        for name in self._baseline.passing:
+            result = self._now.results.get(name)
+            kept = _good(result) if name in skipped else _passed(result)
+            (self.kept if kept else self.broken).append(name)
+
+    def _checks(self) -> None:
+        for check in self._baseline.checks:
+            name = f"{CHECK_PREFIX}{check.command}"
+            ran = self._now.checks.get(name)
+            good = ran is not None and ran.outcome is Outcome.PASSED
+            if ran is not None and good:
+                counts = compared(check.counts, ran.counts)
+                self.reasons += [f"the check {check.command!r} {counts.lost}"] if counts.lost else []
+                self.doubts += [f"the check {check.command!r} {counts.odd}"] if counts.odd else []
+            if name in self._baseline.failing:
+                (self.turned if good else self.still).append(name)
+            elif check.outcome.good:
+                (self.kept if good else self.broken).append(name)
+
+
+def _limits(baseline: Baseline) -> RunRequest:
+    """What a run of many tests in a cold jail may take."""
+    slowest = max((t.seconds for t in baseline.tests if t.outcome is not Outcome.TIMED_OUT), default=0.0)
+    return RunRequest(
+        items=(),
+        inline=True,
+        cpu_seconds=max(LEAST_CPU_SECONDS, 5 * slowest),
+        wall_seconds=60.0 + 5 * slowest,
+        budget_seconds=BUDGET_SECONDS,
+    )
+
+
+def _ordered(answer: Collected, seed: int | None) -> list[Item]:
+    """As collected, or shuffled by ids alone, so that patched and unpatched trees get the same order."""
+    if seed is None:
+        return list(answer.items)
+    items = sorted(answer.items, key=lambda item: item.id)
+    random.Random(seed).shuffle(items)  # noqa: S311 - an order, not a secret
+    return items
+
+
+def _good(result: TestResult | None) -> bool:
+    return result is not None and result.outcome.good
+
+
+def _passed(result: TestResult | None) -> bool:
+    return result is not None and result.outcome is Outcome.PASSED
+
+
+def _names(names: Sequence[str]) -> str:
+    shown = ", ".join(name[:200] for name in names[:NAMED])
+    return shown if len(names) <= NAMED else f"{shown} and {len(names) - NAMED} more"

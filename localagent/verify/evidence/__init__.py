@@ -1,0 +1,1 @@
+"""How strong the evidence for a patch is: coverage, mutants, old against new, necessity."""

@@ -1,0 +1,161 @@
+"""What a patch changes, file by file: lines on either side, executable lines, touched functions. Reads syntax alone.
+
+Not promised: that a function behaves as before because none of its lines changed.
+"""
+
+import ast
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+from localagent.code import normal_form
+from localagent.domain.paths import RepoPath
+from localagent.verify.worker import function_regions
+from localagent.verify.worker.function_regions import Region
+
+_MOST_LINES = 20_000
+_MOST_PAIRS = 2_000_000
+
+
+def _alike_pairs(old: list[bytes], new: list[bytes]) -> int:
+    """How many pairs of equal lines there are, which is what comparing takes: a table has millions."""
+    counts = Counter(new)
+    return sum(counts[line] for line in old)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ChangedFile:
+    """A Python file before and after, under both its names. An empty text stands for no file."""
+
+    path: RepoPath
+    source: RepoPath
+    before: bytes
+    after: bytes
+
+    def lines(self) -> tuple[frozenset[int], frozenset[int]]:
+        """The lines that differ, of the text before and of that after; where lines only went or came, none."""
+        old, new = self.before.split(b"\n"), self.after.split(b"\n")
+        front, behind = _alike_at_both_ends(old, new)
+        stood, stands = range(front + 1, len(old) - behind + 1), range(front + 1, len(new) - behind + 1)
+        went, came = old[front : len(old) - behind], new[front : len(new) - behind]
+        if max(len(went), len(came)) > _MOST_LINES or _alike_pairs(went, came) > _MOST_PAIRS:
+            return frozenset(stood), frozenset(stands)
+        matcher = SequenceMatcher(None, went, came, autojunk=False)
+        gone: set[int] = set()
+        come: set[int] = set()
+        for tag, *places in matcher.get_opcodes():
+            a, b, c, d = (place + front for place in places)
+            if tag != "equal":
+                gone |= set(range(a + 1, b + 1))
+                come |= set(range(c + 1, d + 1)) or ({c, c + 1} if self._in_function(c) else set())
+        return frozenset(gone), frozenset(come)
+
+    def _in_function(self, line: int) -> bool:
+        """Whether lines that only went away, before line `line + 1`, stood in a function that still stands."""
+        found = function_regions.regions(self.after)
+        return found is not None and any(f.line <= line < f.last_line for f in found.functions)
+
+    def alike(self) -> bool:
+        """Whether both texts are the same to Python: only comments and layout differ."""
+        old, new = normal_form.parse(self.before), normal_form.parse(self.after)
+        standing = bool(self.before) and bool(self.after) and self.path == self.source
+        return standing and old is not None and new is not None and ast.dump(old) == ast.dump(new)
+
+    def executable(self) -> frozenset[int]:
+        """First lines of the changed statements of the text after, without definitions' heads and docstrings."""
+        lines = sorted(self.lines()[1])
+        tree = normal_form.parse(self.after)
+        if tree is None:
+            return frozenset()
+        statements = {n.lineno: n for n in sorted(_statements(tree.body), key=lambda n: -n.lineno)}
+        found = set()
+        for node in statements.values():
+            at = bisect_left(lines, node.lineno)
+            if at < len(lines) and lines[at] <= _own_last(node):
+                found.add(node.lineno)
+        return frozenset(found)
+
+    def touched(self) -> tuple[tuple[Region, Region], ...]:
+        """The outermost functions that stand on both sides and differ, as pairs."""
+        old, new = function_regions.regions(self.before), function_regions.regions(self.after)
+        if old is None or new is None:
+            return ()
+        before, after = _named(old.functions), _named(new.functions)
+        return tuple(
+            (a, after[name])
+            for name, a in before.items()
+            if name in after and self.before[a.start : a.end] != self.after[after[name].start : after[name].end]
+        )
+
+    def fresh(self) -> tuple[Region, ...]:
+        """The outermost functions that stand after alone."""
+        old, new = function_regions.regions(self.before), function_regions.regions(self.after)
+        if new is None:
+            return ()
+        before = _named(old.functions) if old is not None and self.before else {}
+        return tuple(f for name, f in _named(new.functions).items() if name not in before)
+
+    def around(self) -> bool:
+        """Whether anything outside functions that stand on both sides differs, or nobody can tell."""
+        old, new = function_regions.regions(self.before), function_regions.regions(self.after)
+        if old is None or new is None or not self.before or not self.after:
+            return True
+        gone = _named(old.functions).keys() - _named(new.functions).keys()
+        return bool(gone) or _outline(old.outline) != _outline(new.outline)
+
+    def reached_by(self, lines: frozenset[int]) -> bool:
+        """Whether lines of the text before, as a test ran them, have to do with the change."""
+        if not lines:
+            return False
+        if self.around():
+            return True
+        return any(a.line <= n <= a.last_line for a, _ in self.touched() for n in lines)
+
+
+def _outline(text: bytes) -> list[bytes]:
+    """What stands around functions, line by line, without blank ones."""
+    return [line for line in text.replace(b"\0", b"\n").split(b"\n") if line.strip()]
+
+
+def _named(functions: Sequence[Region]) -> dict[tuple[str | None, str, int], Region]:
+    """By class, name and how often that came before."""
+    found: dict[tuple[str | None, str, int], Region] = {}
+    came: Counter[tuple[str | None, str]] = Counter()
+    for function in functions:
+        named = function.class_name, function.name
+        found[(*named, came[named])] = function
+        came[named] += 1
+    return found
+
+
+def _alike_at_both_ends(old: Sequence[bytes], new: Sequence[bytes]) -> tuple[int, int]:
+    """How many lines are the same in front, and how many of the others behind."""
+    front = next((n for n, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
+    most = min(len(old), len(new)) - front
+    behind = next((n for n in range(most) if old[-1 - n] != new[-1 - n]), most)
+    return front, behind
+
+
+def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """Statements that run as such: definitions only lead to those inside."""
+    for n, node in enumerate(body):
+        docstring = n == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        plain = not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        if plain and not docstring and not isinstance(node, ast.Global | ast.Nonlocal | ast.Pass):
+            yield node
+        for name in ("body", "orelse", "finalbody"):
+            yield from _statements(getattr(node, name, None) or [])
+        for handler in getattr(node, "handlers", []):
+            yield from _statements(handler.body)
+        for case in getattr(node, "cases", []):
+            yield from _statements(case.body)
+
+
+def _own_last(node: ast.stmt) -> int:
+    """The last line of a statement's own: of a compound one, of its head."""
+    body = getattr(node, "body", None)
+    if isinstance(body, list) and body:
+        return max(node.lineno, int(body[0].lineno) - 1)
+    return node.end_lineno or node.lineno

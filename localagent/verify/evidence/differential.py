@@ -1,0 +1,333 @@
+"""Old against new: the touched functions of both trees, asked in jails with equal inputs, and where they disagree.
+
+Inputs are calls that tests make, variations of these, and literals made up from hints and recorded values. A call on
+which one tree disagrees with itself is not counted. Not promised: that agreement on these inputs is equality, that a
+disagreement is a fault, or anything of functions that no test reaches and whose arguments are not plain data.
+"""
+
+import ast
+import concurrent.futures as cf
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from localagent.code import normal_form
+from localagent.domain.outcome import Baseline, Outcome
+from localagent.domain.paths import RepoPath
+from localagent.domain.verification import Differential, Origin
+from localagent.verify.baseline import test_discovery
+from localagent.verify.evidence.behaviour_diff import Call, Comparison, Twin, calls_of, missed_of
+from localagent.verify.evidence.changed_lines import ChangedFile
+from localagent.verify.evidence.inverse_functions import inverse_name
+from localagent.verify.evidence.parameters import Signature, signature_of
+from localagent.verify.worker.function_regions import Region, regions
+from localagent.verify.worker.jail_pool import Room, Rooms
+from localagent.verify.worker.suite_run import Suite
+from localagent.verify.worker.warm_worker import Warm
+from localagent.verify.worker.worker_client import DIFFER_SECONDS, DifferRequest, OpenRequest, WorkerLost
+from localagent.verify.worker.worker_messages import Collected, Item, Malformed
+from localagent.verify.worker.worker_spec import Use
+
+TESTS_LIMIT = 40
+FUNCTIONS_LIMIT = 30
+EXAMPLES, LEAST_EXAMPLES, EXAMPLES_IN_ALL = 200, 50, 1_200
+PROBE = RepoPath("test_localagent_probe.py")
+
+
+@dataclass(kw_only=True, slots=True)
+class Side:
+    """One tree: its rooms, the functions as they stand there, what it answered.
+
+    `texts` are files whose bytes tell it from the other tree where both share a room. `room`, `session` and `collected`
+    are where it is open and what that offers; `lost` says why it is not.
+    """
+
+    rooms: Rooms
+    texts: Mapping[RepoPath, bytes]
+    session: str
+    places: list[tuple[str, int, str]]
+    inverses: list[tuple[int, str, int, str]]
+    room: Room | None = None
+    collected: Collected | None = None
+    items: dict[str, Item] = field(default_factory=dict)
+    calls: dict[str, Call] = field(default_factory=dict)
+    missed: dict[int, str] = field(default_factory=dict)
+    lost: str = ""
+
+
+class Differ:
+    """One comparison. Where `share` is true, `after` has the store of `before`: both trees are sessions of one room.
+
+    What is asked later than `until` (monotonic clock) is not answered; `examples` inputs of a function are made up.
+    """
+
+    def __init__(
+        self,
+        before: Rooms,
+        after: Rooms,
+        request: OpenRequest,
+        files: Sequence[ChangedFile],
+        *,
+        seed: int,
+        home: Path,
+        share: bool = False,
+        examples: int = EXAMPLES,
+    ) -> None:
+        self._request, self._seed, self._home = request, seed, home
+        self._examples, self._share, self.until = examples, share, math.inf
+        self._files = files
+        every = [Twin(file=f, old=a, new=b) for f in files for a, b in f.touched()]
+        self._twins, self._notes = every[:FUNCTIONS_LIMIT], list[str]()
+        if len(every) > FUNCTIONS_LIMIT:
+            self._notes.append(f"{len(every) - FUNCTIONS_LIMIT} more touched functions were not compared")
+        self._letters, self._numbers = _dictionary(files)
+        self._sides = (
+            Side(
+                rooms=before,
+                texts={f.path: f.before for f in files},
+                session="hot",
+                places=[_place(t.file.source, t.old) for t in self._twins],
+                inverses=list(_inverses(self._twins, new=False)),
+            ),
+            Side(
+                rooms=after,
+                texts={f.path: f.after for f in files},
+                session="patched" if share else "hot",
+                places=[_place(t.file.path, t.new) for t in self._twins],
+                inverses=list(_inverses(self._twins, new=True)),
+            ),
+        )
+
+    def compare(self, baseline: Baseline | None, wanted: Sequence[str], turned: Sequence[str]) -> Differential:
+        """Ask both trees. `wanted` are tests that run the touched functions; `turned` those that the patch turns."""
+        if not self._twins:
+            return Differential(functions=(), notes=tuple(self._notes))
+        try:
+            self.open(with_tests=baseline is not None)
+            return self.ask(baseline, wanted, turned)
+        finally:
+            self.close()
+
+    @property
+    def after(self) -> Side:
+        """The tree after."""
+        return self._sides[1]
+
+    def open(self, *, with_tests: bool, warm: Warm | None = None) -> None:
+        """Open both trees, side by side in rooms of their own; `lost` of a side says why it is not open.
+
+        Where they share one, `warm` may be it, with the tree before open.
+        """
+        if self._share and warm is not None:
+            before = self._sides[0]
+            before.room, before.session, before.items = warm.room, warm.session, dict(warm.items)
+        with cf.ThreadPoolExecutor(1 if self._share else 2, thread_name_prefix="differ") as pool:
+            list(pool.map(lambda side: self._open(side, with_tests=with_tests), self._sides))
+
+    def enter(self, side: Side) -> None:
+        """Bring a shared room's files to a tree: what is imported late, and what tests start, reads them."""
+        if self._share and side.room is not None:
+            for path, text in side.texts.items():
+                side.room.workspace.write(path, text)
+
+    def close(self) -> None:
+        """End both rooms."""
+        for side in self._sides:
+            if side.room is not None:
+                side.room.close()
+
+    def ask(self, baseline: Baseline | None, wanted: Sequence[str], turned: Sequence[str]) -> Differential:
+        """As `compare`, in rooms that are open."""
+        if not self._twins:
+            return Differential(functions=(), notes=tuple(self._notes))
+        turning = frozenset(turned)
+        late = {t.id for t in baseline.tests if t.outcome is Outcome.TIMED_OUT} if baseline is not None else set()
+        names = list(dict.fromkeys((*turned, *wanted)))[:TESTS_LIMIT]
+        with cf.ThreadPoolExecutor(1 if self._share else 2, thread_name_prefix="differ") as pool:
+            before, after = self._sides
+            jobs = [
+                pool.submit(self._ask, before, [n for n in names if n not in late], (), turning),
+                pool.submit(self._ask, after, names, (), turning),
+            ]
+            for job in jobs:
+                job.result()
+            given = self._given()
+            for job in [pool.submit(self._ask, side, (), given, turning) for side in self._sides]:
+                job.result()
+        notes = [*self._notes, *(side.lost for side in self._sides if side.lost)]
+        before, after = self._sides
+        lost = before.lost or after.lost
+        found = Comparison(
+            self._twins, before.calls, after.calls, lost=lost, missed={**after.missed, **before.missed}
+        ).result()
+        return replace(found, notes=tuple(dict.fromkeys(notes)))
+
+    # -- asking
+
+    def _open(self, side: Side, *, with_tests: bool) -> None:
+        if side.room is not None:
+            return
+        probe = {} if with_tests else {PROBE: _probe([t.file.path if side is self._sides[1] else t.file.source
+                                                       for t in self._twins])}  # fmt: skip
+        try:
+            shared = self._sides[0].room if self._share else None
+            side.room = shared or side.rooms.start(probe, Use.QUICK)
+            self.enter(side)
+            if side.room.client.pytest is None:
+                side.lost = "the project's Python has no pytest, and functions are reached through it"
+                return
+            request = replace(self._request, session=side.session, swap=True)
+            if not with_tests:
+                folders = [
+                    f
+                    for f in test_discovery.SOURCE_FOLDERS
+                    if any(t.file.path.startswith(f + "/") for t in self._twins)
+                ]
+                paths = tuple(f"{side.rooms.place.repo}/{folder}" for folder in folders)
+                request = replace(request, args=(str(PROBE),), pythonpath=(*request.pythonpath, *paths))
+            answer = Suite(side.room.client, request).open()
+        except WorkerLost as lost:
+            side.rooms.check()
+            side.lost = str(lost)
+            return
+        if not isinstance(answer, Collected):
+            side.lost = f"the functions could not be imported: {answer.text.strip()[-200:]}"
+        elif answer.errors and not answer.items:
+            failure = next(iter(answer.errors.values()))
+            side.lost = f"the functions could not be imported: {failure.exception}: {failure.message[:200]}"
+        else:
+            side.collected = answer
+            side.items = {item.id: item for item in answer.items}
+
+    def _ask(
+        self, side: Side, names: Sequence[str], given: Sequence[tuple[int, str, str]], turning: frozenset[str]
+    ) -> None:
+        if side.lost or side.room is None or (not names and not given):
+            return
+        left = self.until - time.monotonic()
+        if left <= 0:
+            side.lost = "the time for it was used up"
+            return
+        items = [side.items[n] for n in names if n in side.items]
+        try:
+            asked = DifferRequest(
+                items=items,
+                functions=side.places,
+                inverses=side.inverses,
+                given=given,
+                letters=self._letters,
+                numbers=self._numbers,
+                seed=self._seed,
+                session=side.session,
+                wall_seconds=min(DIFFER_SECONDS, max(0.1, left)),
+            )
+            self.enter(side)
+            answer = side.room.client.differ(asked)
+            if "calls" not in answer:
+                side.lost = "whoever asks the functions ended, or did not answer in time"
+                return
+            for number, why in missed_of(answer, len(self._twins)).items():
+                side.missed.setdefault(number, why)
+            by_index = {item.index: item.id for item in items}
+            for call in calls_of(answer, len(self._twins), by_index, turning):
+                known = side.calls.get(call.key)
+                side.calls[call.key] = call if known is None else replace(known, answer=known.answer or call.answer)
+        except WorkerLost as lost:
+            side.rooms.check()
+            side.lost = str(lost)
+        except Malformed as fault:
+            side.lost = f"its answer could not be read: {fault}"
+
+    def _given(self) -> list[tuple[int, str, str]]:
+        """What tests passed, for whichever tree has not seen it, and literals made up on top of it."""
+        found: dict[tuple[int, str, str], None] = {}
+        seen: dict[int, dict[tuple[str, str], None]] = {}
+        for side in self._sides:
+            for call in side.calls.values():
+                if call.literal is not None:
+                    found.setdefault((call.function, *call.literal))
+                    if call.origin in (Origin.DEMANDED, Origin.TESTED):
+                        seen.setdefault(call.function, {}).setdefault(call.literal)
+        for number, twin in enumerate(self._twins if self._examples else ()):
+            signature = signature_of(twin.file.before[twin.old.start : twin.old.end])
+            if signature is None or (twin.old.class_name and number not in seen and not _static(twin)):
+                continue
+            for args, kwargs in self._made(number, twin, signature, list(seen.get(number, {}))):
+                found.setdefault((number, args, kwargs))
+        return list(found)
+
+    def _made(
+        self, number: int, twin: Twin, signature: Signature, seen: Sequence[tuple[str, str]]
+    ) -> list[tuple[str, str]]:
+        from localagent.verify.evidence.hypothesis_inputs import made_inputs  # noqa: PLC0415 - Hypothesis is slow to import
+
+        values = []
+        for args, kwargs in seen:
+            try:
+                values.append((tuple(ast.literal_eval(args)), dict(ast.literal_eval(kwargs))))
+            except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+                continue  # the worker said that it is a literal, and it is not
+        key = f"{self._seed} {twin.file.source} {twin.name} {number}"
+        share = max(LEAST_EXAMPLES, EXAMPLES_IN_ALL // len(self._twins))
+        return made_inputs(
+            signature,
+            values,
+            self._letters,
+            self._numbers,
+            key=key,
+            home=self._home,
+            examples=min(self._examples, share),
+        )
+
+    # -- comparing
+
+
+def _place(path: RepoPath, region: Region) -> tuple[str, int, str]:
+    return (str(path), region.line, region.name)
+
+
+def _inverses(twins: Sequence[Twin], *, new: bool) -> Iterator[tuple[int, str, int, str]]:
+    """Functions of the same file that, by their names, undo a touched one."""
+    for number, twin in enumerate(twins):
+        known = regions(twin.file.after if new else twin.file.before)
+        wanted = inverse_name(twin.new.name)
+        for other in known.functions if known is not None and wanted and not twin.new.class_name else ():
+            if other.name == wanted and other.class_name is None:
+                yield (number, *_place(twin.file.path if new else twin.file.source, other))
+                break
+
+
+def _dictionary(files: Sequence[ChangedFile]) -> tuple[list[str], list[int]]:
+    """Letters and numbers written in the touched files, both versions: equal for both trees."""
+    letters: dict[str, None] = {}
+    numbers: dict[int, None] = {}
+    for file in files:
+        for text in (file.before, file.after):
+            tree = normal_form.parse(text)
+            for node in ast.walk(tree) if tree is not None else ():
+                if isinstance(node, ast.Constant):
+                    if type(node.value) is int and abs(node.value) <= 1000:
+                        numbers.setdefault(node.value)
+                    elif isinstance(node.value, str) and len(node.value) == 1 and node.value.isprintable():
+                        letters.setdefault(node.value)
+    return list(letters)[:40], list(numbers)[:40]
+
+
+def _static(twin: Twin) -> bool:
+    return b"@staticmethod" in twin.file.before[twin.old.start : twin.old.body_start]
+
+
+def _probe(paths: Sequence[RepoPath]) -> bytes:
+    """A test file that imports the touched modules, for repositories without tests."""
+    lines = ["import importlib"]
+    for path in dict.fromkeys(paths):
+        parts = list(path.removesuffix(".py").split("/"))
+        if len(parts) > 1 and parts[0] in test_discovery.SOURCE_FOLDERS:
+            parts = parts[1:]
+        if parts[-1] == "__init__":
+            parts = parts[:-1]
+        if path.endswith(".py") and all(part.isidentifier() for part in parts):
+            lines.append(f"importlib.import_module({'.'.join(parts)!r})")
+    return "\n".join((*lines, "def test_probe():", "    pass", "")).encode("utf-8", "surrogateescape")

@@ -1,0 +1,218 @@
+"""Which parts of a patch do the turned tests need? Each part is taken back alone, and the tests run on what is left.
+
+A part is the smallest that can be told: a run of changed tokens, an inserted statement, a removed run of lines. One
+without which all tests pass is not explained by them; whether it does anything shows when old against new is asked of
+the tree with and without all such parts. Limitations: of two parts that do the same, each is unneeded; what stands
+inside one inserted statement is one part; a part that leaves no program when it is taken back is not asked.
+"""
+
+import ast
+import concurrent.futures as cf
+import re
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+from itertools import pairwise
+
+from localagent.code import normal_form
+from localagent.domain.edit import Candidate, Edit, FileChange, Patch, Scope, Splice
+from localagent.domain.verification import UnneededPart
+from localagent.ports import QuickCheck
+from localagent.verify.evidence.changed_lines import ChangedFile
+from localagent.verify.evidence.mutants import CPU_SECONDS, Fate, fate_of
+from localagent.verify.worker.function_regions import regions
+
+MOST_PARTS = 24
+MOST_TOKENS = 400  # of both texts of a hunk: a longer one is one part
+SECONDS = 40.0
+_SHOWN = 120
+_TOKEN = re.compile(rb"\s+|\w+|[^\w\s]", re.DOTALL)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Part:
+    """Bytes [start, end) of the patched file that stand for `before` in the old one."""
+
+    file: ChangedFile
+    start: int
+    end: int
+    before: bytes
+
+    @property
+    def line(self) -> int:
+        """The line of the patched file where it begins."""
+        return self.file.after.count(b"\n", 0, self.start) + 1
+
+    @property
+    def text(self) -> str:
+        """For a person: what stood there, and what stands there."""
+        sides = [" ".join(t.decode("utf-8", "replace").split()) for t in (self.before, self._whole())]
+        return " -> ".join(side[:_SHOWN] if side else "nothing" for side in sides)
+
+    def _whole(self) -> bytes:
+        return self.file.after[self.start : self.end]
+
+    def reverted(self) -> bytes:
+        """The patched file without it."""
+        return self.file.after[: self.start] + self.before + self.file.after[self.end :]
+
+    def unneeded(self) -> UnneededPart:
+        """As it is told."""
+        return UnneededPart(path=self.file.path, line=self.line, text=self.text)
+
+    def candidate(self, number: int) -> Candidate:
+        """The patched tree without it, for a quick check."""
+        after = self.file.after
+        edit = Edit(
+            path=self.file.path,
+            splices=(Splice(start=self.start, end=self.end, text=self.before),),
+            operator="take-back",
+            line=self.line,
+            end_line=self.line + after.count(b"\n", self.start, self.end),
+            prior=0.0,
+            note=self.text,
+            scope=_scope(after, self.start, self.end),
+        )
+        change = FileChange(path=self.file.path, before=after, after=self.reverted())
+        return Candidate(number=number, patch=Patch(changes=(change,)), edits=(edit,), cost=0.0)
+
+
+def parts_of(files: Sequence[ChangedFile]) -> list[Part]:
+    """The parts of a patch that can be taken back and leave another program, in order."""
+    return [part for file in files if file.before and file.after for part in _parts(file) if _is_program(part)]
+
+
+def _is_program(part: Part) -> bool:
+    made, stands = normal_form.parse(part.reverted()), normal_form.parse(part.file.after)
+    return made is not None and stands is not None and _behaviour(made) != _behaviour(stands)
+
+
+def _behaviour(tree: ast.Module) -> str:
+    """The syntax tree without docstrings and annotations of functions."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module):
+            first = node.body[0] if node.body else None
+            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+                node.body[:] = node.body[1:] or [ast.Pass()]
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            node.returns = None
+        if isinstance(node, ast.arg):
+            node.annotation = None
+    return ast.dump(tree)
+
+
+def _parts(file: ChangedFile) -> Iterator[Part]:
+    old, new = file.before.splitlines(keepends=True), file.after.splitlines(keepends=True)
+    olds, news = _offsets(old), _offsets(new)
+    for tag, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if tag == "equal":
+            continue
+        part = Part(file=file, start=news[c], end=news[d], before=file.before[olds[a] : olds[b]])
+        if tag == "replace":
+            yield from _in_tokens(part)
+        elif tag == "insert":
+            yield from _in_statements(part)
+        else:
+            yield part
+
+
+def _offsets(lines: Sequence[bytes]) -> list[int]:
+    found = [0]
+    for line in lines:
+        found.append(found[-1] + len(line))
+    return found
+
+
+def _in_tokens(part: Part) -> Iterator[Part]:
+    """A replaced hunk by the runs of tokens that differ; whole where these are too many, or tell nothing."""
+    old, new = _TOKEN.findall(part.before), _TOKEN.findall(part.file.after[part.start : part.end])
+    if len(old) + len(new) > MOST_TOKENS:
+        yield part
+        return
+    olds, news = _offsets(old), _offsets(new)
+    for tag, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if tag != "equal":
+            yield Part(
+                file=part.file,
+                start=part.start + news[c],
+                end=part.start + news[d],
+                before=part.before[olds[a] : olds[b]],
+            )
+
+
+def _in_statements(part: Part) -> Iterator[Part]:
+    """An inserted hunk by the statements that stand in it whole; whole where it holds but one."""
+    tree = normal_form.parse(part.file.after)
+    first, last = part.line, part.file.after.count(b"\n", 0, part.end)
+    inside = list(_outermost(tree.body, first, last)) if tree is not None else []
+    starts = [first, *(node.lineno for node in inside[1:]), last + 1]
+    lines = _offsets(part.file.after.splitlines(keepends=True))
+    if len(inside) < 2 or any(a >= b for a, b in pairwise(starts)):
+        yield part
+        return
+    for begin, end in pairwise(starts):
+        yield Part(file=part.file, start=lines[begin - 1], end=lines[end - 1], before=b"")
+
+
+def _outermost(body: Sequence[ast.stmt], first: int, last: int) -> Iterator[ast.stmt]:
+    for node in body:
+        end = node.end_lineno or node.lineno
+        if first <= node.lineno and end <= last:
+            yield node
+        elif node.lineno <= last and end >= first:
+            for name in ("body", "orelse", "finalbody"):
+                yield from _outermost(getattr(node, name, None) or [], first, last)
+            for handler in getattr(node, "handlers", None) or []:
+                yield from _outermost(handler.body, first, last)
+
+
+def _scope(text: bytes, start: int, end: int) -> Scope | None:
+    """The outermost function around some bytes."""
+    known = regions(text)
+    for f in known.functions if known is not None else ():
+        if f.start <= start and end <= f.end:
+            return Scope(
+                name=f.name,
+                qualname=f"{f.class_name}.{f.name}" if f.class_name else f.name,
+                class_name=f.class_name,
+                first_line=f.line,
+                last_line=f.last_line,
+                start=f.start,
+                body_start=f.body_start,
+                end=f.end,
+            )
+    return None
+
+
+def try_parts(
+    check: QuickCheck, parts: Sequence[Part], *, jobs: int, seconds: float = SECONDS
+) -> list[tuple[Part, Fate | None]]:
+    """What becomes of the tests without each part; None where that was not asked, or did not come to an end.
+
+    Nothing where they do not even pass with a part put in the place of itself: what they say then means nothing.
+    """
+    if not parts:
+        return []
+    same = replace(parts[0], before=parts[0].file.after[parts[0].start : parts[0].end])
+    if fate_of(check.check(same.candidate(0), cpu_seconds=CPU_SECONDS, stop_early=True)) is not Fate.ALIVE:
+        return []
+    until = time.monotonic() + seconds
+
+    def fate(numbered: tuple[int, Part]) -> Fate | None:
+        if time.monotonic() > until:
+            return None
+        number, part = numbered
+        return fate_of(check.check(part.candidate(number), cpu_seconds=CPU_SECONDS, stop_early=True))
+
+    with cf.ThreadPoolExecutor(max(1, jobs), thread_name_prefix="part") as pool:
+        said = list(pool.map(fate, enumerate(parts[:MOST_PARTS], 1)))
+    return list(zip(parts, said, strict=False))
+
+
+def without(file: ChangedFile, parts: Sequence[Part]) -> ChangedFile:
+    """From the patched file without some parts of it to the patched file."""
+    text = file.after
+    for part in sorted((p for p in parts if p.file == file), key=lambda p: p.start, reverse=True):
+        text = text[: part.start] + part.before + text[part.end :]
+    return ChangedFile(path=file.path, source=file.path, before=text, after=file.after)

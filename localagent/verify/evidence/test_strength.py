@@ -1,0 +1,330 @@
+"""How strong the evidence for a repair is, within a box of time: one jail, a session for each tree.
+
+What is graded is the claim that the repair fixes what the tests ask for, and changes nothing else. Coverage of the
+changed lines first, then old against new (inputs of tests and near these, none made up), then mutants until the time is
+up; what was cut is said. The full check has accepted the repair by then. Not promised: the same grade
+on a slower machine, where more is cut; nor that tests which write into the tree can be asked (the worker is warm and
+sees it read-only).
+"""
+
+import time
+from collections import ChainMap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from localagent.domain.claim import Claim
+from localagent.domain.claim_limits import claim_limits
+from localagent.domain.edit import Candidate
+from localagent.domain.outcome import Baseline, FullResult, TestResult
+from localagent.domain.paths import RepoPath
+from localagent.domain.strength import graded, limited
+from localagent.domain.verification import Assessment, Differential, Mutants, compared_share, mutants_share
+from localagent.ports import EditSpace, Sources
+from localagent.verify.checks.test_selection import CHECK_PREFIX, COLLECT_PREFIX
+from localagent.verify.evidence.changed_lines import ChangedFile
+from localagent.verify.evidence.check_evidence import CheckEvidence
+from localagent.verify.evidence.differential import Differ
+from localagent.verify.evidence.mutants import CPU_SECONDS, MOST, Fate, Key, booked, fate_of_run, mutants_of
+from localagent.verify.evidence.patch_coverage import Covered, covered, nothing_covered
+from localagent.verify.worker import function_swaps
+from localagent.verify.worker.jail_pool import Rooms
+from localagent.verify.worker.warm_worker import Warm
+from localagent.verify.worker.worker_client import OpenRequest, RunRequest, WorkerLost
+from localagent.verify.worker.worker_messages import Item, RunEnd
+
+TESTS_LIMIT = 200
+MOST_BY_CHECKS = 12  # each costs a jail of its own
+_COVERAGE_SHARE, _DIFFER_SHARE = 0.4, 0.5  # of what is left when each begins
+_TESTS_OF_A_MUTANT, _SECONDS_OF_A_MUTANT = 50, 1.0
+_TIMES, _WALL_SECONDS, _LEAST_SECONDS = 4, 4.0, 0.5
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AssessRequest:
+    """What is measured, with what, and for how long. `request` collects as the baseline did.
+
+    `others`: how many other behaviours are known to pass the same tests.
+    """
+
+    rooms: Rooms
+    request: OpenRequest
+    candidate: Candidate
+    baseline: Baseline
+    full: FullResult
+    sources: Sources
+    space: EditSpace
+    key: Key
+    seed: int
+    seconds: float
+    warm: Warm | None = None
+    others: int = 0
+
+
+def assess(ask: AssessRequest) -> Assessment:
+    """The evidence. Interrupted where the task is; whatever else goes wrong is told in `cut`."""
+    return _Assessor(ask).result()
+
+
+class _Assessor:
+    def __init__(self, ask: AssessRequest) -> None:
+        self._ask = ask
+        self._begin = time.monotonic()
+        self._until = self._begin + ask.seconds
+        changes = ask.candidate.patch.changes
+        files = (ChangedFile(path=c.path, source=c.path, before=c.before, after=c.after) for c in changes)
+        self._files = tuple(f for f in files if f.path.is_python and not f.alike())
+        self._changes = {c.path: c.after for c in changes}
+        self._cut: list[str] = []
+        self._results: dict[str, TestResult] = {}
+        turned = [name for name in ask.full.fail_to_pass if name.startswith(CHECK_PREFIX)]
+        self._checks = CheckEvidence(
+            rooms=ask.rooms,
+            commands=tuple(name.removeprefix(CHECK_PREFIX) for name in turned),
+            pythonpath=ask.request.pythonpath,
+            changes=self._changes,
+        )
+
+    def result(self) -> Assessment:
+        if not self._files:
+            return self._made(None, None, None)
+        wanted = self._counting()
+        differ = Differ(
+            self._ask.rooms,
+            self._ask.rooms,
+            self._request(wanted),
+            self._files,
+            seed=self._ask.seed,
+            home=Path(),
+            share=True,
+            examples=0,
+        )
+        try:
+            with_tests = bool(self._ask.baseline.tests or self._ask.baseline.collect_failures)
+            differ.open(with_tests=with_tests, warm=self._ask.warm)
+            seen = self._coverage(differ, wanted)
+            near = self._differential(differ, seen)
+            mutants = None
+            if seen.share.part:
+                mutants = self._mutants(
+                    seen, lambda mutant: self._fate(differ, mutant), lambda: bool(differ.after.lost)
+                )
+            elif self._checks.commands:
+                seen, mutants = self._by_checks(seen)
+        finally:
+            differ.close()
+            self._checks.close()
+        return self._made(seen, near, mutants)
+
+    def _made(self, seen: Covered | None, near: Differential | None, mutants: Mutants | None) -> Assessment:
+        strength = None
+        if seen is not None and near is not None:
+            unknown = {} if mutants is not None else {"mutants": "no test or check that counts runs a changed line"}
+            functions = compared_share(near)
+            measured = graded(
+                lines=seen.share,
+                mutants=mutants_share(mutants),
+                functions=functions,
+                unknown=unknown,
+                others=self._ask.others,
+            )
+            by_checks = all(i.startswith(CHECK_PREFIX) for i in self._ask.full.fail_to_pass)
+            strength = limited(measured, Claim.FIXES, claim_limits(Claim.FIXES, near, by_checks=by_checks))
+        return Assessment(
+            strength=strength,
+            mutants=mutants,
+            differential=near,
+            seconds=time.monotonic() - self._begin,
+            allowed_seconds=self._ask.seconds,
+            cut=tuple(dict.fromkeys(self._cut)),
+        )
+
+    def _left(self) -> float:
+        return self._until - time.monotonic()
+
+    def _counting(self) -> list[str]:
+        """Tests that count and may run what changes, those that the repair turns first, then the quickest."""
+        full, baseline = self._ask.full, self._ask.baseline
+        turned = [i for i in full.fail_to_pass if not i.startswith((CHECK_PREFIX, COLLECT_PREFIX))]
+        kept = set(full.pass_to_pass)
+        found = [
+            (t.seconds, t.id)
+            for t in baseline.tests
+            if t.id in kept
+            and (t.lines is None or any(f.reached_by(t.lines.get(f.source, frozenset())) for f in self._files))
+        ]
+        names = [*turned, *(i for _, i in sorted(found))]
+        if len(names) > TESTS_LIMIT:
+            self._cut.append(f"{len(names) - TESTS_LIMIT} of {len(names)} tests that count were not asked")
+        return names[:TESTS_LIMIT]
+
+    def _request(self, wanted: Sequence[str]) -> OpenRequest:
+        """Collect only files of tests that are wanted, where nobody said what to collect."""
+        seconds = max(1.0, self._left())
+        request = replace(self._ask.request, trace=True, cpu_seconds=seconds, wall_seconds=seconds)
+        known = {t.id: t.path for t in self._ask.baseline.tests}
+        paths = [known.get(name) for name in wanted]
+        collected = [
+            i.removeprefix(COLLECT_PREFIX) for i in self._ask.full.fail_to_pass if i.startswith(COLLECT_PREFIX)
+        ]
+        if request.args or not wanted or any(path is None for path in paths):
+            return request
+        args = tuple(dict.fromkeys((*map(str, paths), *collected)))
+        return replace(request, args=args, options=(*request.options, f"--rootdir={self._ask.rooms.place.repo}"))
+
+    def _coverage(self, differ: Differ, wanted: Sequence[str]) -> Covered:
+        """Run the tests that count once on the tree after, traced, each in a fork of the session."""
+        after, collected = differ.after, differ.after.collected
+        if after.lost or after.room is None or collected is None:
+            self._cut.append(f"what tests run was not measured: {after.lost or 'nothing was collected'}")
+            return nothing_covered(self._files, after.lost or "nothing was collected")
+        if collected.unforkable:
+            self._cut.append(f"what tests run was not measured: {collected.unforkable}")
+            return nothing_covered(self._files, collected.unforkable)
+        turned = {i.removeprefix(COLLECT_PREFIX) for i in self._ask.full.fail_to_pass if i.startswith(COLLECT_PREFIX)}
+        names = dict.fromkeys((*wanted, *(i.id for i in collected.items if str(i.path) in turned)))
+        items = [after.items[n] for n in names if n in after.items]
+        if not items:
+            return nothing_covered(self._files, "there are no tests that count")
+        slowest = max((t.seconds for t in self._ask.baseline.tests if t.id in names), default=0.0)
+        seconds = max(0.5, _COVERAGE_SHARE * self._left())
+        try:
+            differ.enter(after)
+            ran = after.room.client.run(
+                RunRequest(
+                    items=items,
+                    session=after.session,
+                    trace=True,
+                    cpu_seconds=2.0 + 8 * slowest,
+                    wall_seconds=seconds,
+                    budget_seconds=seconds,
+                )
+            )
+        except WorkerLost as lost:
+            self._ask.rooms.check()
+            self._cut.append(f"what tests run was not measured: {lost}")
+            after.lost = str(lost)
+            return nothing_covered(self._files, str(lost))
+        self._results = {r.id: r for r in ran.results.values() if r.outcome.good}
+        if len(self._results) < len(items):
+            missed = len(items) - len(self._results)
+            self._cut.append(f"{missed} of {len(items)} tests that count did not end well in a warm, read-only worker")
+        if ran.end is RunEnd.SESSION_ENDED:
+            after.lost = "a test ended the session"
+        return covered(self._files, self._results.values(), collected.import_lines)
+
+    def _differential(self, differ: Differ, seen: Covered) -> Differential:
+        differ.until = time.monotonic() + max(0.0, _DIFFER_SHARE * self._left())
+        baseline = self._ask.baseline
+        turned = [i for i in self._ask.full.fail_to_pass if not i.startswith((CHECK_PREFIX, COLLECT_PREFIX))]
+        near = differ.ask(baseline, seen.tests, turned)
+        self._cut += [f"old against new: {note}" for note in near.notes]
+        return near
+
+    def _by_checks(self, seen: Covered) -> tuple[Covered, Mutants | None]:
+        """The same by the commands that the repair turns, where no test that counts runs a changed line."""
+        try:
+            seen = self._checks.lines(self._files, seconds=max(_LEAST_SECONDS, self._left()))
+        except WorkerLost as lost:
+            self._lost_checks(lost)
+        if not seen.share.part:
+            return seen, None
+        around = replace(seen, lines=self._checks.around(self._files))
+        mutants = self._mutants(around, self._fate_by_checks, lambda: not self._checks.commands, MOST_BY_CHECKS)
+        try:
+            if self._checks.steady():
+                return seen, mutants
+        except WorkerLost as lost:
+            self._lost_checks(lost)
+        self._cut.append("mutants: the check does not pass again after they ran: nothing is known of them")
+        return seen, None
+
+    def _fate_by_checks(self, mutant: Candidate) -> Fate | None:
+        change = mutant.patch.changes[0]
+        try:
+            return self._checks.fate(change.path, change.after, seconds=max(_LEAST_SECONDS, self._left()))
+        except WorkerLost as lost:
+            self._lost_checks(lost)
+            return None
+
+    def _lost_checks(self, lost: WorkerLost) -> None:
+        self._ask.rooms.check()
+        self._cut.append(f"what checks notice was not measured to the end: {lost}")
+        self._checks.commands = ()
+
+    def _mutants(
+        self, seen: Covered, fate_of: Callable[[Candidate], Fate | None], lost: Callable[[], bool], most: int = MOST
+    ) -> Mutants:
+        sources = ChainMap(dict(self._changes), dict(self._ask.sources))
+        until = time.monotonic() + max(1.0, 0.3 * self._left())
+        chosen, total = mutants_of(
+            self._ask.space, sources, seen.lines, self._ask.key, seed=self._ask.seed, most=most, until=until
+        )
+        if not chosen:
+            return Mutants(tried=0, killed=0, space=0, note="the edit space has none for these lines")
+        ran: list[tuple[Candidate, Fate]] = []
+        unasked = 0
+        for mutant in chosen:
+            if self._left() <= 0 or lost():
+                break
+            fate = fate_of(mutant)
+            if fate is None:
+                unasked += self._left() > 0
+                continue
+            ran.append((mutant, fate))
+        note = ""
+        if len(ran) < len(chosen):
+            why = f", {unasked} of these could not be put into a live program" if unasked else ""
+            note = f"{len(chosen) - len(ran)} of {len(chosen)} were not run in the time there was{why}"
+            self._cut.append(f"mutants: {note}")
+        return booked(ran, total, note)
+
+    def _fate(self, differ: Differ, mutant: Candidate) -> Fate | None:
+        """What the tests make of it; None where it could not be asked, or was cut off by our time and not by its own.
+
+        Its own limits are multiples of what the tests took without it.
+        """
+        after = differ.after
+        assert after.room is not None
+        assert after.collected is not None
+        change = mutant.patch.changes[0]
+        orders = function_swaps.plan(mutant, after.collected.import_lines)
+        items = self._tests_of(change.path, mutant.edits[0].line, after.items)
+        if orders is None or not items:
+            return None
+        slowest = max(self._results[i.id].seconds for i in items)
+        try:
+            differ.enter(after)
+            after.room.workspace.write(change.path, change.after)
+            ran = after.room.client.run(
+                RunRequest(
+                    items=items,
+                    session=after.session,
+                    swap=orders,
+                    stop_on_bad=True,
+                    cpu_seconds=CPU_SECONDS + _TIMES * slowest,
+                    wall_seconds=max(_LEAST_SECONDS, min(_WALL_SECONDS + 2 * _TIMES * slowest, self._left())),
+                    budget_seconds=max(_LEAST_SECONDS, self._left()),
+                )
+            )
+        except WorkerLost as lost:
+            self._ask.rooms.check()
+            after.lost = str(lost)
+            return None
+        if ran.end is RunEnd.SESSION_ENDED:
+            after.lost = "a mutant ended the session"
+        outcomes = [r.outcome for r in ran.results.values()]
+        return fate_of_run(outcomes, whole=len(outcomes) == len(items), in_time=self._left() > 0)
+
+    def _tests_of(self, path: RepoPath, line: int, items: dict[str, Item]) -> list[Item]:
+        """Tests that run a line, quickest first, a second's worth; of a line run while importing, all of its file."""
+        hits = [r for r in self._results.values() if r.lines and r.id in items]
+        direct = [r for r in hits if line in (r.lines or {}).get(path, frozenset())]
+        found: list[Item] = []
+        left = _SECONDS_OF_A_MUTANT
+        for result in sorted(direct or hits, key=lambda r: r.seconds)[:_TESTS_OF_A_MUTANT]:
+            left -= result.seconds
+            if found and left < 0:
+                break
+            found.append(items[result.id])
+        return found

@@ -1,0 +1,1 @@
+"""The worker processes in jails, and what is said to them."""

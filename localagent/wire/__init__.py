@@ -1,1 +1,0 @@
-"""What front ends and the supervisor of kept sessions say to each other, and the socket they say it over."""

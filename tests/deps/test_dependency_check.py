@@ -1,0 +1,189 @@
+"""The order of the answers, what a lock must be, and the exact command that a person may give."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from localagent.deps.dependency_check import Guard, fits, pinned
+from localagent.deps.locks import read_locks
+from localagent.deps.requirement import parse_requirement
+from localagent.deps.squat import KnownNames
+from localagent.domain.dependency import Answer, Approval, Locked, Ruling
+from localagent.domain.policy import DependencyRules, Permission
+
+KNOWN = KnownNames(["requests", "numpy"])
+DIGEST = "ab" * 32
+RULES = DependencyRules(
+    allow=("acme-*", "requests"),
+    deny=("acme-bad", "left-pad"),
+    known_names="known-packages.txt",
+    lock_files=("requirements.txt", "locks/*.txt", "pylock.toml"),
+    require_hashes=True,
+    approvals=Permission.ALLOW,
+)
+LOCKED = (
+    Locked(name="nunpy", version="1.0", hashes=frozenset({DIGEST}), lock="r.txt"),
+    Locked(name="left-pad", version="1.0", hashes=frozenset({DIGEST}), lock="r.txt"),
+    Locked(name="frobnicate", version="1.0", hashes=frozenset({DIGEST}), lock="r.txt"),
+)
+
+
+def approval(name: str, version: str = "") -> Approval:
+    return Approval(name=name, version=version, reason="needed", who="me", at="now", policy="p")
+
+
+def rule(spec: str, guard: Guard | None = None) -> Ruling:
+    return (guard or Guard(rules=RULES, known=KNOWN, locked=LOCKED)).rule(parse_requirement(spec, "here", KNOWN))
+
+
+@pytest.mark.parametrize(
+    ("spec", "answer", "why"),
+    [
+        ("requests>=2", Answer.ALLOWED, "on the policy's list ('requests')"),
+        ("Acme_Tools", Answer.ALLOWED, "on the policy's list ('acme-*')"),
+        ("acme.bad", Answer.REFUSED, "denied by the policy ('acme-bad')"),
+        ("left-pad==1.0", Answer.REFUSED, "denied by the policy"),
+        ("frobnicate", Answer.ALLOWED, "locked by r.txt at 1.0"),
+        ("frobnicate==1.0", Answer.ALLOWED, "locked by r.txt at 1.0"),
+        ("frobnicate>1", Answer.UNKNOWN, "locks 1.0, which is not >1"),
+        ("nunpy", Answer.REFUSED, "looks like 'numpy': edit distance, 1 edit away although r.txt locks it"),
+        ("numpy", Answer.UNKNOWN, "on no list"),
+        ("./x", Answer.REFUSED, "a local path"),
+        ("xn--rquests-bya", Answer.REFUSED, "looks like 'requests': homoglyphs"),
+    ],
+)
+def test_the_answer_and_its_reason(spec: str, answer: Answer, why: str) -> None:
+    ruling = rule(spec)
+    assert ruling.answer is answer
+    assert why in ruling.why
+
+
+@pytest.mark.parametrize(
+    ("spec", "command"),
+    [
+        ("numpy", "localagent deps approve numpy --reason 'WHY IT IS NEEDED'"),
+        ("numpy==1.2", "localagent deps approve numpy==1.2 --reason 'WHY IT IS NEEDED'"),
+        ("nunpy", "localagent deps approve nunpy --distinct-from numpy --reason 'WHY IT IS NEEDED'"),
+        ("left-pad", ""),
+        ("./x", ""),
+        ("requests", ""),
+    ],
+)
+def test_the_command_that_approves(spec: str, command: str) -> None:
+    assert rule(spec).approve == command
+
+
+def test_a_named_policy_goes_into_the_command() -> None:
+    guard = Guard(rules=RULES, known=KNOWN, policy_option="my policy.toml")
+    assert "--policy 'my policy.toml'" in rule("numpy", guard).approve
+
+
+def test_an_approval_lets_in_the_version_it_names() -> None:
+    guard = Guard(rules=RULES, known=KNOWN, approvals=(approval("numpy", "1.2"), approval("nunpy")))
+    assert rule("numpy==1.2", guard).answer is Answer.ALLOWED
+    assert "approved by me at now: needed" in rule("numpy==1.2", guard).why
+    assert rule("numpy==1.3", guard).answer is Answer.UNKNOWN
+    assert rule("numpy", guard).answer is Answer.UNKNOWN
+    assert rule("numpy>=1.2", guard).answer is Answer.UNKNOWN
+    assert rule("nunpy", guard).answer is Answer.ALLOWED
+
+
+def test_an_approval_outweighs_neither_the_deny_list_nor_a_policy_that_counts_none() -> None:
+    guard = Guard(rules=RULES, known=KNOWN, approvals=(approval("left-pad"), approval("numpy")))
+    assert rule("left-pad", guard).answer is Answer.REFUSED
+    ruling = rule("numpy", replace(guard, rules=replace(RULES, approvals=Permission.DENY)))
+    assert (ruling.answer, ruling.approve) == (Answer.UNKNOWN, "")
+    assert "counts no approvals" in ruling.why
+
+
+@pytest.mark.parametrize(
+    ("specifier", "version"),
+    [("==1.0", "1.0"), ("== 1", "1"), ("==1.*", ""), ("===1", ""), (">=1", ""), ("", ""), ("==1,<2", "")],
+)
+def test_pinned(specifier: str, version: str) -> None:
+    assert pinned(specifier) == version
+
+
+def test_what_cannot_be_read_fits_nothing() -> None:
+    assert fits("1.0a1", ">=1.0a0")
+    assert not fits("nonsense", "")
+    assert not fits("1", "nonsense")
+
+
+def locks(repo: Path, **files: str) -> tuple[list[str], str]:
+    for name, text in files.items():
+        (repo / name.replace("_", ".")).write_text(text)
+    found = read_locks(repo, RULES.lock_files, KNOWN)
+    return [f"{entry.name}=={entry.version} {entry.lock}" for entry in found.entries], " ".join(found.left_out)
+
+
+def test_a_requirements_lock_is_every_line_pinned_and_hashed(tmp_path: Path) -> None:
+    entries, left_out = locks(tmp_path, requirements_txt=f"foo==1 --hash=sha256:{DIGEST}\n")
+    assert (entries, left_out) == (["foo==1 requirements.txt"], "")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("foo==1\n", "foo is without a --hash"),
+        (f"foo==1 --hash=sha256:{DIGEST}\nbar>=1 --hash=sha256:{DIGEST}\n", "line 2: bar is not pinned by `==`"),
+        (f"foo==1.* --hash=sha256:{DIGEST}\n", "not pinned"),
+        (f"foo==1 --hash=sha256:{DIGEST}\n-e .\n", "2: an editable requirement"),
+        ("", "no pin stands there"),
+        ("\x00", "a control character"),
+    ],
+)
+def test_a_file_that_is_not_wholly_a_lock_counts_for_nothing(tmp_path: Path, text: str, reason: str) -> None:
+    entries, left_out = locks(tmp_path, requirements_txt=text)
+    assert entries == []
+    assert reason in left_out
+
+
+PYLOCK = """
+lock-version = "1.0"
+created-by = "x"
+[[packages]]
+name = "foo"
+version = "1.0"
+[[packages.wheels]]
+name = "foo-1.0-py3-none-any.whl"
+path = "foo-1.0-py3-none-any.whl"
+hashes = {sha256 = "DIGEST"}
+[[packages]]
+name = "elsewhere"
+directory = {path = "."}
+[[packages]]
+name = "source"
+version = "1"
+sdist = {path = "source-1.tar.gz", hashes = {sha256 = "DIGEST"}}
+"""
+
+
+def test_a_pylock_counts_for_the_wheels_it_names(tmp_path: Path) -> None:
+    entries, left_out = locks(tmp_path, pylock_toml=PYLOCK.replace("DIGEST", DIGEST))
+    assert (entries, left_out) == (["foo==1.0 pylock.toml"], "")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("x", "not a pylock file"),
+        ("lock-version = '9.0'", "not a pylock file"),
+        (PYLOCK.replace("DIGEST", "short"), "a wheel without a SHA-256"),
+        (PYLOCK.replace("sha256", "md5"), "a wheel without a SHA-256"),
+        ("x = " + "[" * 5000, "not a pylock file"),
+    ],
+)
+def test_a_pylock_that_cannot_be_trusted_counts_for_nothing(tmp_path: Path, text: str, reason: str) -> None:
+    entries, left_out = locks(tmp_path, pylock_toml=text)
+    assert entries == []
+    assert reason in left_out
+
+
+def test_a_lock_through_a_link_counts_for_nothing(tmp_path: Path) -> None:
+    (tmp_path / "real").write_text(f"foo==1 --hash=sha256:{DIGEST}\n")
+    (tmp_path / "requirements.txt").symlink_to("real")
+    entries, left_out = locks(tmp_path)
+    assert entries == []
+    assert "cannot be read" in left_out

@@ -1,0 +1,86 @@
+"""Rooms: a worker that is still starting is ended by `cancel` as well."""
+
+import socket
+import threading
+from typing import Any, cast
+
+import pytest
+
+from localagent.domain.jailspec import JailResult
+from localagent.domain.outcome import Ending
+from localagent.errors import Interrupted
+from localagent.jail.files.workspace import Workspace
+from localagent.jail.limits.policy_limits import Bounds
+from localagent.verify.worker.jail_pool import Rooms
+from localagent.verify.worker.worker_spec import Place, Use
+
+
+class Mute:
+    """A jail whose program never says a word; its end of the channel closes when it is killed."""
+
+    def __init__(self) -> None:
+        self.channel, self._other = socket.socketpair()
+        self.started = threading.Event()
+        self.killed = False
+
+    def kill(self) -> JailResult:
+        self.killed = True
+        self._other.close()
+        return JailResult(
+            ending=Ending.CANCELLED, returncode=-9, stdout=b"", stderr=b"", wall_seconds=0.0, backend="", level=""
+        )
+
+
+class Somewhere:
+    """A place that starts it; the workspace is only removed."""
+
+    repo = "/repo"
+    bounds = Bounds()
+    removed = False
+
+    def __init__(self, process: Mute) -> None:
+        self._process = process
+
+    def workspace(self, changes: object, use: Use) -> Workspace:
+        return cast("Workspace", self)
+
+    def start(self, workspace: Workspace, use: Use) -> Any:
+        self._process.started.set()
+        return self._process
+
+    def remove(self) -> None:
+        self.removed = True
+
+
+def test_cancel_ends_a_worker_that_is_starting() -> None:
+    process = Mute()
+    place = Somewhere(process)
+    rooms = Rooms(cast("Place", place))
+    told: list[BaseException] = []
+
+    def start() -> None:
+        with pytest.raises(Interrupted) as raised:
+            rooms.start({}, Use.QUICK)
+        told.append(raised.value)
+
+    thread = threading.Thread(target=start)
+    thread.start()
+    process.started.wait()
+    while not rooms._starting:
+        pass
+    rooms.cancel()
+    assert process.killed
+    thread.join()
+    assert (len(told), place.removed, rooms._starting) == (1, True, [])
+    process.channel.close()
+
+
+def test_nothing_starts_once_cancelled() -> None:
+    process = Mute()
+    rooms = Rooms(cast("Place", Somewhere(process)))
+    rooms.cancel()
+    with pytest.raises(Interrupted):
+        rooms.start({}, Use.QUICK)
+    assert not process.started.is_set()
+    for end in (process.channel, process._other):
+        end.close()
