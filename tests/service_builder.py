@@ -96,11 +96,11 @@ class Served:
         return [int(word) for word in path.read_text().split()]
 
     def front(self) -> int:
-        return next(pid for pid in self.children() if b"service.front" in _command(pid))
+        return next(pid for pid in self.children() if b"http.app" in _command(pid))
 
     def worker(self) -> int | None:
         for pid in self.children():
-            if b"service.worker" in _command(pid):
+            if b"processes.worker" in _command(pid):
                 return pid
         return None
 

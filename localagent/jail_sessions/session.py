@@ -38,7 +38,7 @@ HISTORY_LIMIT_CHARACTERS = 4 << 20
 TTL_LIMIT_SECONDS = 24 * 3600.0
 OUTPUT_LIMIT_BYTES = 8 << 20  # of one step: it travels in one frame
 PER_STEP = frozenset({"wall_seconds", "output_bytes"})
-_START = "import sys; sys.path.insert(0, {!r}); from _la_worker.steps import main; main(sys.argv[1:])"
+_START = "import sys; sys.path.insert(0, {!r}); from _la_worker.repl_server import main; main(sys.argv[1:])"
 _ENDINGS = {
     "done": Ending.EXITED,
     "died": Ending.EXITED,

@@ -24,7 +24,7 @@ _LINES_FILE_LIMIT = 4 << 20
 _SITE = """
 import atexit, json, os, sys
 sys.path.insert(0, {package!r})
-from _la_worker.lines import LineTracer
+from _la_worker.line_trace import LineTracer
 sys.path.remove({package!r})
 def _start(tracer=LineTracer({root!r})):
     def leave():

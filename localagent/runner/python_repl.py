@@ -1,6 +1,6 @@
 """The Python interpreter of a kept session: one namespace, one step after the other, the last expression echoed.
 
-Started as `python namespace.py FD` on the interpreter that was asked for (3.8 or later). Everything here shares a
+Started as `python python_repl.py FD` on the interpreter that was asked for (3.8 or later). Everything here shares a
 process with the code of the steps: nothing it says is believed beyond the step it says it about.
 """
 

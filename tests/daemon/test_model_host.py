@@ -72,7 +72,7 @@ def test_two_tasks_share_one_child_and_live_without_it(data: dict[str, str]) -> 
         most = 0
         while any(client.get(f"/v1/tasks/{task}").json()["state"] in ("queued", "running") for task in tasks):
             most = max(most, len(processes(daemon, "localagent.llm.process.child")))
-            assert len(processes(daemon, "service.model_host")) <= 1
+            assert len(processes(daemon, "processes.model_host")) <= 1
             time.sleep(0.3)
         assert most == 1
         for task in tasks:
@@ -81,7 +81,7 @@ def test_two_tasks_share_one_child_and_live_without_it(data: dict[str, str]) -> 
             assert report["model"] is not None
             assert report["warnings"] == []  # no other weights than those asked for, no mender left behind
             assert int(str(report["model_tokens"])) > 0
-        [host] = processes(daemon, "service.model_host")
+        [host] = processes(daemon, "processes.model_host")
         task = ordered(client, ADDER, use_model=True, seed=7, max_candidates=30)["id"]
         while client.get(f"/v1/tasks/{task}").json()["state"] == "queued":
             time.sleep(0.05)
@@ -91,7 +91,7 @@ def test_two_tasks_share_one_child_and_live_without_it(data: dict[str, str]) -> 
         report = ended(daemon, task)
         assert (report["outcome"], report["warnings"]) == ("accepted", [])
         assert int(str(report["model_tokens"])) > 0
-        [again] = processes(daemon, "service.model_host")
+        [again] = processes(daemon, "processes.model_host")
         assert again != host
         assert daemon.end() == 0
         assert not Path(f"/proc/{again}").exists()

@@ -40,7 +40,7 @@ def test_exceptions_exits_and_syntax_errors_leave_the_session_alive(place: Kept)
     assert raised.returncode == 1
     assert raised.stderr.splitlines()[-1] == "ValueError: no"
     assert "    raise ValueError('no')" in raised.stderr  # the source of a step is known to tracebacks
-    assert "namespace.py" not in raised.stderr
+    assert "python_repl.py" not in raised.stderr
     assert place.step("import sys; sys.exit(7)", name="ex").returncode == 7
     left = place.step("sys.exit('words')", name="ex")
     assert (left.returncode, left.stderr) == (1, "words\n")

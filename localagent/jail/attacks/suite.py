@@ -156,7 +156,7 @@ def spec_of(cast: Cast, workspace: Workspace, stage: Stage) -> JailSpec:
         binds=(
             *binds,
             Bind(source=str(HERE), target=f"{CODE_INSIDE}/attacks"),
-            Bind(source=str(HERE.parent / "walls.py"), target=f"{CODE_INSIDE}/walls.py"),
+            Bind(source=str(HERE.parent / "boundaries.py"), target=f"{CODE_INSIDE}/boundaries.py"),
             Bind(source=str(workspace.tree), target=WORKSPACE_INSIDE, access=Access.READ_WRITE, untrusted=True),
             *shown,
             *cast.binds,

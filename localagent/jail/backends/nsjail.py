@@ -3,7 +3,7 @@
 The configuration is handed over by a descriptor: nothing of it can be read as an option, and a colon in a path means
 nothing. The same promises in the same order as bubblewrap.py; what nsjail would add by itself (its rlimits, a niceness
 of 19, a time limit of 600 s) is switched off, since the launcher and the watcher have those. The command is started by
-our own init (init_program.py), which also puts on the seccomp filter: nsjail's own (kafel) would need the rules twice.
+our own init (init_stub.py), which also puts on the seccomp filter: nsjail's own (kafel) would need the rules twice.
 
 Not promised: /dev/tty and a writable /proc, which bubblewrap has, are not there; /proc is read-only unless a device is
 shown (a GPU's driver names its threads there).

@@ -1,4 +1,4 @@
-"""Starts every jail of one process of ours, whose child it is: `python -I -S launch.py SOCKET PARENT`.
+"""Starts every jail of one process of ours, whose child it is: `python -I -S launcher_main.py SOCKET PARENT`.
 
 Kept ready, so that no jail pays for starting Python. For each order it forks a child that gives up everything and
 becomes the backend, in this order: die with the parent; take the descriptors; a session of its own; join cgroups; in a

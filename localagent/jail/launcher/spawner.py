@@ -1,4 +1,4 @@
-"""One long-lived thread that has every jail started, by one launcher process (launch.py) kept ready below ours.
+"""One long-lived thread that has every jail started, by one launcher process (launcher_main.py) kept ready below ours.
 
 `PR_SET_PDEATHSIG` is bound to the thread that forked: were a pool thread to start the launcher and end, the kernel
 would end it and every jail. A process that was forked from ours gets a spawner, and a launcher, of its own.

@@ -1,7 +1,7 @@
 """Assembles tiny static programs for x86-64 Linux, pure: instructions, data, the ELF around them, and what they share.
 
-Used for the programs of ours that stand before a command in a jail: nsjail's init (init_program.py) and the one that
-puts up the Landlock wall (wall_program.py). Each step is one instruction: its bytes, and in the comment what they say;
+Used for the programs of ours that stand before a command in a jail: nsjail's init (init_stub.py) and the one that
+puts up the Landlock wall (landlock_stub.py). Each step is one instruction: its bytes, and in the comment what they say;
 a test disassembles them.
 
 Not promised: another processor; `supported` says so.
